@@ -1,0 +1,1 @@
+"""The pure core: definitions, measures, windows, offsets and the seam; imports no engine."""

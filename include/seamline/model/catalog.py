@@ -1,0 +1,104 @@
+"""Every definition of a folder, and every problem; a broken one hides no other."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seamline.model.compiled import CompiledPipeline, CompiledView, examine
+from seamline.model.definition import Pipeline
+from seamline.model.errors import DefinitionError, NotFound
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The pipelines that may run, by name, and what keeps the others from it, by file."""
+
+    pipelines: Mapping[str, CompiledPipeline] = field(default_factory=dict)
+    problems: tuple[DefinitionError, ...] = ()
+
+    def pipeline(self, name: str) -> CompiledPipeline:
+        """Find a pipeline; NotFound, or the problem that hides it."""
+        if name in self.pipelines:
+            return self.pipelines[name]
+        for problem in self.problems:
+            if Path(problem.file).stem == name:
+                raise problem
+        raise NotFound(
+            f"There is no pipeline {name!r}.",
+            hint=f"there are: {', '.join(sorted(self.pipelines)) or 'none'}.",
+        )
+
+    def view(self, qualified: str) -> tuple[CompiledPipeline, CompiledView]:
+        """Find a view by PIPELINE.VIEW."""
+        name, _, view_name = qualified.partition(".")
+        pipeline = self.pipeline(name)
+        view = pipeline.view(view_name)
+        if view is None:
+            names = ", ".join(f"{name}.{view.name}" for view in pipeline.views)
+            raise NotFound(f"There is no view {qualified!r}.", hint=f"there are: {names}.")
+        return pipeline, view
+
+
+def load(folder: Path) -> Catalog:
+    """Import every ``*.py`` of a folder (not ``_*.py``) and compile the pipelines found in it."""
+    if not folder.is_dir():
+        raise NotFound(f"There is no folder {folder} of definitions.", hint="set SEAMLINE_PIPELINES.")
+    pipelines: dict[str, CompiledPipeline] = {}
+    problems: list[DefinitionError] = []
+    for file in sorted(folder.glob("[!_]*.py")):
+        try:
+            found = declared(file)
+        except DefinitionError as problem:
+            problems.append(problem.at(file=str(file)))
+            continue
+        for pipeline in found:
+            compiled, wrong = examine(pipeline)
+            problems.extend(wrong)
+            if compiled is None:
+                continue
+            if pipeline.name in pipelines:
+                other = pipelines[pipeline.name].definition.origin
+                problems.append(
+                    DefinitionError(
+                        f"Pipeline {pipeline.name!r} is also declared in {other.file}:{other.line}.",
+                        hint="rename one of them.",
+                        field="name",
+                        file=pipeline.origin.file,
+                        line=pipeline.origin.line,
+                    )
+                )
+                continue
+            pipelines[pipeline.name] = compiled
+    return Catalog(pipelines, tuple(problems))
+
+
+def declared(file: Path) -> list[Pipeline]:
+    """Run a definition file and list its pipelines; DefinitionError with the line where it fails."""
+    name = f"seamline_definitions_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise DefinitionError(
+            f"{error.msg}.", hint="mend the Python of this file.", file=str(file), line=error.lineno or 0
+        ) from None
+    except Exception as error:
+        lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(file)]
+        raise DefinitionError(
+            f"{type(error).__name__}: {error}.",
+            hint="the file must run by itself.",
+            file=str(file),
+            line=(lines or [0])[-1] or 0,
+        ) from error
+    seen = [value for value in vars(module).values() if isinstance(value, Pipeline)]
+    if not seen:
+        raise DefinitionError("No Pipeline is declared here.", hint="files that start with _ are left out.")
+    return list({id(pipeline): pipeline for pipeline in seen}.values())

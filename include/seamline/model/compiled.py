@@ -1,0 +1,325 @@
+"""A definition made ready for the engines: types resolved, expressions compiled, problems found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from seamline.model.definition import Expect, Origin, Pipeline, Rule, View
+from seamline.model.errors import BadRange, DefinitionError
+from seamline.model.expressions import Expression, compile_expression
+from seamline.model.fingerprint import fingerprint, record_version
+from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
+from seamline.model.measures import Measure, Part
+from seamline.model.schema import Field, Schema
+from seamline.model.windows import Tumbling
+
+T = TypeVar("T")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+RESERVED = ("pane", "rows", "from_epoch", "to_epoch", "generation", "interval", "window_start", "window_end")
+PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "manifest_version")
+
+
+@dataclass(frozen=True)
+class CompiledMeasure:
+    """A measure of a view with its expression; ``input`` is the expression's Spark type."""
+
+    name: str
+    measure: Measure
+    expression: Expression | None
+    input: str
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """List the state columns by their stored names, ``<measure>__<part>``."""
+        return tuple(Part(f"{self.name}__{part.name}", part.type) for part in self.measure.parts(self.input))
+
+    @property
+    def result(self) -> str:
+        """Give the Spark type of the presented value."""
+        return self.measure.result(self.input)
+
+
+@dataclass(frozen=True)
+class CompiledView:
+    """A view whose names and types are known to fit."""
+
+    pipeline: str
+    name: str
+    keys: tuple[Field, ...]
+    window: Tumbling
+    pane: timedelta
+    where: Expression | None
+    measures: tuple[CompiledMeasure, ...]
+    expect: tuple[Expect, ...]
+    fingerprint: str
+
+    @property
+    def qualified(self) -> str:
+        """The name people use: PIPELINE.VIEW."""
+        return f"{self.pipeline}.{self.name}"
+
+    @property
+    def id(self) -> str:
+        """The name the tables use: one version of the view."""
+        return f"{self.name}/{self.fingerprint}"
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """List every state column, measure by measure."""
+        return tuple(part for measure in self.measures for part in measure.parts)
+
+
+@dataclass(frozen=True)
+class CompiledPipeline:
+    """A pipeline that may run."""
+
+    definition: Pipeline
+    schema: Schema
+    rules: tuple[tuple[Rule, Expression], ...]
+    views: tuple[CompiledView, ...]
+    grid: Grid
+    max_future: timedelta
+    record_version: str
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.definition.name
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The columns without which a record is refused."""
+        source = self.definition.source
+        stated = {field.name for field in self.schema.fields if not field.nullable}
+        return frozenset(stated | {source.event_time, *source.event_id})
+
+    def view(self, name: str) -> CompiledView | None:
+        """Find a view by name."""
+        return next((view for view in self.views if view.name == name), None)
+
+
+class Problems:
+    """Collects what is wrong, so that all of it can be said at once."""
+
+    def __init__(self) -> None:
+        self.found: list[DefinitionError] = []
+
+    def attempt(self, field: str, origin: Origin, make: Callable[[], T]) -> T | None:
+        """Give what ``make`` makes; where it raises, note the problem with its place and give None."""
+        try:
+            return make()
+        except DefinitionError as error:
+            self.found.append(error.at(field=field, file=origin.file, line=origin.line))
+        except BadRange as error:
+            self.note(field, origin, error.message, error.hint)
+        return None
+
+    def note(self, field: str, origin: Origin, message: str, hint: str) -> None:
+        """Note a problem."""
+        self.found.append(
+            DefinitionError(message, hint=hint, field=field, file=origin.file, line=origin.line)
+        )
+
+
+def compile_pipeline(pipeline: Pipeline) -> CompiledPipeline:
+    """Check and compile a definition; raise the first of its problems."""
+    compiled, problems = examine(pipeline)
+    if compiled is None:
+        raise problems[0]
+    return compiled
+
+
+def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
+    """Compile a definition, or list every problem it has."""
+    problems = Problems()
+    source, origin = pipeline.source, pipeline.origin
+    check_names(pipeline, problems)
+    schema = problems.attempt("source.schema", source.origin, lambda: Schema.parse(source.schema))
+    grid = problems.attempt("batch", origin, lambda: grid_of(pipeline))
+    future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
+    problems.attempt(
+        "source.watermark", source.origin, lambda: (source.watermark.bound, source.watermark.idle)
+    )
+    for setting in ("trigger", "edge_every", "serve_every"):
+        problems.attempt(
+            f"stream.{setting}", origin, lambda s=setting: parse_duration(getattr(pipeline.stream, s))
+        )  # type: ignore[misc]
+    if schema is None or grid is None or future is None:
+        return None, problems.found
+    check_source(pipeline, schema, problems)
+    rules = tuple(compile_rules(pipeline, schema, problems))
+    views = tuple(
+        view
+        for view in [compile_view(pipeline, view, schema, grid, problems) for view in pipeline.views]
+        if view is not None
+    )
+    if problems.found:
+        return None, problems.found
+    return CompiledPipeline(pipeline, schema, rules, views, grid, future, record_version(pipeline)), []
+
+
+def grid_of(pipeline: Pipeline) -> Grid:
+    """Give the grid of intervals; the start must be a border of it."""
+    length, start = parse_duration(pipeline.batch.interval), parse_moment(pipeline.batch.start)
+    if parse_duration("1 day") % length and length % parse_duration("1 day"):
+        raise DefinitionError(
+            f"An interval of {pipeline.batch.interval} does not divide the day.",
+            hint='use "1 hour", "6 hours" or "1 day".',
+            field="interval",
+        )
+    if floor_to(start, length) != start:
+        raise DefinitionError(
+            f"{pipeline.batch.start} is inside an interval of {pipeline.batch.interval}.",
+            hint=f"start at {floor_to(start, length).isoformat()}.",
+            field="start",
+        )
+    return Grid(length, start)
+
+
+def check_names(pipeline: Pipeline, problems: Problems) -> None:
+    """Note names that no table can bear, and names borne twice."""
+    named = [("name", pipeline.name, pipeline.origin)]
+    named += [(f"views[{view.name}].name", view.name, view.origin) for view in pipeline.views]
+    named += [
+        (f"views[{view.name}].measures[{name}]", name, view.origin)
+        for view in pipeline.views
+        for name in view.measures
+    ]
+    for field, name, origin in named:
+        if not NAME.fullmatch(name) or "__" in name:
+            problems.note(
+                field,
+                origin,
+                f"{name!r} is not a name.",
+                "lower case letters, digits and single underscores.",
+            )
+    for names, field in (
+        ([view.name for view in pipeline.views], "views"),
+        ([rule.name for rule in pipeline.rules], "rules"),
+    ):
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            problems.note(field, pipeline.origin, f"{name!r} is declared twice.", "rename one of them.")
+    if not pipeline.views:
+        problems.note("views", pipeline.origin, "A pipeline needs a view.", "add one: View(name, keys, ...).")
+
+
+def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
+    """Note what does not fit in the source."""
+    source = pipeline.source
+    if source.format != "json":
+        problems.note(
+            "source.format", source.origin, f"Format {source.format!r} is not known.", 'use "json".'
+        )
+    for field, names in (("source.event_time", [source.event_time]), ("source.event_id", source.event_id)):
+        for name in names:
+            if (found := find(schema, name)) is None:
+                problems.note(field, source.origin, f"There is no column {name!r}.", known(schema))
+            elif field.endswith("time") and found.type.spark != "TIMESTAMP":
+                problems.note(field, source.origin, f"{name} is {found.type.spark}.", "declare it TIMESTAMP.")
+
+
+def compile_rules(
+    pipeline: Pipeline, schema: Schema, problems: Problems
+) -> Iterator[tuple[Rule, Expression]]:
+    """Compile each rule's condition."""
+    for rule in pipeline.rules:
+        condition = problems.attempt(
+            f"rules[{rule.name}].condition",
+            rule.origin,
+            lambda r=rule: boolean(r.condition, schema),  # type: ignore[misc]
+        )
+        if condition is not None:
+            yield rule, condition
+
+
+def compile_view(
+    pipeline: Pipeline, view: View, schema: Schema, grid: Grid, problems: Problems
+) -> CompiledView | None:
+    """Compile a view; note its problems and give None where it has any."""
+    before, place = len(problems.found), f"views[{view.name}]"
+    keys = []
+    for name in view.keys:
+        key = find(schema, name)
+        if key is None:
+            problems.note(f"{place}.keys", view.origin, f"There is no column {name!r}.", known(schema))
+        elif key.type.spark in ("DOUBLE", "BINARY"):
+            problems.note(
+                f"{place}.keys", view.origin, f"{name} is {key.type.spark}.", "a key must compare exactly."
+            )
+        elif name in RESERVED + PRESENTED:
+            problems.note(f"{place}.keys", view.origin, f"{name!r} is a name Seamline uses.", "rename it.")
+        else:
+            keys.append(key)
+    where = (
+        problems.attempt(f"{place}.where", view.origin, lambda: boolean(view.where, schema))
+        if view.where
+        else None
+    )
+    pane = problems.attempt(f"{place}.window", view.origin, lambda: view.window.pane(grid.length))
+    measures = [
+        compile_measure(name, measure, view, schema, problems) for name, measure in view.measures.items()
+    ]
+    if not view.measures:
+        problems.note(f"{place}.measures", view.origin, "A view needs a measure.", 'add "n": count().')
+    for expect in view.expect:
+        if expect.column not in view.measures and expect.column not in view.keys:
+            problems.note(
+                f"{place}.expect",
+                expect.origin,
+                f"The view presents no column {expect.column!r}.",
+                f"it presents {', '.join([*view.keys, *view.measures])}.",
+            )
+    if len(problems.found) > before or pane is None:
+        return None
+    return CompiledView(
+        pipeline=pipeline.name,
+        name=view.name,
+        keys=tuple(keys),
+        window=view.window,
+        pane=pane,
+        where=where,
+        measures=tuple(measure for measure in measures if measure is not None),
+        expect=tuple(view.expect),
+        fingerprint=fingerprint(pipeline, view),
+    )
+
+
+def compile_measure(
+    name: str, measure: Measure, view: View, schema: Schema, problems: Problems
+) -> CompiledMeasure | None:
+    """Compile one measure."""
+    place = f"views[{view.name}].measures[{name}]"
+    if name in RESERVED + PRESENTED or name in view.keys:
+        problems.note(place, view.origin, f"{name!r} is taken.", "choose another name.")
+        return None
+
+    def make() -> CompiledMeasure:
+        if not measure.of:
+            return CompiledMeasure(name, measure, None, "BIGINT")
+        expression = compile_expression(measure.of, schema)
+        measure.check(expression.type.spark)
+        return CompiledMeasure(name, measure, expression, expression.type.spark)
+
+    return problems.attempt(place, view.origin, make)
+
+
+def boolean(text: str, schema: Schema) -> Expression:
+    """Compile a condition; DefinitionError where it is not one."""
+    expression = compile_expression(text, schema)
+    if expression.type.spark != "BOOLEAN":
+        raise DefinitionError(f"{text!r} is {expression.type.spark}, not a condition.", hint="compare it.")
+    return expression
+
+
+def find(schema: Schema, name: str) -> Field | None:
+    """Find a column by its exact name."""
+    return next((field for field in schema.fields if field.name == name), None)
+
+
+def known(schema: Schema) -> str:
+    """Say which columns there are."""
+    return f"the schema has {', '.join(field.name for field in schema.fields)}."

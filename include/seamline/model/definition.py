@@ -1,0 +1,124 @@
+"""What a user declares: one frozen Pipeline, from which both layers follow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seamline.model.measures import Measure
+from seamline.model.watermark import Watermark
+from seamline.model.windows import Tumbling
+
+PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the author wrote it."""
+
+    file: str
+    line: int
+
+
+def author() -> Origin:
+    """Find the nearest caller outside this package (and outside generated dataclass code)."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, "<")):
+        frame = frame.f_back
+    return Origin(frame.f_code.co_filename, frame.f_lineno)
+
+
+def remembered() -> Origin:
+    """Declare the field that keeps the author's line; it takes no part in equality or fingerprints."""
+    return field(default_factory=author, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """A topic, how its records are read, and what their event time is.
+
+    ``schema`` is Spark DDL; a column that must be there is ``NOT NULL``, as are the event time and the
+    columns of ``event_id`` without saying so. ``max_future`` bounds event time against the Kafka timestamp.
+    """
+
+    topic: str
+    schema: str
+    event_time: str
+    event_id: Sequence[str] = ()
+    connection: str = "kafka_default"
+    format: str = "json"
+    watermark: Watermark = Watermark()
+    max_future: str = "1 day"
+    origin: Origin = remembered()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named condition that every record must meet; one that does not is quarantined with the name."""
+
+    name: str
+    condition: str
+    origin: Origin = remembered()
+
+
+@dataclass(frozen=True)
+class Expect:
+    """What a certified generation's presented column must look like, checked with Great Expectations."""
+
+    column: str
+    at_least: float | None = None
+    at_most: float | None = None
+    not_null: bool = False
+    origin: Origin = remembered()
+
+
+@dataclass(frozen=True)
+class View:
+    """Keyed, windowed measures over the master; ``where`` keeps the rows that count."""
+
+    name: str
+    keys: Sequence[str]
+    window: Tumbling
+    measures: Mapping[str, Measure]
+    where: str = ""
+    expect: Sequence[Expect] = ()
+    origin: Origin = remembered()
+
+
+@dataclass(frozen=True)
+class Stream:
+    """How the speed layer runs: trigger, epoch size, how often cuts may fall, how fresh serving is kept."""
+
+    trigger: str = "1 second"
+    max_offsets_per_epoch: int = 1_000_000
+    edge_epochs: int = 30
+    edge_every: str = "1 minute"
+    serve_every: str = "10 seconds"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How the batch layer runs: the interval of work and the first instant the pipeline knows."""
+
+    interval: str
+    start: str
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One source, its rules and its views: declared once, run by both layers."""
+
+    name: str
+    source: KafkaSource
+    views: Sequence[View]
+    batch: Batch
+    rules: Sequence[Rule] = ()
+    stream: Stream = Stream()
+    owner: str = "airflow"
+    tags: Sequence[str] = ()
+    retries: int = 1
+    on_failure: str = ""
+    description: str = ""
+    origin: Origin = remembered()

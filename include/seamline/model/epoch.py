@@ -1,0 +1,89 @@
+"""One committed micro-batch, as the ledger tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from seamline.model.intervals import parse_moment, stamp
+from seamline.model.offsets import Lane, OffsetRange
+
+
+class Kind(StrEnum):
+    """Why an epoch exists: rows read, a range lost, or rows admitted later."""
+
+    READ = "read"
+    HOLE = "hole"
+    AMEND = "amend"
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One ledger row.
+
+    ``accepted`` counts rows per interval id, ``refused`` rows per reason; ``frontiers`` is W(v) per
+    ``view/fingerprint``, equal to ``number`` for every view that is not behind.
+    """
+
+    number: int
+    token: int
+    committed_at: datetime
+    record_version: str
+    kind: Kind = Kind.READ
+    edge: bool = False
+    ranges: tuple[OffsetRange, ...] = ()
+    accepted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    max_event_time: Mapping[Lane, datetime] = field(default_factory=dict)
+    watermark: datetime | None = None
+    frontiers: Mapping[str, int] = field(default_factory=dict)
+    lookups: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows accepted, all intervals together."""
+        return sum(self.accepted.values())
+
+    def to_json(self) -> str:
+        """Write the row as the JSON that the master's commit carries."""
+        return json.dumps(
+            {
+                "number": self.number,
+                "token": self.token,
+                "committed_at": stamp(self.committed_at),
+                "record_version": self.record_version,
+                "kind": self.kind.value,
+                "edge": self.edge,
+                "ranges": [[str(r.lane), r.start, r.end] for r in self.ranges],
+                "accepted": dict(self.accepted),
+                "refused": dict(self.refused),
+                "max_event_time": {str(lane): stamp(at) for lane, at in self.max_event_time.items()},
+                "watermark": stamp(self.watermark) if self.watermark else None,
+                "frontiers": dict(self.frontiers),
+                "lookups": dict(self.lookups),
+            },
+            sort_keys=True,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Epoch:
+        """Read what ``to_json`` wrote."""
+        row = json.loads(text)
+        return cls(
+            number=row["number"],
+            token=row["token"],
+            committed_at=parse_moment(row["committed_at"]),
+            record_version=row["record_version"],
+            kind=Kind(row["kind"]),
+            edge=row["edge"],
+            ranges=tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row["ranges"]),
+            accepted=row["accepted"],
+            refused=row["refused"],
+            max_event_time={Lane.parse(k): parse_moment(v) for k, v in row["max_event_time"].items()},
+            watermark=parse_moment(row["watermark"]) if row["watermark"] else None,
+            frontiers=row["frontiers"],
+            lookups=row["lookups"],
+        )

@@ -1,0 +1,177 @@
+"""
+Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
+
+* SeamlineError                 1
+  - DefinitionError             3   the pipeline file is wrong; fix the code
+    + ExpressionError           3
+  - NotFound                    4   no pipeline, view, interval or table of that name
+  - BadRange                    5   a time bound that cannot be meant
+  - SetupError                  6   the machine lacks something
+  - ConnectionMissing           7   no connection of that name
+  - KafkaUnavailable            10  no broker answers
+  - TopicMissing                11
+  - TopicRecreated              12  same name, another topic id
+  - OffsetGap                   13  offsets that Kafka can no longer give us
+  - FenceLost                   20  a newer writer has taken over
+  - LeaseHeld                   21  another supervisor owns the stream
+  - ProtocolError               30  a rule of the protocol was about to be broken
+    + StraddlesCut              31  a slice crosses a cut
+    + PublishRefused            32  the manifest does not accept the generation
+    + Conflict                  33  somebody else decided first; read again
+  - CertificateFailed           34
+  - ReadUnstable                35  the tables kept changing under a read
+  - AirflowUnavailable          40
+  - BackfillRefused             41
+"""
+
+from __future__ import annotations
+
+
+class SeamlineError(Exception):
+    """Facts first, then the way out."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return f"{self.message}\n\nHint: {self.hint}" if self.hint else self.message
+
+
+class DefinitionError(SeamlineError):
+    """A pipeline definition that cannot be meant; names file, line and field where known."""
+
+    exit_code = 3
+
+    def __init__(
+        self, message: str, *, hint: str = "", field: str = "", file: str = "", line: int = 0
+    ) -> None:
+        self.field, self.file, self.line = field, file, line
+        super().__init__(message, hint=hint)
+
+    def at(self, *, field: str = "", file: str = "", line: int = 0) -> DefinitionError:
+        """Give the same error with the place filled in where it was not yet known."""
+        self.field = f"{field}.{self.field}".strip(".") if field else self.field
+        self.file = self.file or file
+        self.line = self.line or line
+        return self
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.file else ""
+        name = f"{self.field}: " if self.field else ""
+        return f"{place}{name}{super().__str__()}"
+
+
+class ExpressionError(DefinitionError):
+    """A SQL expression that is wrong, or whose meaning differs between engines."""
+
+
+class NotFound(SeamlineError):
+    """Nothing of that name exists."""
+
+    exit_code = 4
+
+
+class BadRange(SeamlineError):
+    """A time bound or range that cannot be meant."""
+
+    exit_code = 5
+
+
+class SetupError(SeamlineError):
+    """The machine lacks something that is needed."""
+
+    exit_code = 6
+
+
+class ConnectionMissing(SeamlineError):
+    """No connection of that name is configured."""
+
+    exit_code = 7
+
+
+class KafkaUnavailable(SeamlineError):
+    """No broker answers."""
+
+    exit_code = 10
+
+
+class TopicMissing(SeamlineError):
+    """The topic does not exist."""
+
+    exit_code = 11
+
+
+class TopicRecreated(SeamlineError):
+    """A topic of the same name has another topic id than the one read so far."""
+
+    exit_code = 12
+
+
+class OffsetGap(SeamlineError):
+    """Offsets between the master's end and what Kafka still has are gone and no hole is registered."""
+
+    exit_code = 13
+
+
+class FenceLost(SeamlineError):
+    """A newer fencing token has been committed to a table; this writer must exit."""
+
+    exit_code = 20
+
+
+class LeaseHeld(SeamlineError):
+    """Another supervisor holds the lease of this stream."""
+
+    exit_code = 21
+
+
+class ProtocolError(SeamlineError):
+    """A rule of the protocol was about to be broken."""
+
+    exit_code = 30
+
+
+class StraddlesCut(ProtocolError):
+    """A slice reaches over the cut of its interval: counting it would count events twice."""
+
+    exit_code = 31
+
+
+class PublishRefused(ProtocolError):
+    """The manifest does not accept this generation."""
+
+    exit_code = 32
+
+
+class Conflict(ProtocolError):
+    """Somebody else committed first; the decision must be made again on what they wrote."""
+
+    exit_code = 33
+
+
+class CertificateFailed(SeamlineError):
+    """A generation did not pass its certificate; it is kept and not served."""
+
+    exit_code = 34
+
+
+class ReadUnstable(SeamlineError):
+    """The tables changed under a read more often than it was ready to start again."""
+
+    exit_code = 35
+
+
+class AirflowUnavailable(SeamlineError):
+    """Airflow's API does not answer, or refuses the login."""
+
+    exit_code = 40
+
+
+class BackfillRefused(SeamlineError):
+    """Airflow did not accept the backfill."""
+
+    exit_code = 41

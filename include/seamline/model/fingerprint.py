@@ -1,0 +1,61 @@
+"""Hashes of what can change a number: the record version and a view's fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from seamline.model.definition import Pipeline, View
+from seamline.model.measures import Measure
+
+KERNEL = 1
+"""Raised when the kernel itself judges a record differently."""
+
+
+def digest(facts: Any) -> str:
+    """Hash JSON-like facts to 12 hex digits, whatever the order of their keys."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def record_facts(pipeline: Pipeline) -> dict[str, Any]:
+    """List all that turns a raw record into a row."""
+    source = pipeline.source
+    return {
+        "kernel": KERNEL,
+        "format": source.format,
+        "schema": source.schema,
+        "event_time": source.event_time,
+        "event_id": list(source.event_id),
+        "max_future": source.max_future,
+        "start": pipeline.batch.start,
+        "rules": [[rule.name, rule.condition] for rule in pipeline.rules],
+    }
+
+
+def record_version(pipeline: Pipeline) -> str:
+    """Hash what turns a raw record into a row; parsed columns are a cache under it."""
+    return digest(record_facts(pipeline))
+
+
+def measure_facts(measure: Measure) -> dict[str, Any]:
+    """List what a measure is."""
+    return {"kind": measure.kind, **vars(measure)}
+
+
+def view_facts(pipeline: Pipeline, view: View) -> dict[str, Any]:
+    """List all that can change a view's numbers, the record's meaning and the interval grid included."""
+    return {
+        "topic": pipeline.source.topic,
+        "record": record_facts(pipeline),
+        "interval": pipeline.batch.interval,
+        "keys": list(view.keys),
+        "window": ["tumbling", view.window.size],
+        "measures": {name: measure_facts(measure) for name, measure in view.measures.items()},
+        "where": view.where,
+    }
+
+
+def fingerprint(pipeline: Pipeline, view: View) -> str:
+    """Hash what can change a view's numbers; its tables are named by it."""
+    return digest(view_facts(pipeline, view))

@@ -1,0 +1,131 @@
+"""Intervals of event time: the unit of batch work, half-open and UTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from seamline.model.errors import BadRange, DefinitionError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+UNITS = {
+    "millisecond": timedelta(milliseconds=1),
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+}
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read ``"10 minutes"`` or ``"1 day"``; positive, else DefinitionError."""
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+?)s?\s*", text.lower())
+    if not found or found[2] not in UNITS or int(found[1]) == 0:
+        raise DefinitionError(
+            f"{text!r} is not a duration.", hint=f'write "10 minutes"; units are {", ".join(UNITS)}.'
+        )
+    return int(found[1]) * UNITS[found[2]]
+
+
+def parse_moment(text: str) -> datetime:
+    """Read an ISO date or date-time as a UTC instant; without a zone it is taken as UTC."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadRange(
+            f"{text!r} is not a date or a time.", hint='write "2013-03-01" or "2013-03-01T06:00Z".'
+        ) from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """Write a UTC instant as ``2013-03-01T00:00:00Z`` (fractions only where there are any)."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def floor_to(moment: datetime, size: timedelta) -> datetime:
+    """Give the start of the aligned span of ``size`` that holds ``moment``."""
+    return EPOCH + (moment - EPOCH) // size * size
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """A half-open span of event time: ``start`` is in, ``end`` is out."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        if not self.start < self.end:
+            raise BadRange(f"{stamp(self.start)} is not before {stamp(self.end)}.", hint="swap the bounds.")
+
+    @property
+    def id(self) -> str:
+        """The start instant; with the grid it names the interval."""
+        return stamp(self.start)
+
+    def __contains__(self, moment: datetime) -> bool:
+        return self.start <= moment < self.end
+
+    def __str__(self) -> str:
+        return f"{stamp(self.start)}/{stamp(self.end)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Interval:
+        """Read ``start/end``, the inverse of ``str``."""
+        start, slash, end = text.partition("/")
+        if not slash:
+            raise BadRange(f"{text!r} is not an interval.", hint='write "2013-03-01/2013-03-08".')
+        return cls(parse_moment(start), parse_moment(end))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All intervals of a pipeline: aligned to the epoch, of one length, from ``start`` on."""
+
+    length: timedelta
+    start: datetime
+
+    def of(self, moment: datetime) -> Interval:
+        """Give the interval that holds ``moment``."""
+        start = floor_to(moment, self.length)
+        return Interval(start, start + self.length)
+
+    def named(self, id: str) -> Interval:
+        """Give the interval of that id."""
+        start = parse_moment(id)
+        return Interval(start, start + self.length)
+
+    def within(self, span: Interval) -> Iterator[Interval]:
+        """List the intervals that lie in ``span``; refuse a span that cuts one in two."""
+        for bound in (span.start, span.end):
+            if floor_to(bound, self.length) != bound:
+                raise BadRange(
+                    f"{stamp(bound)} is inside an interval of {self.length}.",
+                    hint=f"use {stamp(floor_to(bound, self.length))} or the next border.",
+                )
+        start = span.start
+        while start < span.end:
+            yield Interval(start, start + self.length)
+            start += self.length
+
+    def touching(self, span: Interval) -> Iterator[Interval]:
+        """List the intervals that share an instant with ``span``."""
+        start = floor_to(span.start, self.length)
+        while start < span.end:
+            yield Interval(start, start + self.length)
+            start += self.length
+
+
+def spans(intervals: Iterable[Interval]) -> list[Interval]:
+    """Join neighbouring intervals into as few spans as possible, in order."""
+    joined: list[Interval] = []
+    for interval in sorted(intervals):
+        if joined and joined[-1].end == interval.start:
+            joined[-1] = Interval(joined[-1].start, interval.end)
+        else:
+            joined.append(interval)
+    return joined

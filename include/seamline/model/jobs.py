@@ -1,0 +1,68 @@
+"""The arguments of the Spark jobs: typed, and the same on both sides of a command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seamline.model.intervals import Interval
+
+
+@dataclass(frozen=True)
+class StreamJob:
+    """Run the stream of a pipeline under a fencing token."""
+
+    pipeline: str
+    token: int
+
+    def to_argv(self) -> list[str]:
+        """Write the job as arguments, the inverse of ``parse``."""
+        return ["--pipeline", self.pipeline, "--token", str(self.token)]
+
+    @classmethod
+    def parse(cls, argv: Sequence[str]) -> StreamJob:
+        """Read what ``to_argv`` wrote."""
+        parser = argparse.ArgumentParser(prog="stream.py", description=cls.__doc__)
+        parser.add_argument("--pipeline", required=True)
+        parser.add_argument("--token", required=True, type=int)
+        return cls(**vars(parser.parse_args(argv)))
+
+
+@dataclass(frozen=True)
+class BuildJob:
+    """Build the intervals in ``spans`` up to ``cut``, an edge that the master holds."""
+
+    pipeline: str
+    run: str
+    cut: int
+    spans: tuple[Interval, ...]
+    reason: str = ""
+
+    def to_argv(self) -> list[str]:
+        """Write the job as arguments, the inverse of ``parse``."""
+        argv = [
+            "--pipeline",
+            self.pipeline,
+            "--run",
+            self.run,
+            "--cut",
+            str(self.cut),
+            "--reason",
+            self.reason,
+        ]
+        for span in self.spans:
+            argv += ["--span", str(span)]
+        return argv
+
+    @classmethod
+    def parse(cls, argv: Sequence[str]) -> BuildJob:
+        """Read what ``to_argv`` wrote."""
+        parser = argparse.ArgumentParser(prog="build.py", description=cls.__doc__)
+        parser.add_argument("--pipeline", required=True)
+        parser.add_argument("--run", required=True)
+        parser.add_argument("--cut", required=True, type=int)
+        parser.add_argument("--reason", default="")
+        parser.add_argument("--span", dest="spans", action="append", default=[], type=Interval.parse)
+        found = vars(parser.parse_args(argv))
+        return cls(**{**found, "spans": tuple(found["spans"])})

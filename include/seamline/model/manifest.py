@@ -1,0 +1,110 @@
+"""What is published: which fingerprint of a view, which generation of each interval, and its floors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from seamline.model.intervals import Interval
+from seamline.model.seam import NOTHING
+
+
+class Act(StrEnum):
+    """What one manifest row states."""
+
+    BIRTH = "birth"
+    FLIP = "flip"
+    PUBLISH = "publish"
+    FLOOR = "floor"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One manifest row. ``view`` is ``name/fingerprint``; ``epoch`` is a birth, a cut or a floor.
+
+    ``seq`` is the manifest version that wrote it; rows of one commit share it and commute.
+    """
+
+    act: Act
+    view: str
+    epoch: int = NOTHING
+    interval: str = ""
+    generation: str = ""
+    rows: int = 0
+    certified: bool = False
+    definition: str = ""
+    run: str = ""
+    reason: str = ""
+    at: datetime | None = None
+    seq: int = NOTHING
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One batch computation of one view's interval: immutable, correct to its cut.
+
+    ``rows`` are the rows its table holds, by which a reader sees that it is all there.
+    """
+
+    id: str
+    view: str
+    interval: Interval
+    cut: int
+    rows: int
+    run: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The state that all statements up to ``version`` add up to."""
+
+    version: int = NOTHING
+    births: Mapping[str, int] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    serving: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
+    history: Mapping[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
+    floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def floor(self, view: str, interval: str) -> int:
+        """Give the epoch up to which slices of the interval may be gone."""
+        birth = self.births.get(view, NOTHING + 1) - 1
+        return max(birth, self.floors.get((view, interval), NOTHING))
+
+    def cut(self, view: str, interval: str) -> int:
+        """Give the cut of the published generation; without one the floor."""
+        generation = self.published.get((view, interval))
+        return generation.epoch if generation else self.floor(view, interval)
+
+    def building(self, view: str, interval: str) -> bool:
+        """Tell whether the interval cannot be answered yet: its floor is up and no cut reaches it."""
+        return self.cut(view, interval) < self.floor(view, interval) or (
+            (view, interval) not in self.published and self.floor(view, interval) > NOTHING
+        )
+
+
+def fold(statements: Iterable[Statement], version: int) -> Manifest:
+    """Add up statements in the order of their commits."""
+    births: dict[str, int] = {}
+    definitions: dict[str, str] = {}
+    serving: dict[str, str] = {}
+    published: dict[tuple[str, str], Statement] = {}
+    history: dict[tuple[str, str], tuple[Statement, ...]] = {}
+    floors: dict[tuple[str, str], int] = {}
+    for statement in sorted(statements, key=lambda each: each.seq):
+        place = (statement.view, statement.interval)
+        match statement.act:
+            case Act.BIRTH:
+                births[statement.view] = statement.epoch
+                definitions[statement.view] = statement.definition
+            case Act.FLIP:
+                serving[statement.view.partition("/")[0]] = statement.view
+            case Act.PUBLISH:
+                published[place] = statement
+                history[place] = (*history.get(place, ()), statement)
+            case Act.FLOOR:
+                floors[place] = max(statement.epoch, floors.get(place, NOTHING))
+    return Manifest(version, births, definitions, serving, published, history, floors)
