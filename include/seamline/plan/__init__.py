@@ -1,0 +1,1 @@
+"""Pure decisions: they return what to do and do nothing."""

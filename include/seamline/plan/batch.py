@@ -1,0 +1,97 @@
+"""Which intervals a batch run builds, why, and to which cut."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from seamline.model.epoch import Epoch
+from seamline.model.errors import BadRange
+from seamline.model.intervals import Grid, Interval, stamp
+from seamline.model.manifest import Manifest
+from seamline.model.seam import NOTHING
+
+
+@dataclass(frozen=True)
+class Build:
+    """Build one interval: all views of the pipeline, rows up to the run's cut."""
+
+    interval: Interval
+    reason: str
+    rows: int
+    late: int
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An interval that was asked for and is not built, and why."""
+
+    interval: Interval
+    reason: str
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What one run does. ``cut`` is an edge; NOTHING when the log has none yet."""
+
+    cut: int
+    watermark: datetime | None
+    builds: tuple[Build, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
+    """Give the newest epoch on which a cut may fall."""
+    return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
+
+
+def rows_of(ledger: Sequence[Epoch], interval: Interval, *, after: int, until: int) -> int:
+    """Count the accepted rows of an interval in epochs ``after < epoch <= until``."""
+    return sum(epoch.accepted.get(interval.id, 0) for epoch in ledger if after < epoch.number <= until)
+
+
+def plan_batch(
+    ledger: Sequence[Epoch],
+    manifest: Manifest,
+    grid: Grid,
+    views: Collection[str],
+    *,
+    asked: Interval | None,
+    dirty: bool,
+) -> BatchPlan:
+    """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
+
+    An interval is dirty if accepted rows are newer than its cut, or if it has rows and was never built. An
+    open one (the watermark at the cut is not past its end) is left out and named. Raises BadRange for a span
+    before the pipeline's start.
+    """
+    if asked is not None and asked.start < grid.start:
+        raise BadRange(
+            f"{stamp(asked.start)} is before the pipeline's start {stamp(grid.start)}.",
+            hint=f"ask from {stamp(grid.start)} on.",
+        )
+    edge = last_edge(ledger)
+    wanted = list(grid.within(asked)) if asked else []
+    if edge is None:
+        return BatchPlan(NOTHING, None, (), tuple(LeftOut(each, "no edge yet") for each in wanted))
+    named = set(wanted)
+    if dirty:
+        seen = {id for epoch in ledger if epoch.number <= edge.number for id in epoch.accepted}
+        wanted += sorted({grid.named(id) for id in seen} - named)
+    builds, left_out = [], []
+    for interval in sorted(wanted):
+        cut = min(manifest.cut(view, interval.id) for view in views)
+        never = any((view, interval.id) not in manifest.published for view in views)
+        total = rows_of(ledger, interval, after=NOTHING, until=edge.number)
+        late = total - rows_of(ledger, interval, after=NOTHING, until=cut)
+        if edge.watermark is None or edge.watermark < interval.end:
+            mark = stamp(edge.watermark) if edge.watermark else "unknown"
+            left_out.append(LeftOut(interval, f"open: the watermark is {mark} at epoch {edge.number}"))
+        elif interval in named:
+            builds.append(Build(interval, "asked for", total, late))
+        elif never:
+            builds.append(Build(interval, "never built", total, late))
+        elif late:
+            builds.append(Build(interval, f"{late} late rows", total, late))
+    return BatchPlan(edge.number, edge.watermark, tuple(builds), tuple(left_out))

@@ -1,0 +1,74 @@
+"""Decisions of a stream: the next number, where to begin, and when a cut may fall."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from seamline.model.offsets import Lane, Vector
+
+
+def next_number(seen: Collection[int | None]) -> int:
+    """Give a number above every one that any table has seen, dead epochs included (rule 2)."""
+    return max((number for number in seen if number is not None), default=-1) + 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What Spark's checkpoint says: the last planned and the last finished batch and its end offsets."""
+
+    planned: int
+    finished: int
+    ends: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with Spark's checkpoint: it ends where the master ends."""
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Start a new query from the master's end offsets per partition; a partition not named is new."""
+
+    offsets: Mapping[int, int]
+
+
+def position(master: Vector, topic_id: str, checkpoint: Checkpoint | None) -> Resume | Begin:
+    """Decide where a start reads from; the master's word counts, not the checkpoint's (rule 3)."""
+    ends = {lane.partition: end for lane, end in master.items() if lane.topic_id == topic_id}
+    if checkpoint and checkpoint.planned == checkpoint.finished and dict(checkpoint.ends) == ends and ends:
+        return Resume()
+    return Begin(ends)
+
+
+@dataclass(frozen=True)
+class EdgePolicy:
+    """An edge is declared every ``epochs`` epochs or ``every`` of wall clock, whichever is first."""
+
+    epochs: int
+    every: timedelta
+
+    def due(self, number: int, last_edge: int, now: datetime, last_edge_at: datetime) -> bool:
+        """Tell whether epoch ``number`` should be an edge."""
+        return number - last_edge >= self.epochs or now - last_edge_at >= self.every
+
+
+def idle_lanes(
+    positions: Vector,
+    broker_ends: Mapping[Lane, int],
+    last_seen: Mapping[Lane, datetime],
+    *,
+    now: datetime,
+    after: timedelta,
+) -> frozenset[Lane]:
+    """List the lanes that are read to the broker's end and have shown nothing for ``after`` (rule 12).
+
+    ``broker_ends`` are freshly asked; ``last_seen`` is the wall clock of the last record, or of the start.
+    """
+    return frozenset(
+        lane
+        for lane, end in broker_ends.items()
+        if positions.get(lane, 0) >= end and now - last_seen.get(lane, now) >= after
+    )
