@@ -1,0 +1,1 @@
+"""The tables: every Delta commit goes through here."""

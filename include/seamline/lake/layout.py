@@ -1,0 +1,48 @@
+"""Where each table of a pipeline is; the only place that spells a path."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from seamline.model.compiled import CompiledView
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tables of one pipeline under a warehouse folder."""
+
+    warehouse: Path
+    pipeline: str
+
+    def table(self, name: str) -> Path:
+        """Give the folder of a table of the pipeline: master, quarantine, ledger, manifest, ..."""
+        return self.warehouse / self.pipeline / name
+
+    def slices(self, view: CompiledView) -> Path:
+        """Give the folder of a view version's slices."""
+        return self.warehouse / self.pipeline / "views" / view.id / "slices"
+
+    def generations(self, view: CompiledView) -> Path:
+        """Give the folder of a view version's generations."""
+        return self.warehouse / self.pipeline / "views" / view.id / "generations"
+
+    def serving(self, view: CompiledView) -> Path:
+        """Give the folder of a view's serving table."""
+        return self.warehouse / self.pipeline / "views" / view.name / "serving"
+
+
+def warehouse() -> Path:
+    """Give the warehouse folder by setting."""
+    return Path(os.environ.get("SEAMLINE_WAREHOUSE", ".seamline/warehouse")).resolve()
+
+
+def home() -> Path:
+    """Give the folder of what is no table: driver logs, checkpoints, heartbeats."""
+    return Path(os.environ.get("SEAMLINE_HOME", ".seamline")).resolve()
+
+
+def definitions() -> Path:
+    """Give the folder of definitions by setting."""
+    return Path(os.environ.get("SEAMLINE_PIPELINES", "include/pipelines")).resolve()

@@ -1,0 +1,65 @@
+"""The manifest table: conditional commits of what is published."""
+
+from __future__ import annotations
+
+import uuid
+
+import pyarrow as pa
+
+from seamline.lake import files
+from seamline.lake.layout import Layout
+from seamline.lake.tables import Table
+from seamline.lake.types import INSTANT
+from seamline.model.manifest import Act, Manifest, Statement, fold
+
+APP = "seamline.manifest"
+SCHEMA = pa.schema(
+    [
+        ("act", pa.string()),
+        ("view", pa.string()),
+        ("epoch", pa.int64()),
+        ("interval", pa.string()),
+        ("generation", pa.string()),
+        ("rows", pa.int64()),
+        ("certified", pa.bool_()),
+        ("definition", pa.string()),
+        ("run", pa.string()),
+        ("reason", pa.string()),
+        ("at", INSTANT),
+        ("seq", pa.int64()),
+    ]
+)
+
+
+class ManifestTable:
+    """Reads the state at a version, and commits statements that were decided on that very version."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @classmethod
+    def ensure(cls, layout: Layout) -> ManifestTable:
+        """Open the manifest, made if it is not there."""
+        return cls(Table.ensure(layout.table("manifest"), SCHEMA))
+
+    def read(self) -> Manifest:
+        """Give the state at the newest version; a later ``commit`` is conditional on it."""
+        self.table.refresh()
+        rows = self.table.read().to_pylist()
+        return fold([Statement(**{**row, "act": Act(row["act"])}) for row in rows], self.table.version)
+
+    def commit(self, statements: list[Statement]) -> int:
+        """Write statements decided on the state last read; Conflict if anyone has committed since."""
+        seq = self.table.version + 1
+        rows = [{**vars(each), "act": each.act.value, "seq": seq} for each in statements]
+        name = f"{seq:012d}-{statements[0].run or statements[0].act.value}.parquet".replace("/", "_")
+        file = files.write(
+            pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique(name), stats=["seq"]
+        )
+        return self.table.append([file], txns={APP: seq})
+
+
+def unique(name: str) -> str:
+    """Keep two deciders from writing one file: the loser must not overwrite the winner's rows."""
+    stem, _, ending = name.rpartition(".")
+    return f"{''.join(c if c.isalnum() or c in '-_' else '_' for c in stem)}-{uuid.uuid4().hex[:8]}.{ending}"

@@ -1,0 +1,81 @@
+"""Arrow types and table schemas by the Spark types of a definition."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from seamline.model.compiled import CompiledPipeline, CompiledView
+
+INSTANT = pa.timestamp("us", tz="UTC")
+ARROW = {
+    "STRING": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": INSTANT,
+    "BINARY": pa.binary(),
+}
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+COORDINATES = pa.schema(
+    [
+        ("_topic", pa.string()),
+        ("_topic_id", pa.string()),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        ("_kafka_timestamp", INSTANT),
+        ("_key", pa.binary()),
+        ("_value", pa.binary()),
+        ("_headers", HEADERS),
+        ("_epoch", pa.int64()),
+        ("_record_version", pa.string()),
+    ]
+)
+
+
+def arrow_type(spark: str) -> pa.DataType:
+    """Give the Arrow type of a Spark type."""
+    if spark.startswith("DECIMAL"):
+        precision, scale = spark[len("DECIMAL(") : -1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return ARROW[spark]
+
+
+def master_schema(pipeline: CompiledPipeline) -> pa.Schema:
+    """Give the master's columns: coordinates, event time, then the parsed columns."""
+    parsed = [(field.name, arrow_type(field.type.spark)) for field in pipeline.schema.fields]
+    return pa.schema([*COORDINATES, pa.field("_event_time", INSTANT), *(pa.field(*each) for each in parsed)])
+
+
+QUARANTINE = pa.schema([*COORDINATES, pa.field("_reason", pa.string()), pa.field("_detail", pa.string())])
+
+
+def state_fields(view: CompiledView) -> list[pa.Field]:
+    """List the state columns of a view."""
+    return [pa.field(part.name, arrow_type(part.type)) for part in view.parts]
+
+
+def key_fields(view: CompiledView) -> list[pa.Field]:
+    """List the key columns of a view."""
+    return [pa.field(key.name, arrow_type(key.type.spark)) for key in view.keys]
+
+
+def partial_schema(view: CompiledView) -> pa.Schema:
+    """Give the columns of partial states before an epoch owns them: keys, pane, rows, states."""
+    return pa.schema(
+        [*key_fields(view), pa.field("pane", INSTANT), pa.field("rows", pa.int64()), *state_fields(view)]
+    )
+
+
+def slices_schema(view: CompiledView) -> pa.Schema:
+    """Give the columns of a view's slices."""
+    span = [pa.field("from_epoch", pa.int64()), pa.field("to_epoch", pa.int64())]
+    return pa.schema([*partial_schema(view), *span])
+
+
+def generations_schema(view: CompiledView) -> pa.Schema:
+    """Give the columns of a view's generations; ``interval`` is the Delta partition column."""
+    return pa.schema(
+        [*partial_schema(view), pa.field("generation", pa.string()), pa.field("interval", pa.string())]
+    )
