@@ -1,0 +1,116 @@
+"""Intervals, windows, offsets and watermarks: the arithmetic that every number stands on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamline.model.epoch import Epoch, Kind
+from seamline.model.errors import BadRange, DefinitionError, OffsetGap
+from seamline.model.intervals import Grid, Interval, parse_duration, parse_moment, spans
+from seamline.model.offsets import Lane, OffsetRange, advance, ranges_between
+from seamline.model.watermark import advance_watermark
+from seamline.model.windows import Tumbling
+
+DAY = timedelta(days=1)
+GRID = Grid(DAY, datetime(2013, 1, 1, tzinfo=UTC))
+MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+SIZES = st.sampled_from(["1 minute", "10 minutes", "1 hour", "7 hours", "1 day", "1 week"])
+
+
+def day(number: int) -> datetime:
+    return datetime(2013, 1, 1, tzinfo=UTC) + number * DAY
+
+
+@given(moment=MOMENTS, size=SIZES)
+def test_a_moment_is_in_its_window(moment: datetime, size: str) -> None:
+    """Before 1970 too: floor division has no special case."""
+    assert moment in Tumbling(size).of(moment)
+
+
+@given(moment=MOMENTS, size=SIZES, interval=st.sampled_from(["1 hour", "6 hours", "1 day"]))
+def test_a_pane_crosses_no_border(moment: datetime, size: str, interval: str) -> None:
+    """A pane in two intervals would be counted under two cuts."""
+    window, length = Tumbling(size), parse_duration(interval)
+    pane = window.pane(length)
+    start = datetime(1970, 1, 1, tzinfo=UTC) + (moment - datetime(1970, 1, 1, tzinfo=UTC)) // pane * pane
+    last = start + pane - timedelta(microseconds=1)
+    assert window.of(start) == window.of(last)
+    assert Grid(length, day(0)).of(start) == Grid(length, day(0)).of(last)
+
+
+@given(numbers=st.sets(st.integers(0, 60)))
+def test_spans_cover_exactly_their_intervals(numbers: set[int]) -> None:
+    """A run's arguments name spans; the job must build the very same intervals."""
+    intervals = [Interval(day(n), day(n + 1)) for n in sorted(numbers)]
+    joined = spans(intervals)
+    assert [each for span in joined for each in GRID.within(span)] == intervals
+    assert all(left.end < right.start for left, right in zip(joined, joined[1:], strict=False))
+
+
+def test_a_span_that_cuts_an_interval_is_refused() -> None:
+    """Half a day cannot be certified."""
+    with pytest.raises(BadRange, match="inside an interval"):
+        list(GRID.within(Interval(day(0), day(1) + timedelta(hours=1))))
+
+
+def test_interval_text_round_trips() -> None:
+    """The contract between Airflow's task and the Spark job is text."""
+    interval = Interval(day(3), day(5))
+    assert Interval.parse(str(interval)) == interval
+    assert parse_moment("2013-01-04") == interval.start
+    with pytest.raises(DefinitionError, match="not a duration"):
+        parse_duration("3 fortnights")
+
+
+LANE = Lane("topic", 0)
+
+
+@given(ends=st.lists(st.integers(0, 50), max_size=20))
+def test_ranges_join_up(ends: list[int]) -> None:
+    """However an epoch is cut, the ranges cover the log once."""
+    at: dict[Lane, int] = {LANE: 0}
+    for end in sorted(ends):
+        at = advance(at, ranges_between(at, {LANE: end}))
+    assert at[LANE] == max(ends, default=0)
+
+
+@pytest.mark.parametrize("start", [4, 6])
+def test_a_gap_or_an_overlap_stops_the_stream(start: int) -> None:
+    """Skipping an offset loses an event, repeating one counts it twice."""
+    with pytest.raises(OffsetGap, match="ends at 5"):
+        advance({LANE: 5}, [OffsetRange(LANE, start, 9)])
+
+
+def test_watermark() -> None:
+    """Lane 1 is silent: it holds the watermark back until it is idle; nothing makes it fall."""
+    bound, lanes = timedelta(minutes=10), [Lane("t", 0), Lane("t", 1)]
+    first = {lanes[0]: day(2)}
+    assert advance_watermark(None, lanes, first, [], bound) is None
+    assert advance_watermark(None, lanes, first, [lanes[1]], bound) == day(2) - bound
+    assert advance_watermark(day(2), lanes, {**first, lanes[1]: day(1)}, [], bound) == day(2)
+    both = {lanes[0]: day(3), lanes[1]: day(1)}
+    assert advance_watermark(None, lanes, both, [], bound) == day(1) - bound
+    assert advance_watermark(None, lanes, both, lanes, bound) == day(3) - bound
+
+
+def test_epoch_json_round_trips() -> None:
+    """The master's commit metadata is where a lost ledger is rebuilt from."""
+    epoch = Epoch(
+        number=7,
+        token=3,
+        committed_at=day(1),
+        record_version="abc",
+        kind=Kind.READ,
+        edge=True,
+        ranges=(OffsetRange(LANE, 5, 9),),
+        accepted={"2013-01-01T00:00:00Z": 3},
+        refused={"malformed json": 1},
+        max_event_time={LANE: day(1)},
+        watermark=day(1),
+        frontiers={"v/f": 7},
+    )
+    assert Epoch.from_json(epoch.to_json()) == epoch
