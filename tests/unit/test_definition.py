@@ -1,0 +1,173 @@
+"""A wrong definition is told where it was written, all of it at once, and hides no other."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from seamline import (
+    Batch,
+    Expect,
+    KafkaSource,
+    Pipeline,
+    Rule,
+    Stream,
+    Tumbling,
+    View,
+    Watermark,
+    avg,
+    count,
+    quantile,
+)
+from seamline.model.catalog import load
+from seamline.model.compiled import compile_pipeline, examine
+from seamline.model.errors import DefinitionError, NotFound
+from seamline.model.fingerprint import fingerprint, record_version
+
+SOURCE = KafkaSource(
+    topic="shop.orders",
+    schema="id STRING NOT NULL, customer STRING, amount DOUBLE, placed_at TIMESTAMP",
+    event_time="placed_at",
+    event_id=["id"],
+)
+VIEW = View("by_customer", keys=["customer"], window=Tumbling("1 hour"), measures={"orders": count()})
+ORDERS = Pipeline(name="orders", source=SOURCE, views=[VIEW], batch=Batch("1 day", "2024-01-01"))
+
+
+def with_view(**changes: object) -> Pipeline:
+    return dataclasses.replace(ORDERS, views=[dataclasses.replace(VIEW, **changes)])  # type: ignore[arg-type]
+
+
+def with_source(**changes: object) -> Pipeline:
+    return dataclasses.replace(ORDERS, source=dataclasses.replace(SOURCE, **changes))  # type: ignore[arg-type]
+
+
+WRONG = {
+    "name": (dataclasses.replace(ORDERS, name="My Orders"), "name", "is not a name"),
+    "no views": (dataclasses.replace(ORDERS, views=[]), "views", "needs a view"),
+    "two views of one name": (dataclasses.replace(ORDERS, views=[VIEW, VIEW]), "views", "declared twice"),
+    "schema type": (with_source(schema="id TEXTS, placed_at TIMESTAMP"), "source.schema", "TEXTS"),
+    "event time column": (with_source(event_time="at"), "source.event_time", "no column 'at'"),
+    "event time type": (with_source(event_time="amount"), "source.event_time", "amount is DOUBLE"),
+    "event id column": (with_source(event_id=["uid"]), "source.event_id", "no column 'uid'"),
+    "format": (with_source(format="xml"), "source.format", "'xml' is not known"),
+    "max future": (with_source(max_future="soon"), "source.max_future", "not a duration"),
+    "watermark": (with_source(watermark=Watermark("a bit")), "source.watermark", "not a duration"),
+    "trigger": (dataclasses.replace(ORDERS, stream=Stream(trigger="fast")), "stream.trigger", "not a duration"),
+    "interval": (dataclasses.replace(ORDERS, batch=Batch("7 hours", "2024-01-01")), "batch.interval", "divide"),
+    "start": (dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01T05:00")), "batch.start", "inside"),
+    "start text": (dataclasses.replace(ORDERS, batch=Batch("1 day", "January")), "batch", "not a date"),
+    "rule column": (
+        dataclasses.replace(ORDERS, rules=[Rule("paid", "paid = true")]),
+        "rules[paid].condition",
+        "paid",
+    ),
+    "rule is no condition": (
+        dataclasses.replace(ORDERS, rules=[Rule("paid", "amount")]),
+        "rules[paid].condition",
+        "not a condition",
+    ),
+    "rule aggregates": (
+        dataclasses.replace(ORDERS, rules=[Rule("paid", "sum(amount) > 1")]),
+        "rules[paid].condition",
+        "",
+    ),
+    "key column": (with_view(keys=["client"]), "views[by_customer].keys", "no column 'client'"),
+    "key that is a float": (with_view(keys=["amount"]), "views[by_customer].keys", "amount is DOUBLE"),
+    "window": (with_view(window=Tumbling("an hour")), "views[by_customer].window", "not a duration"),
+    "no measures": (with_view(measures={}), "views[by_customer].measures", "needs a measure"),
+    "measure on text": (
+        with_view(measures={"mean": avg("customer")}),
+        "views[by_customer].measures[mean]",
+        "the expression is STRING",
+    ),
+    "measure column": (with_view(measures={"m": avg("total")}), "views[by_customer].measures[m]", "total"),
+    "measure name taken": (with_view(measures={"rows": count()}), "views[by_customer].measures[rows]", "taken"),
+    "quantile in per cent": (
+        with_view(measures={"p": quantile("amount", 95)}),
+        "views[by_customer].measures[p]",
+        "not between 0 and 1",
+    ),
+    "where": (with_view(where="amount >"), "views[by_customer].where", ""),
+    "expect": (
+        with_view(expect=[Expect("total", at_least=1)]),
+        "views[by_customer].expect",
+        "presents no column",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_definition_names_file_line_field_and_hint(case: str) -> None:
+    """The author must find the place without reading our code."""
+    pipeline, field, fact = WRONG[case]
+    compiled, problems = examine(pipeline)
+    assert compiled is None
+    found = next(problem for problem in problems if problem.field == field)
+    assert fact in found.message
+    assert found.hint
+    assert Path(found.file).name == Path(__file__).name
+    assert found.line > 0
+    assert f"{Path(__file__).name}:{found.line}: {field}: " in str(found)
+
+
+def test_every_problem_is_found_at_once() -> None:
+    """Mending one error to meet the next wastes an afternoon."""
+    pipeline = dataclasses.replace(with_view(keys=["client"], measures={"mean": avg("customer")}), name="No")
+    assert {problem.field for problem in examine(pipeline)[1]} == {
+        "name",
+        "views[by_customer].keys",
+        "views[by_customer].measures[mean]",
+    }
+
+
+def test_a_broken_file_hides_no_other(tmp_path: Path) -> None:
+    """A colleague's typing error must not stop your pipeline."""
+    good = Path(__file__).parents[2] / "include" / "pipelines" / "flights.py"
+    (tmp_path / "flights.py").write_text(good.read_text())
+    (tmp_path / "broken.py").write_text("x = 1\ny = (\n")
+    (tmp_path / "crash.py").write_text("import seamline\nseamline.View('x', colour='red')\n")
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    (tmp_path / "_part.py").write_text("raise SystemExit\n")
+    catalog = load(tmp_path)
+    assert set(catalog.pipelines) == {"flights"}
+    assert {(Path(each.file).name, each.line) for each in catalog.problems} == {
+        ("broken.py", 2),
+        ("crash.py", 2),
+        ("empty.py", 0),
+    }
+    with pytest.raises(DefinitionError, match="never closed"):
+        catalog.pipeline("broken")
+    with pytest.raises(NotFound, match="no pipeline 'orders'"):
+        catalog.pipeline("orders")
+    with pytest.raises(NotFound, match="flights.nothing"):
+        catalog.view("flights.nothing")
+
+
+def test_one_name_in_two_files_is_refused(tmp_path: Path) -> None:
+    """Two definitions would write one set of tables."""
+    text = (Path(__file__).parents[2] / "include" / "pipelines" / "flights.py").read_text()
+    (tmp_path / "one.py").write_text(text)
+    (tmp_path / "two.py").write_text(text)
+    catalog = load(tmp_path)
+    assert len(catalog.pipelines) == 1
+    assert "also declared" in catalog.problems[0].message
+
+
+def test_fingerprints_follow_the_numbers_and_nothing_else() -> None:
+    """A new owner must not rebuild a year; a new rule must."""
+    same = dataclasses.replace(ORDERS, owner="somebody", retries=9, views=[VIEW])
+    ruled = dataclasses.replace(ORDERS, rules=[Rule("paid", "amount > 0")])
+    assert fingerprint(same, VIEW) == fingerprint(ORDERS, VIEW)
+    assert record_version(same) == record_version(ORDERS)
+    assert record_version(ruled) != record_version(ORDERS)
+    assert fingerprint(ruled, VIEW) != fingerprint(ORDERS, VIEW)
+    wider = dataclasses.replace(VIEW, window=Tumbling("2 hours"))
+    assert fingerprint(ORDERS, wider) != fingerprint(ORDERS, VIEW)
+
+
+def test_required_columns() -> None:
+    """The event time and the id are needed without saying so."""
+    assert compile_pipeline(ORDERS).required == {"id", "placed_at"}
