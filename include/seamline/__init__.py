@@ -1,0 +1,54 @@
+"""Seamline: one definition, two layers, cut by Kafka offsets.
+
+Importing the package loads the definition language only; `seamline.read` loads its engines when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seamline.model.definition import (
+    Batch,
+    Expect,
+    KafkaSource,
+    Pipeline,
+    Rule,
+    Stream,
+    Tumbling,
+    View,
+    Watermark,
+)
+from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
+
+if TYPE_CHECKING:
+    from seamline.serve.read import read
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "Expect",
+    "KafkaSource",
+    "Pipeline",
+    "Rule",
+    "Stream",
+    "Tumbling",
+    "View",
+    "Watermark",
+    "avg",
+    "count",
+    "distinct",
+    "max",
+    "min",
+    "quantile",
+    "read",
+    "sum",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "read":
+        from seamline.serve.read import read
+
+        return read
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""What a laptop needs to run everything: Java, a broker, Airflow, the demo."""
