@@ -36,6 +36,11 @@ class Ledger:
         """Open the ledger, made if it is not there."""
         return cls(Table.ensure(layout.table("ledger"), SCHEMA))
 
+    @classmethod
+    def exists(cls, layout: Layout) -> bool:
+        """Tell whether there is a ledger."""
+        return Table.exists(layout.table("ledger"))
+
     def append(self, epochs: list[Epoch]) -> None:
         """Add rows for epochs that the master holds, in one commit."""
         if not epochs:

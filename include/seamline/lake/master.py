@@ -37,6 +37,11 @@ class Master:
         """Open the master; NotFound where there is none."""
         return cls(Table.open(layout.table("master")))
 
+    @classmethod
+    def exists(cls, layout: Layout) -> bool:
+        """Tell whether there is a master."""
+        return Table.exists(layout.table("master"))
+
     @property
     def epoch(self) -> int:
         """E: the last epoch the master holds, -1 for none."""
