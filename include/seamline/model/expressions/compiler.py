@@ -1,0 +1,267 @@
+"""Walk the syntax tree by an allow-list: what is not on it is refused."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from decimal import Decimal
+
+from sqlglot import exp
+
+from seamline.model.expressions import conditions, terms
+from seamline.model.expressions.arithmetic import arithmetic, negated
+from seamline.model.expressions.casts import cast
+from seamline.model.expressions.coercion import parse_day, parse_instant
+from seamline.model.expressions.functions import call, concat, trimmed
+from seamline.model.expressions.grammar import read
+from seamline.model.expressions.refused import REFUSED
+from seamline.model.expressions.terms import RANGES, Expression, Term, refuse
+from seamline.model.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Schema,
+    SqlType,
+    decimal,
+)
+
+ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
+COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+LOGIC = {exp.And: "AND", exp.Or: "OR"}
+DType = exp.DataType.Type
+TYPES = {
+    DType.INT: INT,
+    DType.BIGINT: BIGINT,
+    DType.DOUBLE: DOUBLE,
+    DType.TEXT: STRING,
+    DType.BOOLEAN: BOOLEAN,
+    DType.DATE: DATE,
+    DType.TIMESTAMPTZ: TIMESTAMP,
+    DType.BINARY: BINARY,
+}
+HINTS: dict[type[exp.Expr], str] = {
+    exp.Interval: "compare with a TIMESTAMP literal, or cut it with date_trunc.",
+    exp.Subquery: "an expression is of one record; join with a look-up instead.",
+    exp.Select: "an expression is of one record; join with a look-up instead.",
+    exp.Window: "an expression is of one record; a view's window and measures do this.",
+    exp.Alias: "leave the alias out: names come from the definition.",
+    exp.RegexpLike: REFUSED["rlike"],
+    exp.ILike: REFUSED["lower"],
+    exp.Concat: "write one literal; a quote inside is \\' or stands between double quotes.",
+    exp.Star: "name the columns.",
+}
+
+
+def compile_expression(text: str, schema: Schema) -> Expression:
+    """Compile Spark SQL over a schema's columns; ExpressionError for whatever cannot be made equal."""
+    term = Compiler(schema).term(read(text))
+    if term.type is None:
+        raise refuse(f"{text!r} is always NULL.", "give it a type: CAST(NULL AS STRING).")
+    guards = tuple(dict.fromkeys(term.guards))
+    return Expression(text, term.spark, term.duckdb, term.type, term.columns, guards)
+
+
+class Compiler:
+    """Compiles nodes over one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def term(self, node: exp.Expr) -> Term:
+        """Compile a node of any kind."""
+        kind = type(node)
+        if kind in ARITHMETIC:
+            return arithmetic(ARITHMETIC[kind], *self.sides(node))
+        if kind in COMPARISON:
+            return conditions.compared(COMPARISON[kind], *self.sides(node))
+        if kind in LOGIC:
+            return conditions.connected(LOGIC[kind], *self.sides(node))
+        form = FORMS.get(kind)
+        if form is None:
+            hint = HINTS.get(kind, "docs/expressions.md lists the forms that are taken.")
+            raise refuse(f"{node.sql(dialect='spark')!r} is not taken in an expression.", hint)
+        return form(self, node)
+
+    def sides(self, node: exp.Expr) -> tuple[Term, Term]:
+        """Compile both sides of an operator."""
+        return self.term(node.this), self.term(node.expression)
+
+    def column(self, node: exp.Expr) -> Term:
+        """Find a column in the schema."""
+        field = self.schema.field(node.name)
+        if field is None or node.args.get("table"):
+            raise self.unknown(node)
+        bounds = RANGES.get(field.type)
+        return Term(
+            field.type,
+            f"`{field.name}`",
+            f'"{field.name}"',
+            field.nullable,
+            frozenset({field.name}),
+            bounds=bounds,
+        )
+
+    def unknown(self, node: exp.Expr) -> Exception:
+        """Make the error of a name that is no column."""
+        names = [field.name for field in self.schema.fields]
+        close = difflib.get_close_matches(node.name.lower(), [name.lower() for name in names], n=3)
+        near = [name for name in names if name.lower() in close]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}."
+        return refuse(
+            f"There is no column {node.sql(dialect='spark')!r}.", REFUSED.get(node.name.lower(), hint)
+        )
+
+    def literal(self, node: exp.Expr) -> Term:
+        """Give a literal Spark's type."""
+        if node.args.get("is_string"):
+            return terms.string(node.name)
+        if "e" in node.name.lower():
+            return terms.floating(float(node.name))
+        if "." in node.name:
+            return terms.exact(Decimal(node.name))
+        return terms.integer(int(node.name))
+
+    def negative(self, node: exp.Expr) -> Term:
+        """Compile a minus sign; before a number it is part of it."""
+        inner = node.this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            return self.literal(minus(inner))
+        if isinstance(inner, exp.TryCast) and isinstance(inner.this, exp.Literal) and inner.this.is_number:
+            return self.cast(exp.TryCast(this=minus(inner.this), to=inner.args["to"]))
+        return negated(terms.definite(self.term(node.this)))
+
+    def cast(self, node: exp.Expr) -> Term:
+        """Compile CAST, TRY_CAST and the literals that sqlglot reads as casts."""
+        target = self.type_of(node.args["to"])
+        source = node.this
+        if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+            return parse_day(source.name) if target == DATE else parse_instant(source.name)
+        if target.precision and isinstance(source, exp.Literal) and source.is_string:
+            return terms.exact(Decimal(source.name)) if is_decimal(source.name) else self.no_type(node)
+        return cast(self.term(source), target, tried=bool(node.args.get("safe")))
+
+    def no_type(self, node: exp.Expr) -> Term:
+        """Refuse a cast."""
+        raise refuse(f"{node.sql(dialect='spark')} is not taken.", "write the number itself, such as 1.5.")
+
+    def type_of(self, node: exp.Expr) -> SqlType:
+        """Read the type of a cast."""
+        kind = node.args["this"]
+        if kind == DType.DECIMAL:
+            precision, scale = [
+                *(int(each.name) for each in node.expressions),
+                *[10, 0][len(node.expressions) :],
+            ]
+            return decimal(precision, scale)
+        if kind not in TYPES or node.expressions:
+            raise refuse(
+                f"Type {node.sql(dialect='spark')} is not taken.",
+                "use INT, BIGINT, DOUBLE, DECIMAL, STRING, BOOLEAN, DATE or TIMESTAMP.",
+            )
+        return TYPES[kind]
+
+    def between(self, node: exp.Expr) -> Term:
+        """Compile BETWEEN."""
+        if node.args.get("symmetric"):
+            raise refuse("BETWEEN SYMMETRIC is not taken.", "put the smaller bound first.")
+        return conditions.between(
+            self.term(node.this), self.term(node.args["low"]), self.term(node.args["high"])
+        )
+
+    def within(self, node: exp.Expr) -> Term:
+        """Compile IN over a list."""
+        if not node.expressions:
+            raise refuse(
+                f"{node.sql(dialect='spark')} is not IN over a list.", "list the values: x IN (1, 2)."
+            )
+        return conditions.within(self.term(node.this), [self.term(each) for each in node.expressions])
+
+    def like(self, node: exp.Expr) -> Term:
+        """Compile LIKE, with its ESCAPE where there is one."""
+        inner, escape = (node.this, node.expression.name) if isinstance(node, exp.Escape) else (node, "\\")
+        if not isinstance(inner, exp.Like) or isinstance(inner.expression, (exp.Any, exp.All)):
+            raise refuse(f"{node.sql(dialect='spark')} is not taken.", "join single LIKEs with OR or AND.")
+        term = conditions.like(self.term(inner.this), self.term(inner.expression), escape)
+        return conditions.inverted(term) if inner.args.get("negate") else term
+
+    def test(self, node: exp.Expr) -> Term:
+        """Compile IS NULL, IS TRUE, IS FALSE."""
+        tested = self.term(node.this)
+        if isinstance(node.expression, exp.Null):
+            return conditions.is_null(tested)
+        if isinstance(node.expression, exp.Boolean):
+            return conditions.is_truth(tested, bool(node.expression.this))
+        raise refuse(f"{node.sql(dialect='spark')} is not taken.", "IS takes NULL, TRUE or FALSE.")
+
+    def case(self, node: exp.Expr) -> Term:
+        """Compile CASE with or without an operand."""
+        operand = node.args.get("this")
+        branches = []
+        for branch in node.args["ifs"]:
+            condition = self.term(branch.this)
+            if operand is not None:
+                condition = conditions.compared("=", self.term(operand), condition)
+            branches.append((condition, self.term(branch.args["true"])))
+        default = node.args.get("default")
+        return conditions.case(branches, self.term(default) if default is not None else None)
+
+    def choice(self, node: exp.Expr) -> Term:
+        """Compile IF(condition, value, value)."""
+        default = node.args.get("false")
+        branch = (self.term(node.this), self.term(node.args["true"]))
+        return conditions.case([branch], self.term(default) if default is not None else None)
+
+    def trim(self, node: exp.Expr) -> Term:
+        """Compile TRIM with its own grammar."""
+        letters = node.args.get("expression")
+        side = str(node.args.get("position") or "BOTH").upper()
+        return trimmed(self.term(node.this), self.term(letters) if letters is not None else None, side)
+
+    def joined(self, node: exp.Expr) -> Term:
+        """Compile || between texts."""
+        return concat(self.sides(node))
+
+    def function(self, node: exp.Expr) -> Term:
+        """Compile a call by its name."""
+        name = str(node.this)
+        return call(name, [] if name.lower() in REFUSED else [self.term(each) for each in node.expressions])
+
+
+def minus(number: exp.Expr) -> exp.Literal:
+    """Put a minus sign into a number: the least INT and BIGINT cannot be written without it."""
+    return exp.Literal(this=f"-{number.name}", is_string=False)
+
+
+def is_decimal(text: str) -> bool:
+    """Whether a literal is the number of a BD literal."""
+    return text.replace(".", "", 1).lstrip("-").isdigit()
+
+
+FORMS: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {
+    exp.Anonymous: Compiler.function,
+    exp.Between: Compiler.between,
+    exp.Boolean: lambda _, node: terms.boolean(bool(node.this)),
+    exp.Case: Compiler.case,
+    exp.Cast: Compiler.cast,
+    exp.Column: Compiler.column,
+    exp.DPipe: Compiler.joined,
+    exp.Escape: Compiler.like,
+    exp.If: Compiler.choice,
+    exp.In: Compiler.within,
+    exp.Is: Compiler.test,
+    exp.Like: Compiler.like,
+    exp.Literal: Compiler.literal,
+    exp.Neg: Compiler.negative,
+    exp.Not: lambda self, node: conditions.inverted(self.term(node.this)),
+    exp.Null: lambda *_: terms.NULL,
+    exp.NullSafeEQ: lambda self, node: conditions.same(*self.sides(node)),
+    exp.NullSafeNEQ: lambda self, node: conditions.same(*self.sides(node), negate=True),
+    exp.Paren: lambda self, node: self.term(node.this),
+    exp.Trim: Compiler.trim,
+    exp.TryCast: Compiler.cast,
+}

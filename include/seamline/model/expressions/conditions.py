@@ -1,0 +1,229 @@
+"""Comparisons, three-valued logic and the forms that choose between values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seamline.model.expressions.coercion import coerced, common_type, pair
+from seamline.model.expressions.terms import (
+    NULL,
+    Term,
+    any_nullable,
+    columns_of,
+    definite,
+    left_first,
+    quoted,
+    refuse,
+    unconditional,
+)
+from seamline.model.schema import BOOLEAN, DOUBLE, STRING, SqlType
+
+
+def truth(term: Term, place: str) -> Term:
+    """Require a condition."""
+    if term.type is None:
+        return replace(term, type=BOOLEAN, duckdb="CAST(NULL AS BOOLEAN)")
+    if term.type != BOOLEAN:
+        raise refuse(
+            f"{term.spark} is {term.type}; {place} takes conditions.", "compare it: x <> 0, x IS NOT NULL."
+        )
+    return term
+
+
+def compared(operator: str, left: Term, right: Term) -> Term:
+    """Compile = <> < <= > >= ."""
+    one, two = pair(definite(left), definite(right))
+    return Term(
+        BOOLEAN,
+        f"({left.spark} {operator} {right.spark})",
+        f"({one.duckdb} {operator} {two.duckdb})",
+        any_nullable(left, right),
+        columns_of(left, right),
+        left_first(left, right),
+    )
+
+
+def same(left: Term, right: Term, *, negate: bool = False) -> Term:
+    """Compile <=>, for which NULL equals NULL."""
+    one, two = pair(left, right)
+    spark = f"({left.spark} <=> {right.spark})"
+    word = "IS DISTINCT FROM" if negate else "IS NOT DISTINCT FROM"
+    return Term(
+        BOOLEAN,
+        f"(NOT {spark})" if negate else spark,
+        f"({one.duckdb} {word} {two.duckdb})",
+        nullable=False,
+        columns=columns_of(left, right),
+        guards=left.guards + right.guards,
+    )
+
+
+def between(value: Term, low: Term, high: Term) -> Term:
+    """Compile BETWEEN; Spark looks at the upper bound only if the lower one holds."""
+    above, below = compared(">=", value, low), compared("<=", value, unconditional(high, "BETWEEN"))
+    return replace(
+        above,
+        spark=f"({value.spark} BETWEEN {low.spark} AND {high.spark})",
+        duckdb=f"({above.duckdb} AND {below.duckdb})",
+        nullable=any_nullable(above, below),
+        columns=columns_of(above, below),
+    )
+
+
+def within(value: Term, items: Sequence[Term]) -> Term:
+    """Compile IN over a list; a NULL in it makes a miss unknown."""
+    terms = [definite(value), *(unconditional(item, "IN") for item in items)]
+    wanted = common_type(terms)
+    assert wanted is not None
+    if wanted == DOUBLE and len(items) > 10:
+        raise refuse(
+            "IN has more than 10 items on a DOUBLE.", "round it and cast to INT, or use comparisons."
+        )
+    first, *rest = (coerced(term, wanted).duckdb for term in terms)
+    return Term(
+        BOOLEAN,
+        f"({value.spark} IN ({', '.join(item.spark for item in items)}))",
+        f"({first} IN ({', '.join(rest)}))",
+        any_nullable(*terms),
+        columns_of(*terms),
+        value.guards,
+    )
+
+
+def connected(word: str, left: Term, right: Term) -> Term:
+    """Compile AND and OR: the left side is always evaluated, the right one not."""
+    one, two = truth(left, word), unconditional(truth(right, word), word)
+    if one.guards and not two.columns:
+        raise refuse(f"{left.spark} can fail beside a constant.", f"leave the constant out of the {word}.")
+    return Term(
+        BOOLEAN,
+        f"({left.spark} {word} {right.spark})",
+        f"({one.duckdb} {word} {two.duckdb})",
+        any_nullable(one, two),
+        columns_of(one, two),
+        one.guards,
+    )
+
+
+def inverted(term: Term) -> Term:
+    """Compile NOT."""
+    one = truth(term, "NOT")
+    return replace(one, spark=f"(NOT {term.spark})", duckdb=f"(NOT {one.duckdb})", literal=None)
+
+
+def is_null(term: Term) -> Term:
+    """Compile IS NULL."""
+    return replace(
+        term,
+        type=BOOLEAN,
+        spark=f"({term.spark} IS NULL)",
+        duckdb=f"({term.duckdb} IS NULL)",
+        nullable=False,
+        literal=None,
+        bounds=None,
+    )
+
+
+def is_truth(term: Term, value: bool) -> Term:
+    """Compile IS TRUE and IS FALSE."""
+    one, word = truth(term, "IS"), "TRUE" if value else "FALSE"
+    return replace(
+        one,
+        spark=f"({term.spark} IS {word})",
+        duckdb=f"({one.duckdb} IS NOT DISTINCT FROM {word})",
+        nullable=False,
+        literal=None,
+    )
+
+
+def chosen(terms: Sequence[Term], place: str) -> tuple[SqlType, list[str]]:
+    """Bring the values a form chooses from to one type."""
+    wanted = common_type(terms)
+    if wanted is None:
+        raise refuse(f"Every value of {place} is NULL.", "give one a type: CAST(NULL AS STRING).")
+    return wanted, [coerced(term, wanted).duckdb for term in terms]
+
+
+def case(branches: Sequence[tuple[Term, Term]], otherwise: Term | None) -> Term:
+    """Compile CASE; only its first condition is always evaluated."""
+    default = otherwise or NULL
+    conditions = [truth(condition, "CASE") for condition, _ in branches]
+    values = [unconditional(value, "CASE") for value in [*(value for _, value in branches), default]]
+    for condition in conditions[1:]:
+        unconditional(condition, "CASE")
+    wanted, texts = chosen(values, "CASE")
+    pairs = list(zip(conditions, texts, strict=False))
+    spark = " ".join(f"WHEN {c.spark} THEN {v.spark}" for c, v in branches)
+    duckdb = " ".join(f"WHEN {condition.duckdb} THEN {text}" for condition, text in pairs)
+    return Term(
+        wanted,
+        f"(CASE {spark} ELSE {default.spark} END)",
+        f"(CASE {duckdb} ELSE {texts[-1]} END)",
+        any_nullable(*values),
+        columns_of(*conditions, *values),
+        conditions[0].guards,
+    )
+
+
+def coalesced(terms: Sequence[Term]) -> Term:
+    """Compile COALESCE; only its first value is always evaluated."""
+    first, *others = terms
+    for other in others:
+        unconditional(other, "COALESCE")
+    wanted, texts = chosen(terms, "COALESCE")
+    return Term(
+        wanted,
+        f"coalesce({', '.join(term.spark for term in terms)})",
+        f"coalesce({', '.join(texts)})",
+        all(term.nullable for term in terms),
+        columns_of(*terms),
+        first.guards,
+    )
+
+
+def null_if(left: Term, right: Term) -> Term:
+    """Compile NULLIF, which keeps the type of its first value."""
+    equal = compared("=", left, right)
+    return replace(
+        equal,
+        type=left.type,
+        spark=f"nullif({left.spark}, {right.spark})",
+        duckdb=f"(CASE WHEN {equal.duckdb} THEN NULL ELSE {left.duckdb} END)",
+        nullable=True,
+    )
+
+
+def like(text: Term, pattern: Term, escape: str = "\\") -> Term:
+    """Compile LIKE with a literal pattern, read by Spark's rules: an escape must escape something."""
+    if text.type != STRING or not isinstance(pattern.literal, str):
+        raise refuse(
+            f"{text.spark} LIKE {pattern.spark} is not text LIKE a literal.", "use contains or startswith."
+        )
+    if len(escape) != 1 or escape in "%_":
+        raise refuse(f"{escape!r} cannot escape.", "use one character other than % and _.")
+    escaped = "" if escape == "\\" else f" ESCAPE '{escape}'".replace("'''", "'\\''")
+    return Term(
+        BOOLEAN,
+        f"({text.spark} LIKE {pattern.spark}{escaped})",
+        f"({definite(text).duckdb} LIKE {quoted(portable(pattern.literal, escape))} ESCAPE '\\')",
+        text.nullable,
+        text.columns,
+        text.guards,
+    )
+
+
+def portable(pattern: str, escape: str) -> str:
+    """Spell a pattern with a backslash as its escape."""
+    out, letters = [], iter(pattern)
+    for letter in letters:
+        if letter == escape:
+            meant = next(letters, "")
+            if not meant or meant not in ("%", "_", escape):
+                raise refuse(
+                    f"Pattern {pattern!r} escapes nothing.", f"write {escape * 2} for a {escape} itself."
+                )
+            out.append("\\" + meant if meant in "%_\\" else meant)
+        else:
+            out.append("\\\\" if letter == "\\" else letter)
+    return "".join(out)

@@ -1,0 +1,50 @@
+"""Text to a syntax tree, read with Spark's rules and nothing that sqlglot would read otherwise."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+
+from seamline.model.expressions.terms import refuse
+
+KEPT = {name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "TRIM")}
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+PREDICATES = (*COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, exp.Not, exp.And, exp.Or)
+
+
+class PlainSpark(Spark):
+    """Spark's dialect that leaves function calls as they are written."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
+        """Keep names and arguments; CAST, TRIM, IF and CASE have a grammar of their own."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = KEPT
+        NO_PAREN_FUNCTIONS: ClassVar[dict[str, Any]] = {}
+
+
+def read(text: str) -> exp.Expr:
+    """Parse an expression; ExpressionError says where it breaks off."""
+    try:
+        tree = sqlglot.parse_one(text, dialect=PlainSpark)
+    except (ParseError, TokenError) as error:
+        first = str(error).splitlines()[0] if str(error) else "it cannot be read"
+        raise refuse(f"{text!r} is not an expression: {first}", "write one Spark SQL expression.") from None
+    for node in tree.walk():
+        check_precedence(node)
+    return tree
+
+
+def check_precedence(node: exp.Expr) -> None:
+    """Refuse chained comparisons: sqlglot and Spark group them differently."""
+    if not isinstance(node, (*COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like)):
+        return
+    sides = [node.this, node.args.get("expression"), node.args.get("low"), node.args.get("high")]
+    if any(isinstance(side, PREDICATES) for side in sides):
+        raise refuse(
+            f"{node.sql(dialect='spark')} chains comparisons.", "add parentheses around one of them."
+        )

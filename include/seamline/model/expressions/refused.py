@@ -1,0 +1,26 @@
+"""Functions that are not taken, and what to write instead."""
+
+from __future__ import annotations
+
+AGGREGATE = "an expression is of one record: aggregate with a measure, such as count() or sum(...)."
+CLOCK = "its value changes between two runs; use a column of the record."
+CHANCE = "its value changes between two runs; a record must mean the same each time it is read."
+CASE_HINT = "engines map letters beyond ASCII differently; list the spellings with IN, or use transform=."
+PATTERN = "engines' regular expressions differ; use LIKE, startswith, contains, or transform=."
+POWERS = "engines' last digits differ; use transform=."
+REFUSED = {
+    **dict.fromkeys(
+        ("count", "sum", "avg", "mean", "min", "max", "first", "last", "collect_list"), AGGREGATE
+    ),
+    **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "unix_timestamp"), CLOCK),
+    **dict.fromkeys(("rand", "random", "randn", "uuid", "monotonically_increasing_id", "shuffle"), CHANCE),
+    **dict.fromkeys(("upper", "lower", "ucase", "lcase", "initcap"), CASE_HINT),
+    **dict.fromkeys(("rlike", "regexp", "regexp_like", "regexp_extract", "regexp_replace", "split"), PATTERN),
+    **dict.fromkeys(("sqrt", "pow", "power", "exp", "ln", "log", "log10", "sin", "cos", "tan"), POWERS),
+    "date_format": "engines' formats differ; use year, month, day, hour or date_trunc.",
+    "to_timestamp": "declare the column TIMESTAMP in the schema: text is read there.",
+    "int": "write CAST(x AS INT).",
+    "bigint": "write CAST(x AS BIGINT).",
+    "double": "write CAST(x AS DOUBLE).",
+    "string": "write CAST(x AS STRING).",
+}

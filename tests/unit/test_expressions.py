@@ -1,0 +1,114 @@
+"""What an expression may say, and what an author is told otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from seamline.model.errors import ExpressionError
+from seamline.model.expressions import compile_expression
+from seamline.model.schema import BOOLEAN, DOUBLE, INT, Schema, decimal
+
+SCHEMA = Schema.parse(
+    "carrier STRING NOT NULL, flight INT, seen BIGINT, delay DOUBLE, price DECIMAL(30,10), late BOOLEAN,"
+    " departed TIMESTAMP, booked DATE"
+)
+
+
+def test_a_rule_names_its_columns_and_cannot_fail() -> None:
+    """The kernel parses only the columns that are asked for."""
+    expression = compile_expression("Carrier IN ('EWR', 'JFK') AND delay > 1.5", SCHEMA)
+    assert expression.type == BOOLEAN
+    assert expression.columns == {"carrier", "delay"}
+    assert expression.guards == ()
+
+
+def test_writing_style_does_not_change_the_normal_form() -> None:
+    """A fingerprint must not move when somebody adds a space."""
+    styles = ["flight+1>2 and late", "((flight + 1) > 2) AND late", "FLIGHT + 1 > 2 AND `late` -- why not"]
+    assert len({compile_expression(style, SCHEMA).spark for style in styles}) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["carrier || 'it\\'s'", "-5L + seen", "delay * 2D", "departed > '2013-01-01'"]
+)
+def test_the_normal_form_is_its_own(text: str) -> None:
+    """What is stored can be read back with the same meaning."""
+    once = compile_expression(text, SCHEMA)
+    again = compile_expression(once.spark, SCHEMA)
+    assert (again.duckdb, again.type) == (once.duckdb, once.type)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [("1.5", decimal(2, 1)), ("flight / 2", DOUBLE), ("flight % 2", INT), ("1.5 + 1", decimal(3, 1))],
+)
+def test_literals_have_the_types_of_spark(text: str, type_: object) -> None:
+    """1.5 is a DECIMAL in Spark; a DOUBLE here would sum to other cents."""
+    assert compile_expression(text, SCHEMA).type == type_
+
+
+def test_a_failing_form_carries_its_reason() -> None:
+    """The message is what an operator reads in quarantine."""
+    (guard,) = compile_expression("delay / flight > 2", SCHEMA).guards
+    assert guard.message == "(`delay` / `flight`) divides by zero"
+
+
+@pytest.mark.parametrize("text", ["CAST(flight AS BIGINT) + 1", "flight % 7", "delay / 60", "2 * 60 * 60"])
+def test_what_cannot_fail_has_no_guard(text: str) -> None:
+    """A guard costs time on each record, and forbids the form inside CASE."""
+    assert compile_expression(text, SCHEMA).guards == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "way_out"),
+    [
+        ("delai > 1", "no column", "did you mean delay"),
+        ("t.delay > 1", "no column", "delay"),
+        ("zzz", "no column", "the columns are carrier"),
+        ("count(*)", "count", "measure"),
+        ("sum(delay) OVER ()", "OVER", "window"),
+        ("delay > (SELECT 1)", "SELECT", "look-up"),
+        ("current_timestamp", "current_timestamp", "column of the record"),
+        ("now() > departed", "now", "column of the record"),
+        ("rand() < 0.5", "rand", "each time"),
+        ("lenght(carrier) = 2", "lenght", "length"),
+        ("upper(carrier) = 'AA'", "upper", "IN"),
+        ("carrier RLIKE 'A+'", "RLIKE", "LIKE"),
+        ("carrier ILIKE 'a%'", "ILIKE", "IN"),
+        ("late AND delay / flight > 1", "can fail", "try_divide"),
+        ("CASE WHEN late THEN flight + 1 ELSE 0 END", "can fail", "try_add"),
+        ("coalesce(seen, CAST(carrier AS INT))", "can fail", "try_cast"),
+        ("1 / 0", "every record", "constant"),
+        ("flight = NULL", "may be NULL", "IS NULL"),
+        ("NULL", "always NULL", "CAST"),
+        ("flight = '1'", "INT and STRING", "cast"),
+        ("late = 1", "BOOLEAN and INT", "cast"),
+        ("flight AND late", "conditions", "compare"),
+        ("flight = seen = late", "chains", "parentheses"),
+        ("flight = seen < 2", "chains", "parentheses"),
+        ("price * price", "61 digits", "DOUBLE"),
+        ("price / 2", "rounds", "DOUBLE"),
+        ("price > delay", "15 digits", "DOUBLE"),
+        ("round(delay, 2)", "round", "100"),
+        ("CAST(delay AS STRING)", "differently", "schema"),
+        ("CAST(carrier AS DOUBLE)", "differently", "schema"),
+        ("CAST(flight AS FLOAT)", "FLOAT", "DOUBLE"),
+        ("departed + INTERVAL 1 DAY", "INTERVAL", "TIMESTAMP literal"),
+        ("departed > 'yesterday'", "yesterday", "2013-01-31"),
+        ("date_trunc('decade', departed)", "decade", "hour"),
+        ("carrier = 'it''s'", "not taken", "quote"),
+        ("carrier LIKE 'a\\\\b'", "escapes nothing", "\\\\"),
+        ("carrier LIKE carrier", "literal", "contains"),
+        ("hour(carrier)", "TIMESTAMP", "cast"),
+        ("delay +", "not an expression", "one Spark SQL"),
+        ("", "not an expression", "one Spark SQL"),
+        ("delay AS late", "AS", "alias"),
+        ("length()", "1 arguments", "docs"),
+    ],
+)  # fmt: skip
+def test_refusals_say_what_is_wrong_and_what_to_write(text: str, fact: str, way_out: str) -> None:
+    """A form that engines read differently must never be accepted in silence."""
+    with pytest.raises(ExpressionError) as error:
+        compile_expression(text, SCHEMA)
+    assert fact.lower() in error.value.message.lower()
+    assert way_out.lower() in error.value.hint.lower()
