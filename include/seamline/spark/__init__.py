@@ -1,0 +1,1 @@
+"""The Spark side: the epoch kernel, the stream and the build."""

@@ -1,0 +1,173 @@
+"""The build: states of whole intervals from the master's rows up to a cut, one Spark job per view."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from seamline.lake.builds import BuildRow, Builds
+from seamline.lake.generations import Generations, Volume
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.master import Master
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import ProtocolError
+from seamline.model.intervals import EPOCH, Interval, stamp
+from seamline.model.jobs import BuildJob
+from seamline.spark.measures import quoted, states
+
+MICROSECOND = timedelta(microseconds=1)
+CELL = "_cell"
+SPARE = "_spare"
+ORDER = ("_epoch", "_partition", "_offset")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was read of one interval: rows, duplicates among them, and rows that a view does not select."""
+
+    read: int
+    duplicates: int
+    foreign: int
+    not_selected: Mapping[str, int]
+
+
+NO_ROWS = Counts(0, 0, 0, {})
+
+
+def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> list[BuildRow]:
+    """Build every view's intervals in ``job.spans`` from the master's rows up to ``job.cut``.
+
+    One attempt has one generation id. Raises ProtocolError if the master does not hold the cut.
+    """
+    began = time.monotonic()
+    expected = ManifestTable.ensure(layout).read().published
+    attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
+    rows = marked(master_rows(spark, layout, job), pipeline).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        found = counts(rows, pipeline)
+        kept = rows.where(~f.col(SPARE))
+        wrote = {view.id: write(kept, view, pipeline, layout, attempt) for view in pipeline.views}
+    finally:
+        rows.unpersist()
+    seconds, at = time.monotonic() - began, datetime.now(UTC)
+    result = []
+    for view in pipeline.views:
+        for interval in (each for span in job.spans for each in pipeline.grid.within(span)):
+            count = found.get(interval.id, NO_ROWS)
+            volume = wrote[view.id].get(interval.id, Volume(0, 0))
+            current = expected.get((view.id, interval.id))
+            result.append(
+                BuildRow(
+                    run=job.run,
+                    view=view.id,
+                    interval=interval.id,
+                    generation=attempt,
+                    cut=job.cut,
+                    rows=volume.rows,
+                    state_rows=volume.state_rows,
+                    rows_read=count.read,
+                    duplicates=count.duplicates,
+                    not_selected=count.not_selected.get(view.id, 0),
+                    expected=current.generation if current else "",
+                    seconds=seconds,
+                    reason=job.reason,
+                    at=at,
+                )
+            )
+    Builds.ensure(layout).append(result)
+    return result
+
+
+def master_rows(spark: SparkSession, layout: Layout, job: BuildJob) -> DataFrame:
+    """Read the rows in ``job.spans`` up to the cut from one pinned version that holds it."""
+    master = Master.open(layout)
+    if master.epoch < job.cut:
+        raise ProtocolError(
+            f"Version {master.table.version} of the master ends at epoch {master.epoch}, the cut is {job.cut}.",
+            hint="a cut is an edge that the master holds; plan again.",
+        )
+    rows = spark.read.format("delta").option("versionAsOf", master.table.version).load(str(master.table.root))
+    return rows.where(f.col("_epoch") <= job.cut).where(inside(job.spans))
+
+
+def inside(spans: Sequence[Interval]) -> Column:
+    """Tell whether an event lies in one of the spans; the file statistics prune by the outer bounds too."""
+    moment = f.col("_event_time")
+    whole = (moment >= f.lit(min(span.start for span in spans))) & (moment < f.lit(max(s.end for s in spans)))
+    each = f.lit(False)
+    for span in spans:
+        each = each | ((moment >= f.lit(span.start)) & (moment < f.lit(span.end)))
+    return whole & each if len(spans) > 1 else whole
+
+
+def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
+    """Keep what states need, with the interval's start in microseconds and whether the row is a duplicate.
+
+    Of the rows of one event id in one interval the first by (epoch, partition, offset) counts.
+    """
+    moment, length = f.unix_micros(f.col("_event_time")), f.lit(pipeline.grid.length // MICROSECOND)
+    columns = [quoted(field.name) for field in pipeline.schema.fields]
+    kept = rows.select(
+        *columns, "_event_time", "_record_version", *ORDER, (moment - f.pmod(moment, length)).alias(CELL)
+    )
+    event_id = [quoted(name) for name in pipeline.definition.source.event_id]
+    if not event_id:
+        return kept.withColumn(SPARE, f.lit(False))
+    first = Window.partitionBy(CELL, *event_id).orderBy(*ORDER)
+    return kept.withColumn(SPARE, f.row_number().over(first) > 1)
+
+
+def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
+    """Count what was read, per interval id; refuse rows that another record version has judged."""
+    chosen = {
+        view.id: f.count_if(~f.col(SPARE) & ~f.coalesce(f.expr(view.where.spark), f.lit(False)))
+        for view in pipeline.views
+        if view.where
+    }
+    table = rows.groupBy(CELL).agg(
+        f.count(f.lit(1)),
+        f.count_if(f.col(SPARE)),
+        f.count_if(f.col("_record_version") != f.lit(pipeline.record_version)),
+        *chosen.values(),
+    )
+    found = {}
+    for cell, read, duplicates, foreign, *left_out in table.collect():
+        interval = pipeline.grid.of(EPOCH + cell * MICROSECOND)
+        if foreign:
+            raise ProtocolError(
+                f"{foreign} of {read} rows of {stamp(interval.start)} were judged by another record version than "
+                f"{pipeline.record_version}.",
+                hint="the source, its schema or a rule has changed since they were read; rows are not judged "
+                "again yet, so build with the definition that read them.",
+            )
+        found[interval.id] = Counts(read, duplicates, foreign, dict(zip(chosen, left_out, strict=True)))
+    return found
+
+
+def write(
+    kept: DataFrame, view: CompiledView, pipeline: CompiledPipeline, layout: Layout, attempt: str
+) -> dict[str, Volume]:
+    """Write the states of all intervals as files, and commit them at once."""
+    generations = Generations.ensure(layout, view)
+    folder = generations.folder(attempt)
+    spark = kept.sparkSession
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    rows = states(kept, view, by=[CELL]).withColumn("generation", f.lit(attempt))
+    spread = rows.repartition(spark.sparkContext.defaultParallelism, CELL)
+    spread.write.partitionBy(CELL).option("compression", "zstd").parquet(str(folder))
+    return generations.append(written(folder, pipeline))
+
+
+def written(folder: Path, pipeline: CompiledPipeline) -> Iterator[tuple[Path, Interval]]:
+    """List the files below a generation's folder with their intervals."""
+    for path in sorted(folder.glob(f"{CELL}=*/*.parquet")):
+        yield path, pipeline.grid.of(EPOCH + int(path.parent.name.partition("=")[2]) * MICROSECOND)

@@ -1,0 +1,266 @@
+"""The epoch kernel: one pass over raw Kafka records in each task.
+
+It judges every record, writes the accepted and the refused ones as Parquet files into the tables' folders,
+and reports the files, the counts and the partial states. It commits nothing and needs no Spark.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake import states
+from seamline.lake.files import DataFile, described
+from seamline.lake.master import PRUNES
+from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.intervals import stamp
+from seamline.spark.judgement import judge_sql
+
+RAW = ("_key", "_value", "_headers")
+CHUNK = 100_000
+
+
+@dataclass(frozen=True)
+class KernelConfig:
+    """What a task needs: the pipeline, the attempt's number, and where the tables are.
+
+    ``held`` are the master's end offsets per partition: records below are dropped. ``views`` are the ids of
+    the views to compute. ``condemned`` refuses every record as a kernel error (rule 17).
+    """
+
+    pipeline: CompiledPipeline
+    topic_id: str
+    token: int
+    epoch: int
+    held: Mapping[int, int]
+    views: frozenset[str]
+    master: Path
+    quarantine: Path
+    condemned: str = ""
+
+
+@dataclass
+class KernelResult:
+    """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id."""
+
+    master: list[DataFile] = field(default_factory=list)
+    quarantine: list[DataFile] = field(default_factory=list)
+    accepted: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    max_event_time: dict[int, datetime] = field(default_factory=dict)
+    seen: Counter[int] = field(default_factory=Counter)
+    states: dict[str, list[pa.Table]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: KernelResult) -> None:
+        """Take in the result of another task."""
+        self.master += other.master
+        self.quarantine += other.quarantine
+        for mine, theirs in ((self.accepted, other.accepted), (self.refused, other.refused)):
+            mine.update(theirs)
+        self.seen.update(other.seen)
+        for partition, moment in other.max_event_time.items():
+            self.max_event_time[partition] = max(moment, self.max_event_time.get(partition, moment))
+        for view, tables in other.states.items():
+            self.states.setdefault(view, []).extend(tables)
+        self.failed |= other.failed
+
+
+class Sink:
+    """One Parquet file of a table, opened with its first rows."""
+
+    def __init__(self, root: Path, schema: pa.Schema, config: KernelConfig, task: int) -> None:
+        self.root, self.schema = root, schema
+        self.name = f"{config.token:06d}-{config.epoch:012d}-{task:05d}-{uuid.uuid4().hex}.parquet"
+        self.writer: pq.ParquetWriter | None = None
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows as one row group; none opens no file."""
+        if not rows.num_rows:
+            return
+        if self.writer is None:
+            plain = [name for name in self.schema.names if name not in RAW]
+            self.writer = pq.ParquetWriter(
+                self.root / self.name,
+                self.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=plain,
+                write_statistics=plain,
+            )
+        self.writer.write_table(rows.select(self.schema.names).cast(self.schema))
+
+    def close(self) -> list[DataFile]:
+        """Finish the file and describe it; an empty list if there is none."""
+        if self.writer is None:
+            return []
+        self.writer.close()
+        return [described(self.root, self.name, stats=PRUNES)]
+
+
+def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:
+    """Judge, write and aggregate raw records (key, value, headers, topic, partition, offset, timestamp)."""
+    con = engine()
+    result = KernelResult()
+    views = [view for view in config.pipeline.views if view.id in config.views]
+    schema = master_schema(config.pipeline)
+    master = Sink(config.master, schema, config, task)
+    quarantine = Sink(config.quarantine, QUARANTINE, config, task)
+    for raw in chunks(batches):
+        rows = fresh(raw, config)
+        if not rows.num_rows:
+            continue
+        accepted, refused = judged(con, rows, config)
+        master.write(accepted)
+        quarantine.write(refused)
+        result.seen.update(Counter(rows["_partition"].to_pylist()))
+        result.refused.update(Counter(refused["_reason"].to_pylist()))
+        if accepted.num_rows:
+            tell(con, accepted, config, result)
+            aggregate(con, accepted, views, result)
+    result.master, result.quarantine = master.close(), quarantine.close()
+    for view in views:
+        if view.id in result.states:
+            result.states[view.id] = [states.combine(view, result.states[view.id])]
+    return result
+
+
+@cache
+def engine() -> duckdb.DuckDBPyConnection:
+    """Open one DuckDB per process: a worker keeps it from task to task."""
+    return states.connection()
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Gather small batches, so that a chunk is worth a query and memory stays bounded."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= CHUNK:
+            yield pa.Table.from_batches(waiting)
+            waiting, count = [], 0
+    if count:
+        yield pa.Table.from_batches(waiting)
+
+
+def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
+    """Drop what the master holds and give the rest its coordinates."""
+    found = pc.unique(raw["partition"]).to_pylist()
+    ends = [config.held.get(partition, 0) for partition in found]
+    if any(ends):
+        limits = pc.take(pa.array(ends, pa.int64()), pc.index_in(raw["partition"], pa.array(found, pa.int32())))
+        raw = raw.filter(pc.greater_equal(raw["offset"], limits))
+    count = raw.num_rows
+    columns = [
+        raw["topic"],
+        pa.repeat(pa.scalar(config.topic_id), count),
+        raw["partition"],
+        raw["offset"],
+        raw["timestamp"].cast(INSTANT),
+        raw["key"].cast(pa.binary()),
+        raw["value"].cast(pa.binary()),
+        headers(raw),
+        pa.repeat(pa.scalar(config.epoch, pa.int64()), count),
+        pa.repeat(pa.scalar(config.pipeline.record_version), count),
+    ]
+    return pa.table(columns, schema=COORDINATES)
+
+
+def headers(raw: pa.Table) -> pa.ChunkedArray:
+    """Give the headers; NULL where the source brings none."""
+    if "headers" not in raw.column_names:
+        return pa.chunked_array([pa.nulls(raw.num_rows, HEADERS)])
+    return raw["headers"].cast(HEADERS)
+
+
+def judged(con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig) -> tuple[pa.Table, pa.Table]:
+    """Part records into master rows and quarantine rows, both in the order they came."""
+    if config.condemned:
+        return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
+    raw = rows.select(["_value", "_kafka_timestamp"]).append_column("_text", texts(rows["_value"]))
+    con.register("raw", raw)
+    found = con.sql(judge_sql(config.pipeline, "raw")).to_arrow_table()
+    con.unregister("raw")
+    verdict = found["_judged"]
+    good = pc.is_null(verdict)
+    parsed = found.drop_columns(["_judged"]).filter(good)
+    accepted = rows.filter(good)
+    for name in parsed.column_names:
+        accepted = accepted.append_column(name, parsed[name])
+    bad = pc.invert(good)
+    why = verdict.filter(bad)
+    refused = rows.filter(bad).append_column("_reason", pc.list_element(why, 0))
+    return accepted, refused.append_column("_detail", pc.list_element(why, 1))
+
+
+def refusals(rows: pa.Table, reason: str, detail: str) -> pa.Table:
+    """Refuse all rows for one reason."""
+    rows = rows.append_column("_reason", pa.repeat(pa.scalar(reason), rows.num_rows))
+    return rows.append_column("_detail", pa.repeat(pa.scalar(detail), rows.num_rows))
+
+
+def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Read values as UTF-8; NULL where one is not."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.chunked_array([pa.array([decoded(value) for value in values.to_pylist()], pa.string())])
+
+
+def decoded(value: bytes | None) -> str | None:
+    """Read one value as UTF-8; None where it is not."""
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def tell(con: duckdb.DuckDBPyConnection, accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None:
+    """Count accepted rows per interval and find the largest event time per partition."""
+    interval = states.floor_sql("_event_time", config.pipeline.grid.length)
+    con.register("accepted", accepted)
+    counts = con.execute(f"SELECT {interval}, count(*) FROM accepted GROUP BY 1").fetchall()
+    latest = con.execute("SELECT _partition, max(_event_time) FROM accepted GROUP BY 1").fetchall()
+    con.unregister("accepted")
+    result.accepted.update({stamp(start): count for start, count in counts})
+    result.add(KernelResult(max_event_time=dict(latest)))
+
+
+def aggregate(
+    con: duckdb.DuckDBPyConnection, accepted: pa.Table, views: Iterable[CompiledView], result: KernelResult
+) -> None:
+    """Add the partial states of every view; a view that fails is noted and harms no other."""
+    con.register("accepted", accepted)
+    for view in views:
+        try:
+            result.states.setdefault(view.id, []).append(states.partial(con, view, "accepted"))
+        except (duckdb.Error, pa.ArrowException, ValueError, TypeError, RuntimeError) as error:
+            result.failed[view.id] = f"{type(error).__name__}: {error}"
+    con.unregister("accepted")
+
+
+def facts(result: KernelResult) -> dict[str, Any]:
+    """Give all but the states as JSON-like facts."""
+    return {
+        "master": [vars(file) for file in result.master],
+        "quarantine": [vars(file) for file in result.quarantine],
+        "accepted": dict(result.accepted),
+        "refused": dict(result.refused),
+        "max_event_time": {str(partition): stamp(at) for partition, at in result.max_event_time.items()},
+        "seen": {str(partition): count for partition, count in result.seen.items()},
+        "failed": result.failed,
+    }

@@ -1,0 +1,67 @@
+"""The general path of view states: a Spark aggregation over parsed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from seamline.model.compiled import CompiledMeasure, CompiledView
+from seamline.model.measures import HLL_LG_K, KLL_K, Average, Count, Maximum, Minimum, Quantile, Sum
+
+MICROSECOND = timedelta(microseconds=1)
+
+
+def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> DataFrame:
+    """Compute the states (``partial_schema``) of rows with the parsed columns and ``_event_time``.
+
+    ``by`` names further columns of ``rows`` to keep apart; they come first in the result.
+    """
+    selected = rows.where(view.where.spark) if view.where else rows
+    columns = [column for measure in view.measures for column in aggregates(measure)]
+    named = [quoted(name) for name in [*by, *(key.name for key in view.keys)]]
+    grouped = selected.groupBy(*map(f.col, named), floored("_event_time", view.pane).alias("pane"))
+    return grouped.agg(f.count(f.lit(1)).alias("rows"), *columns)
+
+
+def quoted(name: str) -> str:
+    """Write a column's name for Spark."""
+    return f"`{name}`"
+
+
+def floored(column: str, size: timedelta) -> Column:
+    """Give the start, in UTC, of the aligned span of ``size`` that holds an instant."""
+    micros, step = f.unix_micros(f.col(column)), f.lit(size // MICROSECOND)
+    return f.timestamp_micros(micros - f.pmod(micros, step))
+
+
+def aggregates(measure: CompiledMeasure) -> list[Column]:
+    """Give the state columns of one measure, in the order of its parts."""
+    value = f.expr(measure.expression.spark) if measure.expression else f.lit(1)
+    return [
+        column.cast(part.type).alias(part.name)
+        for column, part in zip(prepared(measure, value), measure.parts, strict=True)
+    ]
+
+
+def prepared(measure: CompiledMeasure, value: Column) -> list[Column]:
+    """Give the aggregates that make a measure's state; NULL where no value was there."""
+    match measure.measure:
+        case Count():
+            return [f.count(value)]
+        case Sum():
+            exact = "DECIMAL(20,0)" if measure.input in ("INT", "BIGINT") else measure.input
+            return [f.sum(value.cast(exact))]
+        case Average():
+            return [f.sum(value.cast("DOUBLE")), f.count(value)]
+        case Maximum():
+            return [f.max(value)]
+        case Minimum():
+            return [f.min(value)]
+        case Quantile():
+            made = f.kll_sketch_agg_double(value.cast("DOUBLE"), f.lit(KLL_K))
+        case _:
+            made = f.hll_sketch_agg(value, f.lit(HLL_LG_K))
+    return [f.when(f.count(value) > 0, made)]

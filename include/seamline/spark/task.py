@@ -1,0 +1,66 @@
+"""The kernel inside a Spark task: Arrow batches in, a few rows of report out, and the report read back."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from seamline.lake.files import DataFile
+from seamline.model.intervals import parse_moment
+from seamline.spark.kernel import KernelConfig, KernelResult, facts, run
+
+REPORT = "kind STRING, payload BINARY"
+FACTS = "facts"
+STATES = "states/"
+SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
+
+
+def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Make the function for ``mapInArrow`` over raw Kafka rows; it yields rows of ``REPORT``."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        result = run(batches, config, task=context.partitionId() if context else 0)
+        yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)
+
+    return task
+
+
+def report(result: KernelResult) -> Iterator[dict[str, object]]:
+    """Write a result as rows."""
+    yield {"kind": FACTS, "payload": json.dumps(facts(result)).encode()}
+    for view, tables in result.states.items():
+        for table in tables:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            yield {"kind": STATES + view, "payload": sink.getvalue().to_pybytes()}
+
+
+def gathered(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
+    """Read the rows of all tasks back into one result."""
+    whole = KernelResult()
+    for kind, payload in rows:
+        if kind == FACTS:
+            whole.add(read_facts(json.loads(payload)))
+        else:
+            table = pa.ipc.open_stream(bytes(payload)).read_all()
+            whole.add(KernelResult(states={kind.removeprefix(STATES): [table]}))
+    return whole
+
+
+def read_facts(found: dict[str, dict[str, object]]) -> KernelResult:
+    """Read what ``facts`` wrote."""
+    return KernelResult(
+        master=[DataFile(**file) for file in found["master"]],  # type: ignore[arg-type]
+        quarantine=[DataFile(**file) for file in found["quarantine"]],  # type: ignore[arg-type]
+        accepted=Counter(found["accepted"]),
+        refused=Counter(found["refused"]),
+        max_event_time={int(part): parse_moment(str(at)) for part, at in found["max_event_time"].items()},
+        seen=Counter({int(part): int(str(count)) for part, count in found["seen"].items()}),
+        failed={view: str(error) for view, error in found["failed"].items()},
+    )

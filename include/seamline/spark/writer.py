@@ -1,0 +1,144 @@
+"""The one writer of a pipeline's epochs: its tables, its numbers, and the order of its commits (rule 1)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from seamline.lake import states
+from seamline.lake.layout import Layout
+from seamline.lake.ledger import Ledger
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.master import Master
+from seamline.lake.slices import Slices
+from seamline.lake.tables import EPOCH, Table
+from seamline.lake.types import QUARANTINE, partial_schema
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.epoch import Epoch
+from seamline.model.errors import Conflict, FenceLost
+from seamline.model.fingerprint import view_facts
+from seamline.model.manifest import Manifest
+from seamline.plan.epochs import next_number
+from seamline.plan.publish import born
+from seamline.spark.failpoints import reach
+from seamline.spark.kernel import KernelResult
+
+log = logging.getLogger("seamline.stream")
+
+
+class Writer:
+    """Every table of a pipeline that the stream writes, taken over under one token."""
+
+    def __init__(self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None) -> None:
+        self.layout, self.pipeline, self.token, self.jvm = layout, pipeline, token, jvm
+        self.master = Master.ensure(layout, pipeline)
+        self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
+        self.ledger = Ledger.ensure(layout)
+        self.slices = {view.id: Slices.ensure(layout, view) for view in pipeline.views}
+        for table in self.tables:
+            table.fence(token)
+        manifest = self.births()
+        self.frontiers = {view.id: self.frontier(manifest, view) for view in pipeline.views}
+        self.number = next_number([self.master.epoch, *(table.txn(EPOCH) for table in self.tables)]) - 1
+        self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
+        self.phases: Callable[[str], None] = lambda _: None
+
+    @property
+    def tables(self) -> list[Table]:
+        """List the tables that carry the token."""
+        others = [slices.table for slices in self.slices.values()]
+        return [self.master.table, self.quarantine, self.ledger.table, *others]
+
+    def births(self) -> Manifest:
+        """Record the birth of every view version that the manifest does not know, before its first slice."""
+        definition = self.pipeline.definition
+        definitions = {
+            compiled.id: json.dumps(view_facts(definition, view), sort_keys=True)
+            for compiled, view in zip(self.pipeline.views, definition.views, strict=True)
+        }
+        manifest = ManifestTable.ensure(self.layout)
+        while True:
+            current = manifest.read()
+            statements = born(current, definitions, held=self.master.epoch, now=datetime.now(UTC))
+            if not statements:
+                return current
+            try:
+                manifest.commit(statements)
+            except Conflict:
+                continue
+
+    def frontier(self, manifest: Manifest, view: CompiledView) -> int:
+        """Give W(v): what the master says, and never below the epoch before the view's birth."""
+        return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
+
+    def repaired(self) -> list[Epoch]:
+        """Repair the ledger from the master's commits and give all of it."""
+        held = self.ledger.epochs()
+        missing = self.master.missing(held[-1].number if held else -1)
+        self.ledger.append(missing)
+        return [*held, *missing]
+
+    def take(self) -> int:
+        """Take the next number: one attempt, one number."""
+        self.number += 1
+        return self.number
+
+    @property
+    def current(self) -> frozenset[str]:
+        """List the views that are not behind: they take the next epoch."""
+        return frozenset(view for view, frontier in self.frontiers.items() if frontier == self.master.epoch)
+
+    def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
+        """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed."""
+        fine, broken = self.commit_slices(epoch.number, result, views)
+        for view, error in broken.items():
+            log.error("View %s is behind from epoch %s: %s", view, epoch.number, error)
+        self.done("slices")
+        if result.quarantine:
+            self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})
+        self.done("quarantine")
+        frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
+        whole = Epoch(**{**vars(epoch), "frontiers": frontiers})
+        self.master.commit(whole, result.master)
+        self.frontiers = frontiers
+        self.done("master")
+        self.ledger.append([whole])
+        self.done("ledger")
+        return whole
+
+    def done(self, phase: str) -> None:
+        """Note the end of a phase; a failpoint may end the process here."""
+        self.phases(phase)
+        reach(phase, jvm=self.jvm)
+
+    def commit_slices(
+        self, number: int, result: KernelResult, views: Iterable[str]
+    ) -> tuple[set[str], Mapping[str, str]]:
+        """Commit the slices of all views at once; give the views that have them and the errors of the others."""
+        broken = dict(result.failed)
+        waiting = {
+            view: self.threads.submit(self.commit_view, number, self.slices[view], result.states.get(view, []))
+            for view in views
+            if view not in broken
+        }
+        fine = set()
+        for view, future in waiting.items():
+            try:
+                future.result()
+                fine.add(view)
+            except FenceLost:
+                raise
+            except Exception as error:  # noqa: BLE001 - a view's trouble is its own (rule 6)
+                broken[view] = f"{type(error).__name__}: {error}"
+        return fine, broken
+
+    def commit_view(self, number: int, slices: Slices, tables: list[pa.Table]) -> None:
+        """Merge the tasks' states of one view and commit them; without rows there is nothing to commit."""
+        merged = states.combine(slices.view, tables) if tables else partial_schema(slices.view).empty_table()
+        if merged.num_rows:
+            slices.append(merged, from_epoch=number, to_epoch=number)

@@ -1,0 +1,11 @@
+"""Run a pipeline's stream: ``stream.py --pipeline NAME --token N``. Started by the supervisor."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
+
+from seamline.spark.stream import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
