@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,10 @@ from seamline.model.seam import NOTHING
 
 @dataclass(frozen=True)
 class Build:
-    """Build one interval: all views of the pipeline, rows up to the run's cut."""
+    """Build one interval: all views of the pipeline, rows up to the run's cut.
+
+    ``rows`` were accepted up to the cut, ``late`` of them after the oldest cut published of any view.
+    """
 
     interval: Interval
     reason: str
@@ -46,9 +50,28 @@ def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
     return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
 
 
-def rows_of(ledger: Sequence[Epoch], interval: Interval, *, after: int, until: int) -> int:
-    """Count the accepted rows of an interval in epochs ``after < epoch <= until``."""
-    return sum(epoch.accepted.get(interval.id, 0) for epoch in ledger if after < epoch.number <= until)
+class Arrivals:
+    """The accepted rows of every interval by the epoch that brought them, indexed once."""
+
+    def __init__(self, ledger: Sequence[Epoch], *, until: int) -> None:
+        self._epochs: dict[str, list[int]] = {}
+        self._totals: dict[str, list[int]] = {}
+        for epoch in ledger:
+            if epoch.number > until:
+                break
+            for interval, rows in epoch.accepted.items():
+                totals = self._totals.setdefault(interval, [0])
+                totals.append(totals[-1] + rows)
+                self._epochs.setdefault(interval, []).append(epoch.number)
+
+    @property
+    def intervals(self) -> Collection[str]:
+        """The ids of the intervals that have rows."""
+        return self._epochs.keys()
+
+    def rows(self, interval: str, *, until: int) -> int:
+        """Count the rows of an interval in epochs up to ``until``, that one included."""
+        return self._totals.get(interval, [0])[bisect_right(self._epochs.get(interval, []), until)]
 
 
 def plan_batch(
@@ -76,15 +99,15 @@ def plan_batch(
     if edge is None:
         return BatchPlan(NOTHING, None, (), tuple(LeftOut(each, "no edge yet") for each in wanted))
     named = set(wanted)
+    arrivals = Arrivals(ledger, until=edge.number)
     if dirty:
-        seen = {id for epoch in ledger if epoch.number <= edge.number for id in epoch.accepted}
-        wanted += sorted({grid.named(id) for id in seen} - named)
+        wanted += {grid.named(id) for id in arrivals.intervals} - named
     builds, left_out = [], []
     for interval in sorted(wanted):
         cut = min(manifest.cut(view, interval.id) for view in views)
         never = any((view, interval.id) not in manifest.published for view in views)
-        total = rows_of(ledger, interval, after=NOTHING, until=edge.number)
-        late = total - rows_of(ledger, interval, after=NOTHING, until=cut)
+        total = arrivals.rows(interval.id, until=edge.number)
+        late = total - arrivals.rows(interval.id, until=cut)
         if edge.watermark is None or edge.watermark < interval.end:
             mark = stamp(edge.watermark) if edge.watermark else "unknown"
             left_out.append(LeftOut(interval, f"open: the watermark is {mark} at epoch {edge.number}"))
@@ -93,5 +116,5 @@ def plan_batch(
         elif never:
             builds.append(Build(interval, "never built", total, late))
         elif late:
-            builds.append(Build(interval, f"{late} late rows", total, late))
+            builds.append(Build(interval, f"{late} late row{'s' * (late > 1)}", total, late))
     return BatchPlan(edge.number, edge.watermark, tuple(builds), tuple(left_out))

@@ -1,0 +1,90 @@
+"""The builds table: what each attempt to build a view's interval read, left out and wrote."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake import files
+from seamline.lake.layout import Layout
+from seamline.lake.tables import Table
+from seamline.lake.types import INSTANT
+
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("view", pa.string()),
+        ("interval", pa.string()),
+        ("generation", pa.string()),
+        ("cut", pa.int64()),
+        ("rows", pa.int64()),
+        ("state_rows", pa.int64()),
+        ("rows_read", pa.int64()),
+        ("duplicates", pa.int64()),
+        ("not_selected", pa.int64()),
+        ("expected", pa.string()),
+        ("seconds", pa.float64()),
+        ("reason", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class BuildRow:
+    """One view's interval in one attempt; ``view`` is ``name/fingerprint``.
+
+    ``rows`` are the generation's rows in its table, ``state_rows`` the sum of their ``rows`` column.
+    ``expected`` is the generation that was published when the attempt began, or nothing.
+    ``seconds`` are those of the whole attempt, of which the interval is a part.
+    """
+
+    run: str
+    view: str
+    interval: str
+    generation: str
+    cut: int
+    rows: int
+    state_rows: int
+    rows_read: int
+    duplicates: int
+    not_selected: int
+    expected: str
+    seconds: float
+    reason: str
+    at: datetime
+
+
+class Builds:
+    """Append-only; writers do not disturb each other."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @classmethod
+    def ensure(cls, layout: Layout) -> Builds:
+        """Open the builds, made if they are not there."""
+        return cls(Table.ensure(layout.table("builds"), SCHEMA))
+
+    def append(self, rows: Iterable[BuildRow]) -> None:
+        """Add the rows of one attempt in one commit."""
+        written = pa.Table.from_pylist([vars(row) for row in rows], schema=SCHEMA)
+        if written.num_rows:
+            name = f"{uuid.uuid4().hex}.parquet"
+            self.table.append([files.write(written, self.table.root, name, stats=[])])
+
+    def of(self, run: str) -> list[BuildRow]:
+        """List the last attempt of a run at each view and interval, in order."""
+        found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=pc.field("run") == run)
+        return latest([BuildRow(**row) for row in found.to_pylist()])
+
+
+def latest(rows: Sequence[BuildRow]) -> list[BuildRow]:
+    """Keep the newest row of each view and interval."""
+    newest = {(row.view, row.interval): row for row in sorted(rows, key=lambda row: row.at)}
+    return [newest[place] for place in sorted(newest)]

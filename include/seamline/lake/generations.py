@@ -1,0 +1,71 @@
+"""The generations of a view version: states per key and pane, partitioned by interval, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake import files
+from seamline.lake.layout import Layout
+from seamline.lake.tables import Table
+from seamline.lake.types import generations_schema
+from seamline.model.compiled import CompiledView
+from seamline.model.intervals import Interval
+
+PRUNES = ("pane", "generation")
+
+
+@dataclass(frozen=True)
+class Volume:
+    """The rows a generation holds, and the rows that are counted in them."""
+
+    rows: int
+    state_rows: int
+
+
+class Generations:
+    """Written by builds, each in one commit; what a reader may use of them is the manifest's word."""
+
+    def __init__(self, table: Table, view: CompiledView) -> None:
+        self.table = table
+        self.view = view
+
+    @classmethod
+    def ensure(cls, layout: Layout, view: CompiledView) -> Generations:
+        """Open the generations of a view version, made if they are not there."""
+        schema = generations_schema(view)
+        return cls(Table.ensure(layout.generations(view), schema, partition_by=["interval"]), view)
+
+    def folder(self, generation: str) -> Path:
+        """Give the folder in which one generation's files are written before their commit."""
+        return self.table.root / generation
+
+    def append(self, written: Iterable[tuple[Path, Interval]]) -> dict[str, Volume]:
+        """Commit files that are below the table's folder, all at once; give the volume per interval id.
+
+        The files have every column but ``interval``.
+        """
+        described: list[files.DataFile] = []
+        volumes: dict[str, Volume] = {}
+        for path, interval in written:
+            name = str(path.relative_to(self.table.root))
+            file = files.described(self.table.root, name, stats=PRUNES, partition={"interval": interval.id})
+            counted = pc.sum(pq.read_table(path, columns=["rows"], partitioning=None)["rows"]).as_py() or 0
+            known = volumes.get(interval.id, Volume(0, 0))
+            volumes[interval.id] = Volume(known.rows + file.rows, known.state_rows + counted)
+            described.append(file)
+        if described:
+            self.table.append(described)
+        return volumes
+
+    def read(self, generation: str, intervals: Collection[str] | None = None) -> pa.Table:
+        """Read one generation (``generations_schema``), of all its intervals or of some."""
+        condition = pc.field("generation") == generation
+        if intervals is not None:
+            condition &= pc.field("interval").isin(sorted(intervals))
+        return self.table.handle.to_pyarrow_dataset().to_table(filter=condition)

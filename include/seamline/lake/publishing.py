@@ -1,0 +1,97 @@
+"""Publishing a run: one commit of the manifest for all its views and intervals, then the serving tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from seamline.lake.builds import BuildRow, Builds
+from seamline.lake.certificates import Certificates
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.errors import Conflict, NotFound
+from seamline.model.manifest import Generation, Manifest, Statement
+from seamline.plan.publish import Candidate, publish
+
+ATTEMPTS = 20
+
+
+def publish_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Statement]:
+    """Publish what a run built and give the statements written: none if that was done before.
+
+    Raises PublishRefused if a certificate is missing or not passed, and Conflict if another run published
+    one of the intervals since this one began; nothing is published then.
+    """
+    builds = Builds.ensure(layout).of(run)
+    if not builds:
+        raise NotFound(
+            f"Run {run!r} of {pipeline.name} has built nothing.", hint="build first, then publish."
+        )
+    offered = candidates(pipeline, layout, builds)
+    statements = commit(ManifestTable.ensure(layout), offered)
+    refresh_serving(pipeline, layout, builds)
+    return statements
+
+
+def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:
+    """Put each generation beside its newest certificate and what the run expects to replace."""
+    certificates = Certificates.ensure(layout).of(run=builds[0].run)
+    passed = {(f"{c.view}/{c.fingerprint}", c.interval.id, c.generation): c.passed for c in certificates}
+    return [
+        Candidate(
+            Generation(
+                row.generation,
+                row.view,
+                pipeline.grid.named(row.interval),
+                row.cut,
+                row.rows,
+                row.run,
+                row.reason,
+            ),
+            passed.get((row.view, row.interval, row.generation), False),
+            row.expected,
+        )
+        for row in builds
+    ]
+
+
+def commit(table: ManifestTable, offered: list[Candidate]) -> list[Statement]:
+    """Write the statements, decided again each time somebody else has written meanwhile."""
+    for attempt in range(ATTEMPTS):
+        manifest = table.read()
+        statements = publish(manifest, unpublished(manifest, offered), now=datetime.now(UTC))
+        if not statements:
+            return []
+        try:
+            table.commit(statements)
+        except Conflict:
+            if attempt + 1 == ATTEMPTS:
+                raise
+            continue
+        return statements
+    return []
+
+
+def unpublished(manifest: Manifest, offered: list[Candidate]) -> list[Candidate]:
+    """Leave out what was published before, even if something newer has replaced it since."""
+    return [
+        candidate
+        for candidate in offered
+        if candidate.generation.id
+        not in {
+            each.generation
+            for each in manifest.history.get(
+                (candidate.generation.view, candidate.generation.interval.id), ()
+            )
+        }
+    ]
+
+
+def refresh_serving(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> None:
+    """Bring the serving tables up to date for the intervals of a run."""
+    from seamline.lake import serving
+
+    for view in pipeline.views:
+        intervals = [row.interval for row in builds if row.view == view.id]
+        if intervals:
+            serving.refresh(pipeline, layout, view, intervals)

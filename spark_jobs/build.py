@@ -1,0 +1,34 @@
+"""spark-submit entry point: build the intervals of one batch run."""
+
+from __future__ import annotations
+
+import sys
+
+from seamline.lake.layout import Layout, definitions, warehouse
+from seamline.model.catalog import load
+from seamline.model.errors import SeamlineError
+from seamline.model.jobs import BuildJob
+from seamline.spark.batch import build
+from seamline.spark.session import session
+
+
+def main(argv: list[str]) -> int:
+    """Run the job that the arguments describe; the exit code says what went wrong."""
+    job = BuildJob.parse(argv)
+    try:
+        pipeline = load(definitions()).pipeline(job.pipeline)
+        spark = session(f"seamline build {job.pipeline} {job.run}")
+        try:
+            rows = build(spark, pipeline, Layout(warehouse(), pipeline.name), job)
+        finally:
+            spark.stop()
+    except SeamlineError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    read = sum(row.rows_read for row in rows) // max(len(pipeline.views), 1)
+    print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
