@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -69,7 +68,7 @@ VALUES: dict[str, list[object]] = {
     "DECIMAL(10,2)": [None, Decimal("0.00"), Decimal("-1.50"), Decimal("99999999.99"), Decimal("2.50")],
     "DECIMAL(5,3)": [None, Decimal("0.000"), Decimal("1.500"), Decimal("-99.999"), Decimal("0.001")],
 }
-ROWS = 400
+ROWS = 200
 ROW_ERRORS = (
     "ARITHMETIC_OVERFLOW",
     "DIVIDE_BY_ZERO",
@@ -245,7 +244,7 @@ def test_a_guarded_row_makes_spark_raise(spark: SparkSession, table: pa.Table, b
     for n, expression in enumerate(compiled()):
         refused = [row for row, guarded in enumerate(by_duckdb[f"g{n}"].to_pylist()) if guarded]
         assert bool(refused) == bool(expression.guards), f"{expression.text} has no row that tries its guards"
-        for row in itertools.islice(refused, 2):
+        for row in refused[:1]:
             one = spark.createDataFrame(table.slice(row, 1)).selectExpr(f"{expression.text} AS v")
             try:
                 one.collect()
@@ -264,8 +263,6 @@ def test_no_row_makes_duckdb_raise(table: pa.Table) -> None:
         for expression in compiled():
             text = f"SELECT {expression.duckdb}, {guard_of(expression)} FROM records"
             assert connection.sql(text).to_arrow_table().num_rows == ROWS
-            kind = connection.execute(f"SELECT typeof({expression.duckdb}) FROM records LIMIT 1").fetchone()
-            assert kind is not None
-            assert kind[0].replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ") == expression.type.duckdb, (
-                expression.text
-            )
+            kinds = connection.execute(f"SELECT typeof({expression.duckdb}) FROM records LIMIT 1").fetchall()
+            spelled = kinds[0][0].replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ")
+            assert spelled == expression.type.duckdb, expression.text
