@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 MILLISECOND = timedelta(milliseconds=1)
+LETTERS = 64
+LAST_LETTER = "\U0010ffff"
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ def write(
     root: Path,
     name: str,
     *,
-    stats: Collection[str],
+    stats: Collection[str] = (),
     partition: Mapping[str, str] | None = None,
 ) -> DataFile:
     """Write one Parquet file of a table; ``stats`` names the columns that prune reads."""
@@ -48,17 +52,21 @@ def write(
 
 
 def described(
-    root: Path, name: str, *, stats: Collection[str], partition: Mapping[str, str] | None = None
+    root: Path, name: str, *, stats: Collection[str] = (), partition: Mapping[str, str] | None = None
 ) -> DataFile:
     """Describe a Parquet file that is already there, from its footer."""
     metadata = pq.read_metadata(root / name)
     return DataFile(
-        name, (root / name).stat().st_size, metadata.num_rows, footer_stats(metadata, stats), partition or {}
+        name, (root / name).stat().st_size, metadata.num_rows, footer_stats(metadata), partition or {}
     )
 
 
-def footer_stats(metadata: pq.FileMetaData, columns: Collection[str]) -> str:
-    """Give Delta's statistics as JSON; instants are rounded outward to the millisecond."""
+def footer_stats(metadata: pq.FileMetaData) -> str:
+    """Give Delta's statistics of every plain column as JSON.
+
+    All or none: where a file has bounds for some columns, deltalake's dataset takes the absence of the others'
+    for NULL bounds and prunes the file from a filter on them.
+    """
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -67,11 +75,14 @@ def footer_stats(metadata: pq.FileMetaData, columns: Collection[str]) -> str:
         for index in range(row_group.num_columns):
             column = row_group.column(index)
             name, found = column.path_in_schema, column.statistics
-            if name not in columns or found is None or not found.has_min_max:
+            if found is None or "." in name or isinstance(found.min, bytes):
                 continue
-            low[name] = min(low.get(name, found.min), found.min)
-            high[name] = max(high.get(name, found.max), found.max)
             nulls[name] = nulls.get(name, 0) + (found.null_count or 0)
+            if found.has_min_max:
+                low[name] = min(low.get(name, found.min), found.min)
+                high[name] = max(high.get(name, found.max), found.max)
+    if any(isinstance(value, float) and not math.isfinite(value) for value in [*low.values(), *high.values()]):
+        return json.dumps({"numRecords": metadata.num_rows})
     return json.dumps(
         {
             "numRecords": metadata.num_rows,
@@ -83,11 +94,18 @@ def footer_stats(metadata: pq.FileMetaData, columns: Collection[str]) -> str:
 
 
 def plain(value: Any, *, up: bool) -> Any:
-    """Write a statistic as JSON."""
-    if isinstance(value, datetime):
-        moment = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-        whole = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-        if up and whole < moment:
-            whole += MILLISECOND
-        return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, date) else value
+    """Write a bound as JSON, rounded outward: instants to the millisecond, texts to their first letters."""
+    match value:
+        case datetime():
+            moment = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+            whole = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+            if up and whole < moment:
+                whole += MILLISECOND
+            return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case str():
+            return value if len(value) <= LETTERS else value[:LETTERS] + (LAST_LETTER if up else "")
+    return value

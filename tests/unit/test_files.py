@@ -1,0 +1,51 @@
+"""A file's statistics: a reader that filters on any column must find its rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from seamline.lake import files
+from seamline.lake.tables import Table
+
+SCHEMA = pa.schema(
+    [
+        ("text", pa.string()),
+        ("number", pa.int64()),
+        ("raw", pa.binary()),
+        ("missing", pa.string()),
+        ("flag", pa.bool_()),
+        ("exact", pa.decimal128(38, 2)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("day", pa.date32()),
+        ("double", pa.float64()),
+    ]
+)
+ROW = {
+    "text": "a" * 100,
+    "number": 1,
+    "raw": b"x",
+    "missing": None,
+    "flag": True,
+    "exact": Decimal("1.23"),
+    "at": datetime(2024, 1, 1, 0, 0, 0, 1234, tzinfo=UTC),
+    "day": date(2024, 1, 1),
+    "double": 1.5,
+}
+
+
+@pytest.mark.parametrize("double", [1.5, float("inf")], ids=str)
+@pytest.mark.parametrize("column", [name for name in ROW if name != "missing"])
+def test_a_filter_on_any_column_finds_the_row(tmp_path: Path, column: str, double: float) -> None:
+    """deltalake takes a column without bounds, beside columns with bounds, for one that holds nothing."""
+    row = {**ROW, "double": double}
+    table = Table.ensure(tmp_path, SCHEMA)
+    table.append([files.write(pa.Table.from_pylist([row], schema=SCHEMA), tmp_path, "a.parquet")])
+    dataset = table.handle.to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field(column) == pa.scalar(row[column], SCHEMA.field(column).type)).num_rows == 1
+    assert dataset.to_table(filter=pc.field("missing").is_null()).num_rows == 1
