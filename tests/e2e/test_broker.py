@@ -1,0 +1,140 @@
+"""A real broker: what Seamline asks of Kafka, and what it says when Kafka cannot answer."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.produce import RecordWriter
+from seamline.local.broker import Broker
+from seamline.local.flights import Span, replay
+from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
+from seamline.model.intervals import parse_moment
+
+
+def free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    started = Broker(tmp_path_factory.mktemp("kafka"), *free_ports())
+    try:
+        started.start()
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+def admin(broker: Broker) -> Iterator[TopicAdmin]:
+    broker.start()
+    with TopicAdmin(broker.connection) as connected:
+        yield connected
+
+
+def test_offsets_are_those_of_the_records(broker: Broker, admin: TopicAdmin) -> None:
+    """Cuts are made of these numbers."""
+    assert admin.create_topic("numbers", 2)
+    assert not admin.create_topic("numbers", 2)
+    told: list[tuple[object, int, int]] = []
+    with RecordWriter(broker.connection, on_delivered=lambda *place: told.append(place)) as writer:
+        for number in range(300):
+            writer.send("numbers", key=b"k", value=b"%d" % number, partition=number % 3 % 2, token=number)
+    assert [token for token, _, _ in told] == list(range(300))
+    assert admin.end_offsets("numbers") == {0: 200, 1: 100}
+    assert admin.beginning_offsets("numbers") == {0: 0, 1: 0}
+    assert {(part, offset) for _, part, offset in told} == {
+        (part, offset) for part, end in {0: 200, 1: 100}.items() for offset in range(end)
+    }
+
+
+def test_recreated_topic_has_another_id(admin: TopicAdmin) -> None:
+    """The name and the offsets look the same; only the id tells that the log is another one."""
+    admin.create_topic("again", 1)
+    before = admin.topic_id("again")
+    assert admin.topic_id("again") == before
+    admin.delete_topic("again")
+    admin.create_topic("again", 1)
+    assert admin.topic_id("again") != before
+
+
+def test_partitions_can_be_added(admin: TopicAdmin) -> None:
+    """A topic grows while its stream runs."""
+    admin.create_topic("wide", 2)
+    admin.add_partitions("wide", 5)
+    assert admin.partitions("wide") == [0, 1, 2, 3, 4]
+
+
+def test_group_offsets_are_kept(admin: TopicAdmin) -> None:
+    """Other people's lag tools read them."""
+    admin.create_topic("lag", 2)
+    admin.commit_group_offsets("seamline-lag", "lag", {0: 7, 1: 9})
+    assert admin.group_offsets("seamline-lag", "lag") == {0: 7, 1: 9}
+
+
+def test_missing_topic_is_named(broker: Broker, admin: TopicAdmin) -> None:
+    """A typing error in a definition must not create a topic, nor hang."""
+    for ask in (admin.topic_id, admin.partitions, admin.end_offsets, admin.delete_topic):
+        with pytest.raises(TopicMissing, match="'nowhere'"):
+            ask("nowhere")
+    with RecordWriter(broker.connection) as writer, pytest.raises(TopicMissing, match="'nowhere'"):
+        writer.send("nowhere", value=b"x")
+    assert "nowhere" not in admin.topics()
+
+
+def test_replay_journals_what_the_topic_holds(broker: Broker, admin: TopicAdmin, tmp_path: Path) -> None:
+    """The journal is the truth of the final check: each offset of the topic once, in the order of sending."""
+    admin.create_topic("flights", 4)
+    week = Span(parse_moment("2013-03-01"), parse_moment("2013-03-08"))
+    done = replay(broker.connection, "flights", 4, tmp_path / "journal.parquet", span=week)
+    rows = pq.read_table(tmp_path / "journal.parquet").to_pylist()
+    ends = admin.end_offsets("flights")
+    assert done.records == len(rows) == sum(ends.values())
+    assert {(row["partition"], row["offset"]) for row in rows} == {
+        (part, offset) for part, end in ends.items() for offset in range(end)
+    }
+    assert [row["kafka_timestamp_ms"] for row in rows] == sorted(row["kafka_timestamp_ms"] for row in rows)
+
+
+def test_busy_port_is_said_before_anything_starts(broker: Broker, tmp_path: Path) -> None:
+    """A second demo on the same ports leaves nothing behind."""
+    second = Broker(tmp_path / "second", broker.port, broker.controller_port)
+    with pytest.raises(SetupError, match=f"Port {broker.port}"):
+        second.start()
+    assert not second.home.exists()
+
+
+def test_data_outlive_a_kill(broker: Broker, admin: TopicAdmin) -> None:
+    """The demo's second run, and a crash, find the same log under the same id."""
+    admin.create_topic("kept", 1)
+    with RecordWriter(broker.connection) as writer:
+        writer.send("kept", value=b"x")
+    before = admin.topic_id("kept")
+    broker.kill()
+    assert broker.pid is None
+    with pytest.raises(KafkaUnavailable):
+        admin.end_offsets("kept")
+    admin.close()
+    with pytest.raises(KafkaUnavailable, match="No Kafka broker answers") as caught:
+        TopicAdmin(broker.connection, timeout=1.0)
+    assert "broker up" in caught.value.hint
+    broker.start()
+    with TopicAdmin(broker.connection) as after:
+        assert (after.topic_id("kept"), after.end_offsets("kept")) == (before, {0: 1})
+
+
+def test_start_takes_over_a_running_broker(broker: Broker) -> None:
+    """After a crash of the demo its broker may still run; a second one on its data would fail."""
+    broker.start()
+    other = Broker(broker.home, broker.port, broker.controller_port)
+    other.start()
+    assert other.pid == broker.pid
