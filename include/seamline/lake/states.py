@@ -62,9 +62,7 @@ def prepared(measure: CompiledMeasure) -> list[str]:
         case Count():
             return [f"count({value or '*'})::BIGINT AS {names[0]}"]
         case Sum():
-            type = measure.result.replace("(", "_").partition("_")[0]
-            exact = measure.result if type == "DECIMAL" else "DOUBLE"
-            return [f"sum({value})::{exact} AS {names[0]}"]
+            return [f"sum({value})::{measure.result} AS {names[0]}"]
         case Average():
             return [f"sum({value}::DOUBLE) AS {names[0]}", f"count({value})::BIGINT AS {names[1]}"]
         case Maximum():
@@ -165,7 +163,9 @@ def merged(measure: CompiledMeasure, lists: pa.ChunkedArray) -> pa.Array:
     """Merge each list of sketches into one; a single one is kept as it is."""
     merge = merge_kll if isinstance(measure.measure, Quantile) else merge_hll
     found = lists.to_pylist()
-    return pa.array([merge(each) if each and len(each) > 1 else (each or [None])[0] for each in found], pa.binary())
+    single = [each[0] if each else None for each in found]
+    many = [merge(each) if each and len(each) > 1 else one for each, one in zip(found, single, strict=True)]
+    return pa.array(many, pa.binary())
 
 
 def merge_kll(states: Sequence[bytes]) -> bytes:

@@ -52,7 +52,7 @@ def last(log: Path) -> int | None:
 
 
 def planned_ends(path: Path, batch: int, topic: str) -> dict[int, int]:
-    """Read the end offset per partition that Spark planned for a batch; ValueError where it cannot be read."""
+    """Read the end offsets that Spark planned for a batch, by partition; ValueError where there are none."""
     lines = (path / "offsets" / str(batch)).read_text().splitlines()
     if len(lines) < 3 or not lines[0].startswith("v"):
         raise ValueError(f"{path}/offsets/{batch} is not an offset log entry")

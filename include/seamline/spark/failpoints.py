@@ -1,7 +1,7 @@
 """Points at which a test lets the driver die: ``SEAMLINE_FAIL=<point>:<n>`` kills it at the n-th passing.
 
-Points, in the order of an epoch, each passed just *after* the thing is done: ``planned`` (number taken, nothing
-written), ``files`` (kernel done, nothing committed), ``slices``, ``quarantine``, ``master``, ``ledger``.
+Points, in the order of an epoch, each passed just *after* the thing is done: ``planned`` (number taken,
+nothing written), ``files`` (kernel done, nothing committed), ``slices``, ``quarantine``, ``master``, ``ledger``.
 Without the variable nothing happens.
 """
 

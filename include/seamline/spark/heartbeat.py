@@ -11,7 +11,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The state after an epoch; ``at`` and ``watermark`` are ISO, ``lag`` is records per partition."""
+    """The state after an epoch.
+
+    ``at`` and ``watermark`` are ISO, ``lag`` is records per partition, ``behind`` is W(v) per view behind.
+    """
 
     pid: int
     token: int
@@ -21,7 +24,7 @@ class Heartbeat:
     refused: int
     lag: Mapping[str, int]
     seconds: Mapping[str, float]
-    behind: Mapping[str, str] = field(default_factory=dict)
+    behind: Mapping[str, int] = field(default_factory=dict)
     state: str = "running"
     at: str = ""
 

@@ -33,7 +33,8 @@ def judge_sql(pipeline: CompiledPipeline, relation: str) -> str:
     fields = pipeline.schema.fields
     paths = ", ".join(text("$." + quoted(field.name)) for field in fields)
     columns = ", ".join(f"{value(field, at)} AS {quoted(field.name)}" for at, field in enumerate(fields, 1))
-    reasons = " ".join(f"WHEN {when} THEN [{text(reason)}, {detail}]" for when, reason, detail in reasons_of(pipeline))
+    tried = reasons_of(pipeline)
+    reasons = " ".join(f"WHEN {when} THEN [{text(reason)}, {detail}]" for when, reason, detail in tried)
     return f"""
         WITH checked AS (SELECT *, CASE WHEN json_valid(_text) THEN _text END AS _json FROM {relation}),
         opened AS (

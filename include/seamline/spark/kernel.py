@@ -162,7 +162,8 @@ def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
     found = pc.unique(raw["partition"]).to_pylist()
     ends = [config.held.get(partition, 0) for partition in found]
     if any(ends):
-        limits = pc.take(pa.array(ends, pa.int64()), pc.index_in(raw["partition"], pa.array(found, pa.int32())))
+        places = pc.index_in(raw["partition"], pa.array(found, pa.int32()))
+        limits = pc.take(pa.array(ends, pa.int64()), places)
         raw = raw.filter(pc.greater_equal(raw["offset"], limits))
     count = raw.num_rows
     columns = [
@@ -229,7 +230,9 @@ def decoded(value: bytes | None) -> str | None:
         return None
 
 
-def tell(con: duckdb.DuckDBPyConnection, accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None:
+def tell(
+    con: duckdb.DuckDBPyConnection, accepted: pa.Table, config: KernelConfig, result: KernelResult
+) -> None:
     """Count accepted rows per interval and find the largest event time per partition."""
     interval = states.floor_sql("_event_time", config.pipeline.grid.length)
     con.register("accepted", accepted)

@@ -35,7 +35,8 @@ SETTINGS = {
 def jars() -> list[Path]:
     """List Spark's extra jars: those of the folder SEAMLINE_JARS, or those that the bootstrap fetched."""
     if folder := os.environ.get("SEAMLINE_JARS"):
-        return sorted(Path(folder).glob("*.jar"))
+        place = Path(folder) / "spark" if (Path(folder) / "spark").is_dir() else Path(folder)
+        return sorted(place.glob("*.jar"))
     from seamline.local.java import spark_jars
 
     return list(spark_jars())

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from seamline.lake.files import DataFile
 from seamline.model.intervals import parse_moment
@@ -23,6 +22,8 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
     """Make the function for ``mapInArrow`` over raw Kafka rows; it yields rows of ``REPORT``."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
         context = TaskContext.get()
         result = run(batches, config, task=context.partitionId() if context else 0)
         yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)

@@ -34,7 +34,9 @@ log = logging.getLogger("seamline.stream")
 class Writer:
     """Every table of a pipeline that the stream writes, taken over under one token."""
 
-    def __init__(self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None) -> None:
+    def __init__(
+        self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None
+    ) -> None:
         self.layout, self.pipeline, self.token, self.jvm = layout, pipeline, token, jvm
         self.master = Master.ensure(layout, pipeline)
         self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
@@ -119,10 +121,12 @@ class Writer:
     def commit_slices(
         self, number: int, result: KernelResult, views: Iterable[str]
     ) -> tuple[set[str], Mapping[str, str]]:
-        """Commit the slices of all views at once; give the views that have them and the errors of the others."""
+        """Commit the slices of all views at once; give the views that have them, and the others' errors."""
         broken = dict(result.failed)
         waiting = {
-            view: self.threads.submit(self.commit_view, number, self.slices[view], result.states.get(view, []))
+            view: self.threads.submit(
+                self.commit_view, number, self.slices[view], result.states.get(view, [])
+            )
             for view in views
             if view not in broken
         }

@@ -1,0 +1,71 @@
+"""Catching up a view that is behind: its missing slices, computed from the master by the general path."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from seamline.lake import files
+from seamline.lake.slices import PRUNES, Slices
+from seamline.lake.tables import EPOCH
+from seamline.lake.types import slices_schema
+from seamline.spark.measures import states
+from seamline.spark.writer import Writer
+
+log = logging.getLogger("seamline.stream")
+
+
+def catch_up(spark: SparkSession, writer: Writer) -> bool:
+    """Bring every view that is behind up to E; tell whether any was.
+
+    The next master commit states the new frontiers. A view that fails again stays behind and harms nobody.
+    """
+    late = [view for view, frontier in writer.frontiers.items() if frontier < writer.master.epoch]
+    for view in late:
+        try:
+            writer.frontiers[view] = caught_up(spark, writer, writer.slices[view], writer.frontiers[view])
+        except Exception as error:
+            if type(error).__module__.startswith("seamline"):
+                raise
+            log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], error)
+    return any(writer.frontiers[view] == writer.master.epoch for view in late)
+
+
+def caught_up(spark: SparkSession, writer: Writer, slices: Slices, frontier: int) -> int:
+    """Commit the slices of every epoch above ``frontier`` that the master holds, all at once; give E.
+
+    A block whose commit was the last thing before a crash is recognised by the number it left in the slices:
+    one that the master holds, above the frontier, which no epoch's own slices can be.
+    """
+    left = slices.table.txn(EPOCH)
+    if left is not None and left > frontier and left in {epoch.number for epoch in writer.ledger.epochs()}:
+        frontier = left
+    last = writer.master.epoch
+    if frontier < last:
+        found = computed(spark, writer, slices, after=frontier, until=last)
+        slices.table.append(written(writer, slices, found, frontier + 1, last), txns={EPOCH: last})
+        log.info("View %s caught up from %s to %s: %s rows", slices.view.id, frontier, last, found.num_rows)
+    return last
+
+
+def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
+    """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut."""
+    master = writer.master.table
+    rows = spark.read.format("delta").option("versionAsOf", master.version).load(str(master.root))
+    rows = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
+    found = states(rows, slices.view, by=["_epoch"]).toArrow()
+    spans = found.append_column("from_epoch", found["_epoch"]).append_column("to_epoch", found["_epoch"])
+    schema = slices_schema(slices.view)
+    return spans.select(schema.names).cast(schema)
+
+
+def written(writer: Writer, slices: Slices, found: pa.Table, first: int, last: int) -> list[files.DataFile]:
+    """Write the block as one file; none for no rows."""
+    if not found.num_rows:
+        return []
+    name = f"{writer.token:06d}-{first:012d}-{last:012d}-{uuid.uuid4().hex}.parquet"
+    return [files.write(found, slices.table.root, name, stats=PRUNES)]

@@ -1,0 +1,208 @@
+"""Making epochs: read and judged, empty ones, and those that had to be tried again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import parse_duration, stamp
+from seamline.model.offsets import Vector, ranges_between
+from seamline.plan.epochs import EdgePolicy
+from seamline.spark.catch_up import catch_up
+from seamline.spark.heartbeat import Heartbeat, beat
+from seamline.spark.kernel import KernelConfig, KernelResult
+from seamline.spark.progress import Progress, rests
+from seamline.spark.serving import Refresher
+from seamline.spark.task import REPORT, gathered, kernel_task
+from seamline.spark.topic import Topic
+from seamline.spark.writer import Writer
+
+log = logging.getLogger("seamline.stream")
+ATTEMPTS = 3
+
+
+class Epochs:
+    """Makes one epoch after another; the caller sees to it that only one is made at a time."""
+
+    def __init__(
+        self, writer: Writer, topic: Topic, refresher: Refresher, ledger: Sequence[Epoch], heartbeat: Path
+    ) -> None:
+        self.writer, self.topic, self.refresher, self.file = writer, topic, refresher, heartbeat
+        self.pipeline = writer.pipeline
+        stream = self.pipeline.definition.stream
+        self.watermark = self.pipeline.definition.source.watermark
+        self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
+        self.progress = Progress.resumed(ledger, topic.starts(writer.master), datetime.now(UTC))
+        self.limit = stream.max_offsets_per_epoch
+        self.retries = self.failures = 0
+        self.condemned = ""
+        self.trouble: Vector = {}
+        self.seconds: dict[str, float] = {}
+        self.marked = time.monotonic()
+        writer.phases = self.mark
+
+    @property
+    def halved(self) -> bool:
+        """Tell whether epochs are smaller than declared, because larger ones failed."""
+        return self.limit != self.pipeline.definition.stream.max_offsets_per_epoch
+
+    @property
+    def recovered(self) -> bool:
+        """Tell whether the records that made larger epochs fail are behind us."""
+        vector = self.progress.vector
+        return self.halved and all(vector.get(lane, 0) >= end for lane, end in self.trouble.items())
+
+    def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
+        """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
+        self.seconds, self.marked = {}, time.monotonic()
+        before = self.meet(ends)
+        ranges = ranges_between(before.vector, ends)
+        if not ranges:
+            return
+        self.topic.assert_same()
+        number, views = self.writer.take(), self.writer.current
+        self.writer.done("planned")
+        result = self.computed(frame, number, views, ends, records=sum(map(len, ranges)))
+        self.writer.done("files")
+        self.topic.assert_same()
+        now = datetime.now(UTC)
+        times = self.topic.times(result.max_event_time)
+        after = before.read(ranges, times, now)
+        epoch = replace(
+            self.blank(number, after, now),
+            edge=stopping or before.edge_due(self.policy, number, now),
+            ranges=ranges,
+            accepted=dict(result.accepted),
+            refused=dict(result.refused),
+            max_event_time=times,
+        )
+        self.progress = after.held(self.writer.commit(epoch, result, views))
+        self.retries = self.failures = 0
+        self.condemned = ""
+        self.refresher.touch(epoch.accepted)
+        self.topic.tell_group(f"seamline.{self.pipeline.name}", after.vector)
+        self.heartbeat()
+
+    def meet(self, ends: Vector) -> Progress:
+        """Give the progress with new lanes taken in."""
+        if all(lane in self.progress.vector for lane in ends):
+            return self.progress
+        return self.progress.meet(self.topic.beginnings(), datetime.now(UTC))
+
+    def blank(self, number: int, progress: Progress, now: datetime) -> Epoch:
+        """Give an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
+        ends = self.topic.ends() if progress.silent(self.watermark, now) else {}
+        return Epoch(
+            number=number,
+            token=self.writer.token,
+            committed_at=now,
+            record_version=self.pipeline.record_version,
+            watermark=progress.watermark(self.watermark, ends, now),
+        )
+
+    def computed(
+        self, frame: DataFrame, number: int, views: frozenset[str], ends: Vector, *, records: int
+    ) -> KernelResult:
+        """Run the kernel once over the micro-batch."""
+        config = KernelConfig(
+            pipeline=self.pipeline,
+            topic_id=self.topic.id,
+            token=self.writer.token,
+            epoch=number,
+            held={lane.partition: end for lane, end in self.progress.vector.items()},
+            views=views,
+            master=self.writer.master.table.root,
+            quarantine=self.writer.quarantine.root,
+            condemned=self.condemned,
+        )
+        try:
+            rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
+        except Exception as error:
+            self.failed(error, ends, records)
+            raise
+        return gathered((row.kind, row.payload) for row in rows)
+
+    def failed(self, error: Exception, ends: Vector, records: int) -> None:
+        """Count kernel failures at one start: halve the epoch, condemn a record that fails alone (rule 17)."""
+        self.failures += 1
+        self.trouble = {**ends, **self.trouble} if self.halved else dict(ends)
+        if self.failures >= ATTEMPTS:
+            self.limit = max(records // 2, 1)
+            self.condemned = f"{type(error).__name__}: {error}"[:500] if records == 1 else ""
+
+    def restart(self) -> None:
+        """Read again where the master ends: an attempt that failed late may have been held after all."""
+        ledger = self.writer.repaired()
+        starts = self.topic.starts(self.writer.master)
+        self.progress = Progress.resumed(ledger, starts, datetime.now(UTC))
+        if self.recovered:
+            self.limit = self.pipeline.definition.stream.max_offsets_per_epoch
+
+    def rest(self) -> None:
+        """Between epochs: declare an edge when the stream is idle, or when idle lanes let the watermark go on."""
+        now = datetime.now(UTC)
+        last = self.progress.epoch
+        if last is None or not rests(self.progress, now):
+            return
+        if not last.edge or (
+            self.progress.silent(self.watermark, now)
+            and self.blank(-1, self.progress, now).watermark != last.watermark
+        ):
+            self.empty()
+
+    def empty(self) -> None:
+        """Hold an empty epoch that is an edge."""
+        epoch = replace(self.blank(self.writer.take(), self.progress, datetime.now(UTC)), edge=True)
+        whole = self.writer.commit(epoch, KernelResult(), self.writer.current)
+        self.progress = self.progress.held(whole)
+        self.heartbeat()
+
+    def catch_up(self, spark: SparkSession) -> None:
+        """Bring views that are behind up to E, and state their new frontiers in an empty epoch."""
+        if catch_up(spark, self.writer):
+            self.empty()
+
+    def close(self) -> None:
+        """Declare the last edge."""
+        last = self.progress.epoch
+        if last is not None and not last.edge:
+            self.empty()
+        if last is not None:
+            self.heartbeat("stopped")
+
+    def heartbeat(self, state: str = "running") -> None:
+        """Write the heartbeat file."""
+        epoch = self.progress.epoch
+        assert epoch is not None
+        ends = self.topic.ends()
+        lag = {str(lane.partition): ends.get(lane, end) - end for lane, end in self.progress.vector.items()}
+        beat(
+            self.file,
+            Heartbeat(
+                pid=os.getpid(),
+                token=self.writer.token,
+                epoch=epoch.number,
+                watermark=stamp(epoch.watermark) if epoch.watermark else "",
+                rows=epoch.rows,
+                refused=sum(epoch.refused.values()),
+                lag=lag,
+                seconds=self.seconds,
+                behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
+                state=state,
+                at=stamp(datetime.now(UTC)),
+            ),
+        )
+
+    def mark(self, phase: str) -> None:
+        """Note how long a phase took, in seconds."""
+        now = time.monotonic()
+        self.seconds[phase] = round(now - self.marked, 4)
+        self.marked = now

@@ -1,0 +1,228 @@
+"""Every measure's state means the same in plain Python, in DuckDB and in Spark, whole or in pieces."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from seamline.lake import states
+from seamline.lake.types import INSTANT, arrow_type, partial_schema
+from seamline.model.compiled import CompiledView, compile_pipeline
+from seamline.model.definition import Batch, KafkaSource, Pipeline, View
+from seamline.model.intervals import floor_to
+from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
+from seamline.model.windows import Tumbling
+from seamline.spark import measures as spark_measures
+
+SCHEMA = "k STRING, i INT, b BIGINT, x DOUBLE, d DECIMAL(10,2), s STRING, p BOOLEAN, dt DATE, at TIMESTAMP"
+MEASURES = {
+    "rows_all": count(),
+    "some_i": count("i"),
+    "sum_i": sum("i"),
+    "sum_b": sum("b"),
+    "sum_x": sum("x"),
+    "sum_d": sum("d"),
+    "avg_i": avg("i"),
+    "avg_x": avg("x"),
+    "avg_d": avg("d"),
+    "min_x": min("x"),
+    "max_b": max("b"),
+    "min_s": min("s"),
+    "max_s": max("s"),
+    "max_p": max("p"),
+    "min_dt": min("dt"),
+    "max_at": max("at"),
+    "max_d": max("d"),
+    "names": distinct("s"),
+    "numbers": distinct("b"),
+    "middle": quantile("x", 0.5),
+    "high": quantile("i", 0.95),
+    "lowest": quantile("x", 0.0),
+}
+FEW = 150  # enough below the sizes at which sketches begin to estimate
+
+
+def view(keys: list[str], where: str = "") -> CompiledView:
+    """Compile a view with every measure."""
+    pipeline = Pipeline(
+        name="p",
+        source=KafkaSource(topic="t", schema=SCHEMA, event_time="at"),
+        views=[View("v", keys=keys, window=Tumbling("1 hour"), measures=MEASURES, where=where)],
+        batch=Batch(interval="1 day", start="1960-01-01"),
+    )
+    return compile_pipeline(pipeline).views[0]
+
+
+VIEWS = [view(["k"]), view([]), view(["k", "p"], where="i > 0 OR i IS NULL")]
+
+
+def rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Make rows with NULLs everywhere, on both sides of 1970, a group with nothing in it among them."""
+    dice = random.Random(seed)
+
+    def maybe(value: Any) -> Any:
+        return None if dice.random() < 0.2 else value
+
+    made = []
+    for _ in range(count):
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=dice.randrange(-(10**10), 10**10))
+        row: dict[str, Any] = {
+            "k": maybe(dice.choice(["a", "b", "é"])),
+            "i": maybe(dice.randrange(-50, 50)),
+            "b": maybe(dice.choice([2**62, -(2**62), 7, 8, dice.randrange(40)])),
+            "x": maybe(dice.randrange(-400, 400) / 4),
+            "d": maybe(Decimal(dice.randrange(-(10**9), 10**9)).scaleb(-2)),
+            "s": maybe(dice.choice(["x", "y", "ü", "longer name", str(dice.randrange(30))])),
+            "p": maybe(dice.random() < 0.5),
+            "dt": maybe(at.date()),
+            "at": at,
+        }
+        made.append({**row, "_event_time": at})
+    empty: dict[str, Any] = dict.fromkeys(made[0], None)
+    moment = datetime(1990, 1, 1, tzinfo=UTC)
+    return [*made, {**empty, "k": "nothing", "at": None, "_event_time": moment}]
+
+
+def table(found: list[dict[str, Any]]) -> pa.Table:
+    """Make the rows an Arrow table of the declared types."""
+    fields = [tuple(part.split(" ", 1)) for part in SCHEMA.split(", ")]
+    schema = pa.schema([*((name, arrow_type(type)) for name, type in fields), ("_event_time", INSTANT)])
+    return pa.Table.from_pylist(found, schema=schema)
+
+
+def oracle(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Compute the answer the dull way."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in found:
+        if not v.where or row["i"] is None or row["i"] > 0:
+            keys = tuple(row[key.name] for key in v.keys)
+            groups[*keys, floor_to(row["_event_time"], v.pane)].append(row)
+    return {
+        place: {
+            "rows": len(group),
+            **{
+                name: measure.present(measure.fold([row[measure.of] if measure.of else 1 for row in group]))
+                for name, measure in MEASURES.items()
+            },
+        }
+        for place, group in groups.items()
+    }
+
+
+def presented(v: CompiledView, found: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Present states as the oracle does."""
+    names = [*(key.name for key in v.keys), "pane"]
+    shown = states.present(v, found, [*names, "rows"]).to_pylist()
+    return {
+        tuple(row[name] for name in names): {k: w for k, w in row.items() if k not in names} for row in shown
+    }
+
+
+def assert_same(
+    one: dict[tuple[Any, ...], dict[str, Any]], other: dict[tuple[Any, ...], dict[str, Any]]
+) -> None:
+    """Compare answers: exactly, but for the order in which doubles were added."""
+    assert set(one) == set(other)
+    for place, expected in other.items():
+        for name, value in expected.items():
+            got = one[place][name]
+            close = isinstance(value, float) and got is not None and math.isclose(got, value, rel_tol=1e-9)
+            assert close or got == value, (place, name, got, value)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """One small session without Delta or Kafka."""
+    builder = SparkSession.builder.master("local[2]").appName("states")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def in_duckdb(v: CompiledView, found: list[dict[str, Any]]) -> pa.Table:
+    """Compute states in DuckDB."""
+    with states.connection() as con:
+        con.register("found", table(found))
+        return states.partial(con, v, "found")
+
+
+@pytest.mark.parametrize("v", VIEWS, ids=["keyed", "no keys", "where"])
+def test_duckdb_agrees_with_plain_python(v: CompiledView) -> None:
+    """The kernel's states must present what the definition says."""
+    found = rows(FEW)
+    made = in_duckdb(v, found)
+    assert made.schema == partial_schema(v)
+    assert_same(presented(v, made), oracle(v, found))
+
+
+@pytest.mark.parametrize("v", VIEWS, ids=["keyed", "no keys", "where"])
+def test_pieces_add_up_to_the_whole(v: CompiledView) -> None:
+    """Where epochs are cut cannot change an answer."""
+    found = rows(FEW, seed=2)
+    pieces = [in_duckdb(v, found[at::4]) for at in range(4)]
+    merged = states.combine(v, [states.combine(v, pieces[:2]), *pieces[2:]])
+    assert merged.schema == partial_schema(v)
+    assert_same(presented(v, merged), oracle(v, found))
+
+
+@pytest.mark.parametrize("v", VIEWS, ids=["keyed", "no keys", "where"])
+def test_spark_agrees_and_its_states_merge_with_duckdbs(
+    spark: SparkSession, tmp_path: Path, v: CompiledView
+) -> None:
+    """An answer adds generations made by Spark to slices made by the kernel."""
+    found = rows(FEW, seed=3)
+    pq.write_table(table(found[::2]), tmp_path / "rows.parquet")
+    by_spark = spark_measures.states(spark.read.parquet(str(tmp_path / "rows.parquet")), v).toArrow()
+    assert by_spark.column_names == partial_schema(v).names
+    by_spark = by_spark.cast(partial_schema(v))
+    assert_same(presented(v, by_spark), oracle(v, found[::2]))
+    merged = states.combine(v, [by_spark, in_duckdb(v, found[1::2])])
+    assert_same(presented(v, merged), oracle(v, found))
+
+
+def test_no_states_are_no_states() -> None:
+    """An interval without rows has an empty generation, not a missing one."""
+    for v in VIEWS:
+        assert states.combine(v, []).schema == partial_schema(v)
+        assert states.present(v, states.combine(v, []), ["pane"]).num_rows == 0
+
+
+def test_sketches_stay_within_their_bounds() -> None:
+    """An approximate measure promises an error, and keeps the promise over many merges."""
+    v = VIEWS[1]
+    moment = datetime(2024, 1, 1, tzinfo=UTC)
+    base = dict.fromkeys(rows(1)[0], None)
+    pieces = [
+        in_duckdb(
+            v,
+            [
+                {**base, "s": f"n{part * 2000 + at}", "x": float(at * 10 + part), "_event_time": moment}
+                for at in range(2000)
+            ],
+        )
+        for part in range(10)
+    ]
+    (answer,) = presented(v, states.combine(v, pieces)).values()
+    assert answer["rows"] == 20_000
+    assert abs(answer["names"] - 20_000) < 20_000 * 0.05
+    assert abs(answer["middle"] - 10_000) < 20_000 * 0.0165

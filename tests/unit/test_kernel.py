@@ -1,0 +1,290 @@
+"""The epoch kernel in plain Python: what is judged, written, counted and reported, without Spark or Kafka."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seamline.lake import states
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.definition import Batch, KafkaSource, Pipeline, Rule, View
+from seamline.model.measures import avg, count, distinct, quantile, sum
+from seamline.model.windows import Tumbling
+from seamline.spark import kernel, task
+from seamline.spark.kernel import KernelConfig, KernelResult, run
+
+ARRIVED = datetime(2024, 3, 1, 12, tzinfo=UTC)
+GOOD = {
+    "id": 1,
+    "shop": "a",
+    "amount": 2.5,
+    "items": 3,
+    "price": 12.25,
+    "paid": True,
+    "day": "2024-03-01",
+    "at": "2024-03-01T10:20:30Z",
+    "raw": "AP8=",
+}
+PIPELINE = compile_pipeline(
+    Pipeline(
+        name="shops",
+        source=KafkaSource(
+            topic="sales",
+            schema=(
+                "id BIGINT NOT NULL, shop STRING, amount DOUBLE, items INT, price DECIMAL(6,2), paid BOOLEAN, "
+                "day DATE, at TIMESTAMP, raw BINARY"
+            ),
+            event_time="at",
+            max_future="1 hour",
+        ),
+        rules=[Rule("has items", "items > 0"), Rule("fair", "amount / items < 100")],
+        views=[
+            View(
+                "by_shop",
+                keys=["shop"],
+                window=Tumbling("1 hour"),
+                where="paid",
+                measures={"n": count(), "total": sum("items"), "mean": avg("amount / (items - 5)")},
+            ),
+            View(
+                "overall",
+                keys=[],
+                window=Tumbling("1 day"),
+                measures={"shops": distinct("shop"), "middle": quantile("amount", 0.5)},
+            ),
+        ],
+        batch=Batch(interval="1 day", start="2024-01-01"),
+    )
+)
+
+
+def config(
+    folder: Path, *, pipeline: CompiledPipeline = PIPELINE, held: int = 0, condemned: str = ""
+) -> KernelConfig:
+    """Make a task's configuration; the tables are two empty folders."""
+    for name in ("master", "quarantine"):
+        (folder / name).mkdir(exist_ok=True)
+    return KernelConfig(
+        pipeline=pipeline,
+        topic_id="T",
+        token=7,
+        epoch=42,
+        held={0: held},
+        views=frozenset(view.id for view in pipeline.views),
+        master=folder / "master",
+        quarantine=folder / "quarantine",
+        condemned=condemned,
+    )
+
+
+def batch(values: Sequence[bytes | None], *, first: int = 0) -> pa.RecordBatch:
+    """Make raw Kafka rows as Spark hands them over."""
+    count = len(values)
+    return pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([b"k"] * count, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "headers": pa.array([[{"key": "h", "value": b"\x00"}]] * count, kernel.HEADERS),
+            "topic": pa.array(["sales"] * count),
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": pa.array(range(first, first + count), pa.int64()),
+            "timestamp": pa.array([ARRIVED] * count, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def sale(**changes: object) -> bytes:
+    """Write a good record with some fields changed."""
+    return json.dumps({**GOOD, **changes}).encode()
+
+
+def without(name: str) -> bytes:
+    """Write a good record without a field."""
+    return json.dumps({key: value for key, value in GOOD.items() if key != name}).encode()
+
+
+def told(folder: Path, result: KernelResult) -> list[tuple[int, str]]:
+    """Read (offset, reason) from the quarantine files."""
+    rows = [
+        row
+        for file in result.quarantine
+        for row in pq.read_table(folder / "quarantine" / file.path).to_pylist()
+    ]
+    return [(row["_offset"], row["_reason"]) for row in rows]
+
+
+REFUSED = [
+    (b"", "empty value"),
+    (None, "tombstone"),
+    (b"\xff\xfe{}", "not utf-8"),
+    (b'{"id": 1', "malformed json"),
+    (b"  ", "malformed json"),
+    (b"[1, 2]", "malformed json"),
+    (b'"text"', "malformed json"),
+    (b"null", "malformed json"),
+    (b'{"id": "\\ud800"}', "malformed json"),
+    (without("id"), "missing field id"),
+    (sale(id=None), "missing field id"),
+    (without("at"), "missing field at"),
+    (sale(id="1"), "mistyped field id"),
+    (sale(id=1.5), "mistyped field id"),
+    (sale(id=2**63), "mistyped field id"),
+    (sale(id=True), "mistyped field id"),
+    (sale(items=2**31), "mistyped field items"),
+    (sale(shop=5), "mistyped field shop"),
+    (sale(shop={"name": "a"}), "mistyped field shop"),
+    (sale(amount="2.5"), "mistyped field amount"),
+    (sale(amount=float("nan")), "mistyped field amount"),
+    (sale(amount=float("inf")), "mistyped field amount"),
+    (sale().replace(b'"amount": 2.5', b'"amount": 1e400'), "mistyped field amount"),
+    (sale(price=12.255), "mistyped field price"),
+    (sale(price=123456.5), "mistyped field price"),
+    (sale(paid="true"), "mistyped field paid"),
+    (sale(paid=1), "mistyped field paid"),
+    (sale(day="2024-02-30"), "mistyped field day"),
+    (sale(at="yesterday"), "mistyped field at"),
+    (sale(at=1709288430), "mistyped field at"),
+    (sale(at="2024-03-01T10:20:30 Europe/Berlin"), "mistyped field at"),
+    (sale(raw="%%%"), "mistyped field raw"),
+    (sale(at=None), "null event time"),
+    (sale(at="2023-12-31T23:59:59.999999Z"), "event time before start"),
+    (sale(at="2024-03-01T13:00:00.000001Z"), "event time in the future"),
+    (sale(items=-1), "rule has items"),
+    (sale(items=None), "rule has items"),
+    (sale(amount=1e6), "rule fair"),
+    (sale(items=5), "error in by_shop.mean"),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"), REFUSED, ids=[f"{at}-{reason}" for at, (_, reason) in enumerate(REFUSED)]
+)
+def test_a_bad_record_is_refused_with_its_reason(tmp_path: Path, value: bytes | None, reason: str) -> None:
+    """Nothing a producer sends may stop a stream or slip into the numbers."""
+    result = run([batch([sale(), value, sale()])], config(tmp_path))
+    assert told(tmp_path, result) == [(1, reason)]
+    assert result.refused == {reason: 1}
+    assert result.accepted == {"2024-03-01T00:00:00Z": 2}
+
+
+def test_the_first_reason_in_the_order_of_the_vocabulary_is_given(tmp_path: Path) -> None:
+    """One record counts under one reason, and always the same one."""
+    value = json.dumps({"shop": 5, "at": "1999-01-01"}).encode()
+    assert run([batch([value])], config(tmp_path)).refused == {"missing field id": 1}
+
+
+def test_an_error_counts_only_where_the_view_would_evaluate_it(tmp_path: Path) -> None:
+    """A row that ``where`` leaves out cannot fail in that view's measures."""
+    result = run([batch([sale(items=5, paid=False)])], config(tmp_path))
+    assert not result.refused
+    assert result.accepted.total() == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "instant"),
+    [
+        ("2024-03-01", datetime(2024, 3, 1, tzinfo=UTC)),
+        ("2024-03-01T10:20", datetime(2024, 3, 1, 10, 20, tzinfo=UTC)),
+        ("2024-03-01 10:20:30", datetime(2024, 3, 1, 10, 20, 30, tzinfo=UTC)),
+        ("2024-03-01T10:20:30.123456Z", datetime(2024, 3, 1, 10, 20, 30, 123456, tzinfo=UTC)),
+        ("2024-03-01T10:20:30+02:00", datetime(2024, 3, 1, 8, 20, 30, tzinfo=UTC)),
+        ("2024-03-01T01:20:30+0530", datetime(2024, 2, 29, 19, 50, 30, tzinfo=UTC)),
+        ("2024-03-01T03:20:30-05", datetime(2024, 3, 1, 8, 20, 30, tzinfo=UTC)),
+    ],
+)
+def test_event_times_are_utc_unless_they_say_otherwise(
+    tmp_path: Path, written: str, instant: datetime
+) -> None:
+    """An event in the wrong hour is in the wrong window for ever."""
+    result = run([batch([sale(at=written)])], config(tmp_path))
+    assert result.max_event_time == {0: instant}
+    assert list(result.accepted) == [instant.strftime("%Y-%m-%dT00:00:00Z")]
+
+
+def test_rows_keep_all_that_came_and_what_was_read_from_it(tmp_path: Path) -> None:
+    """The master can be judged again from its raw columns, so they must be what Kafka had."""
+    result = run([batch([sale()], first=9)], config(tmp_path))
+    (row,) = pq.read_table(tmp_path / "master" / result.master[0].path).to_pylist()
+    assert row["_value"] == sale()
+    assert row["_headers"] == [{"key": "h", "value": b"\x00"}]
+    assert (row["_topic_id"], row["_partition"], row["_offset"], row["_epoch"]) == ("T", 0, 9, 42)
+    assert row["_record_version"] == PIPELINE.record_version
+    assert (row["id"], row["price"], row["paid"], row["raw"]) == (1, pytest.approx(12.25), True, b"\x00\xff")
+    facts = json.loads(result.master[0].stats)
+    places = {"_partition": 0, "_offset": 9, "_epoch": 42, "_event_time": "2024-03-01T10:20:30.000Z"}
+    assert facts["minValues"].items() >= places.items()
+    assert facts["maxValues"].items() >= places.items()
+
+
+def test_what_the_master_holds_is_dropped(tmp_path: Path) -> None:
+    """A replayed range must not count a record twice."""
+    result = run([batch([sale()] * 5, first=10)], config(tmp_path, held=13))
+    assert result.accepted.total() == 2
+    assert result.seen == {0: 2}
+
+
+def test_nothing_read_leaves_no_file(tmp_path: Path) -> None:
+    """An empty task must not litter the tables' folders."""
+    result = run([], config(tmp_path))
+    assert (result.master, result.quarantine, result.states) == ([], [], {})
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_many_batches_give_the_states_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded by chunks, and chunks must not show in the numbers."""
+    values = [sale(id=at, shop="abc"[at % 3], amount=float(at)) for at in range(50)]
+    whole = run([batch(values)], config(tmp_path))
+    monkeypatch.setattr(kernel, "CHUNK", 7)
+    pieces = run([batch(values[at : at + 4], first=at) for at in range(0, 50, 4)], config(tmp_path))
+    for view in PIPELINE.views:
+        keep = [key.name for key in view.keys] + ["pane", "rows"]
+        order = [(name, "ascending") for name in keep]
+        one, other = (
+            states.present(view, each.states[view.id][0], keep).sort_by(order) for each in (whole, pieces)
+        )
+        assert one == other
+    assert len(pieces.master) == 1
+
+
+def test_a_view_that_fails_harms_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One broken view must not stop the ingest (rule 6)."""
+    sound = states.partial
+
+    def partial(con: object, view: object, relation: str) -> pa.Table:
+        if view.name == "by_shop":  # type: ignore[attr-defined]
+            raise ValueError("no")
+        return sound(con, view, relation)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(states, "partial", partial)
+    result = run([batch([sale()])], config(tmp_path))
+    broken, fine = PIPELINE.views
+    assert result.failed == {broken.id: "ValueError: no"}
+    assert result.accepted.total() == 1
+    assert result.states[fine.id][0].num_rows == 1
+
+
+def test_condemned_records_are_all_kept_in_the_quarantine(tmp_path: Path) -> None:
+    """A record that kills the kernel must be kept, and must not stop the stream (rule 17)."""
+    result = run([batch([sale()])], config(tmp_path, condemned="OSError: x"))
+    assert told(tmp_path, result) == [(0, "kernel error")]
+    assert result.master == []
+
+
+def test_the_configuration_travels(tmp_path: Path) -> None:
+    """Tasks get it pickled."""
+    made = config(tmp_path)
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_a_report_reads_back_as_it_was(tmp_path: Path) -> None:
+    """What the task found is what the driver commits."""
+    result = run([batch([sale(), b"", sale(shop="b")])], config(tmp_path))
+    back = task.gathered((row["kind"], row["payload"]) for row in task.report(result))
+    assert back == result
