@@ -1,0 +1,1 @@
+"""Airflow: a definition's DAGs, tasks, assets and the interval of a run."""

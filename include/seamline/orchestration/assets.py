@@ -1,0 +1,34 @@
+"""The assets of a pipeline, from the topic to what people read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow.sdk import Asset
+
+from seamline.model.definition import Pipeline
+
+
+@dataclass(frozen=True)
+class Assets:
+    """Topic -> master -> generations -> serving."""
+
+    topic: Asset
+    master: Asset
+    generations: Asset
+    serving: Asset
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> Assets:
+        """Give the assets of a pipeline, the same objects' worth at every parse."""
+
+        def asset(layer: str, about: str) -> Asset:
+            name = f"{pipeline.name}/{layer}"
+            return Asset(name=name, uri=f"x-seamline://{name}", group=layer, extra={"about": about})
+
+        return cls(
+            topic=asset("topic", f"Kafka topic {pipeline.source.topic} of {pipeline.source.connection}"),
+            master=asset("master", "every record accepted, append-only"),
+            generations=asset("generations", "certified batch computations, one per view and interval"),
+            serving=asset("serving", "what is published and served"),
+        )

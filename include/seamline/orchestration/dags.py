@@ -1,0 +1,192 @@
+"""Definition -> DAGs: ``<pipeline>__batch``, ``__stream`` and ``__upkeep``; ``<file>__broken`` for a wrong one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_parsing_context, task
+
+from seamline.model.compiled import grid_of
+from seamline.model.definition import Pipeline
+from seamline.model.errors import DefinitionError
+from seamline.model.intervals import parse_moment
+from seamline.orchestration import tasks
+from seamline.orchestration.assets import Assets
+from seamline.orchestration.pools import BATCH, STREAM
+from seamline.orchestration.spark_submit import BuildOperator
+from seamline.orchestration.verdicts import judged
+
+FORM = {
+    "from": Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="From",
+        description="First instant to build (UTC, a border of the batch interval). Empty: the dirty intervals.",
+    ),
+    "to": Param(
+        None, type=["null", "string"], format="date-time", title="To", description="Exclusive end of the span."
+    ),
+    "reason": Param("", type="string", title="Reason", description="Kept with every generation and certificate."),
+}
+
+
+def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
+    """Make every DAG by its id, or only those of the definition that ``only`` belongs to."""
+    pipelines, problems = judged(folder, home)
+    made: dict[str, DAG] = {}
+    for pipeline in pipelines:
+        if only is None or only.rpartition("__")[0] == pipeline.name:
+            made |= {dag.dag_id: dag for dag in dags_of(pipeline)}
+    for stem, wrong in by_file(problems).items():
+        dag = broken_dag(stem, wrong)
+        made[dag.dag_id] = dag
+    return made
+
+
+def parsed_dags() -> dict[str, DAG]:
+    """Make the DAGs that Airflow asks for, by the settings."""
+    from seamline.lake.layout import definitions, home
+
+    return build_dags(definitions(), home(), only=get_parsing_context().dag_id)
+
+
+def by_file(problems: Sequence[DefinitionError]) -> dict[str, list[DefinitionError]]:
+    """Group problems by the definition file's name."""
+    grouped: dict[str, list[DefinitionError]] = {}
+    for problem in problems:
+        grouped.setdefault(Path(problem.file).stem or "definitions", []).append(problem)
+    return grouped
+
+
+def dags_of(pipeline: Pipeline) -> Iterator[DAG]:
+    """Make the three DAGs of a pipeline."""
+    yield batch_dag(pipeline)
+    yield stream_dag(pipeline)
+    yield upkeep_dag(pipeline)
+
+
+def common(pipeline: Pipeline, layer: str, *, retries: int) -> dict[str, Any]:
+    """Give what every DAG of a pipeline has."""
+    default_args: dict[str, Any] = {
+        "owner": pipeline.owner,
+        "retries": retries,
+        "retry_delay": timedelta(seconds=30),
+    }
+    if pipeline.on_failure:
+        default_args["on_failure_callback"] = tasks.on_failure(pipeline.on_failure)
+    return {
+        "dag_id": f"{pipeline.name}__{layer}",
+        "description": pipeline.description or f"{layer} layer of {pipeline.name}",
+        "doc_md": doc(pipeline, layer),
+        "tags": sorted({*pipeline.tags, "seamline", layer, pipeline.name}),
+        "start_date": parse_moment(pipeline.batch.start),
+        "catchup": False,
+        "max_active_runs": 1,
+        "default_args": default_args,
+    }
+
+
+def batch_dag(pipeline: Pipeline) -> DAG:
+    """Plan, build, certify, publish: an interval per scheduled or backfill run, any span by the form."""
+    assets = Assets.of(pipeline)
+    timetable = CronDataIntervalTimetable(cron(grid_of(pipeline).length), timezone="UTC")
+    with DAG(
+        **common(pipeline, "batch", retries=pipeline.retries),
+        schedule=timetable,
+        params=FORM,
+        render_template_as_native_obj=False,
+    ) as dag:
+        planned: Any = task(task_id="plan", pool=BATCH)(tasks.plan)(pipeline.name)
+        build = BuildOperator(
+            task_id="build",
+            conn_id="spark_default",
+            name="{{ dag.dag_id }}.{{ run_id }}",
+            application="build.py",
+            application_args=planned["argv"],
+            driver_memory="2g",
+            pool=BATCH,
+            inlets=[assets.master],
+        )
+        certified = task(task_id="certify", pool=BATCH, inlets=[assets.master], outlets=[assets.generations])(
+            tasks.certify
+        )(pipeline.name, assets.generations)
+        published = task(task_id="publish", pool=BATCH, inlets=[assets.generations], outlets=[assets.serving])(
+            tasks.publish
+        )(pipeline.name, assets.serving)
+        chain(planned, build, certified, published)
+    return dag
+
+
+def stream_dag(pipeline: Pipeline) -> DAG:
+    """Reconcile what the stream should be doing with what it does; the stream itself lives outside."""
+    assets = Assets.of(pipeline)
+    every = timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
+    with DAG(
+        **common(pipeline, "stream", retries=0),
+        schedule=every,
+        dagrun_timeout=timedelta(minutes=5),
+        max_consecutive_failed_dag_runs=0,
+    ) as dag:
+        task(task_id="reconcile", pool=STREAM, inlets=[assets.topic], outlets=[assets.master])(tasks.reconcile)(
+            pipeline.name, pipeline.source.connection, assets.master
+        )
+    return dag
+
+
+def upkeep_dag(pipeline: Pipeline) -> DAG:
+    """Compact, clean up and check, once an hour."""
+    with DAG(**common(pipeline, "upkeep", retries=pipeline.retries), schedule="@hourly") as dag:
+        task(task_id="upkeep", pool=BATCH)(tasks.upkeep)(pipeline.name)
+    return dag
+
+
+def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
+    """Make a DAG that shows, and fails with, what is wrong in a definition file."""
+    text = "\n\n".join(map(str, problems))
+    with DAG(
+        dag_id=f"{stem}__broken",
+        description=f"{stem}.py cannot be used: {problems[0].message}"[:200],
+        doc_md=f"# {stem}.py cannot be used\n\n```\n{text}\n```",
+        tags=["seamline", "broken"],
+        start_date=datetime(2013, 1, 1, tzinfo=UTC),
+        schedule=None,
+        catchup=False,
+    ) as dag:
+        task(task_id="problem", retries=0)(tasks.broken)(text)
+    return dag
+
+
+def cron(length: timedelta) -> str:
+    """Write an interval's length as cron: daily, hourly, or every n hours or minutes."""
+    minutes = int(length.total_seconds() // 60)
+    if length == timedelta(days=1):
+        return "0 0 * * *"
+    if length < timedelta(days=1) and minutes % 60 == 0:
+        return "0 * * * *" if minutes == 60 else f"0 */{minutes // 60} * * *"
+    if length < timedelta(hours=1) and minutes and length == timedelta(minutes=minutes) and 60 % minutes == 0:
+        return f"*/{minutes} * * * *"
+    raise DefinitionError(
+        f"An interval of {length} cannot be a schedule.", hint='use "1 hour", "6 hours" or "1 day".', field="batch"
+    )
+
+
+def doc(pipeline: Pipeline, layer: str) -> str:
+    """Write a DAG's page from the definition."""
+    about = {
+        "batch": "Plans, builds, certifies and publishes intervals. A scheduled run takes its interval and the "
+        "dirty ones; a backfill exactly its own; a trigger takes the form's span, or the dirty intervals.",
+        "stream": "Starts the stream's supervisor where none lives. Pausing this DAG stops the reconciling, "
+        f"never the stream; `seamline stop {pipeline.name}` stops the stream.",
+        "upkeep": "Compacts and cleans up. Never touches what a reader may still need.",
+    }[layer]
+    views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
+    source = pipeline.source
+    return (
+        f"{pipeline.description}\n\n{about}\n\nTopic `{source.topic}` through connection `{source.connection}`; "
+        f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}\n"
+    )

@@ -1,0 +1,87 @@
+"""What a run shall build: one answer for schedule, backfill, form, REST and command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from seamline.model.errors import BadRange
+from seamline.model.intervals import Interval, parse_moment, stamp
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What one run is asked for: a span of event time, the ``dirty`` intervals, or both."""
+
+    asked: Interval | None
+    dirty: bool
+    reason: str
+
+
+def resolve(
+    run_type: str,
+    params: Mapping[str, object],
+    data_interval_start: datetime | None = None,
+    data_interval_end: datetime | None = None,
+    partition: Interval | None = None,
+) -> RunRequest:
+    """Resolve a run; BadRange names the field that is wrong.
+
+    The form's ``from`` and ``to`` win. A scheduled run has its data interval and the dirty ones, a backfill
+    run exactly its own, a partitioned run its partition. Any other run is asked for the dirty intervals
+    only, though Airflow gives some of them a data interval too: the last one before the clock.
+    """
+    form, reason = form_span(params), str(params.get("reason") or "")
+    span = interval_of(data_interval_start, data_interval_end)
+    if run_type == "backfill":
+        if form:
+            raise BadRange(
+                f"from, to: a backfill run builds its own interval, not {form}.",
+                hint="leave them out of the backfill's configuration, or trigger a run with them.",
+            )
+        if span is None:
+            raise BadRange(
+                "data_interval_start, data_interval_end: a backfill run has none.",
+                hint="the DAG needs a CronDataIntervalTimetable.",
+            )
+        return RunRequest(span, False, reason or "backfill")
+    if form:
+        return RunRequest(form, False, reason or "asked for")
+    if partition:
+        return RunRequest(partition, False, reason or "partition")
+    if run_type == "scheduled":
+        return RunRequest(span, True, reason or "scheduled")
+    return RunRequest(None, True, reason or "dirty intervals")
+
+
+def form_span(params: Mapping[str, object]) -> Interval | None:
+    """Read ``from`` and ``to``: both or neither."""
+    given = {field: value for field in ("from", "to") if (value := params.get(field)) not in (None, "")}
+    if not given:
+        return None
+    for field in ("from", "to"):
+        if field not in given:
+            raise BadRange(f"{field}: it is missing beside {next(iter(given))}.", hint="give both, or neither.")
+    start, end = (moment(field, given[field]) for field in ("from", "to"))
+    if start >= end:
+        raise BadRange(
+            f"from, to: {stamp(start)} is not before {stamp(end)}.", hint="to is exclusive: one day is from D to D+1."
+        )
+    return Interval(start, end)
+
+
+def moment(field: str, value: object) -> datetime:
+    """Read one bound as a UTC instant."""
+    try:
+        return parse_moment(str(value))
+    except BadRange as wrong:
+        raise BadRange(f"{field}: {wrong.message}", hint=wrong.hint) from None
+
+
+def interval_of(start: datetime | None, end: datetime | None) -> Interval | None:
+    """Give the data interval where it is one; zero width is none."""
+    if start is None or end is None or start >= end:
+        return None
+    # Airflow's own date-times are pendulum's, whose differences cannot be divided as the grid divides.
+    return Interval(parse_moment(start.isoformat()), parse_moment(end.isoformat()))

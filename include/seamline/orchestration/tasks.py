@@ -1,0 +1,195 @@
+"""What the tasks of the DAGs do; the engines are imported when a task runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, Connection, get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from seamline.model.errors import BadRange, CertificateFailed, DefinitionError, NotFound, SetupError
+from seamline.orchestration.intervals import RunRequest, resolve
+
+if TYPE_CHECKING:
+    from seamline.lake.control import Control
+    from seamline.lake.layout import Layout
+    from seamline.model.certificate import Certificate
+    from seamline.model.compiled import CompiledPipeline
+    from seamline.plan.batch import BatchPlan
+
+STARTS_WITHIN = 60.0
+
+
+def request_of(context: Any) -> RunRequest:
+    """Resolve what the running task's run is asked for."""
+    return resolve(
+        str(context["dag_run"].run_type.value),
+        context["params"],
+        context.get("data_interval_start"),
+        context.get("data_interval_end"),
+    )
+
+
+def compiled(name: str) -> tuple[CompiledPipeline, Layout]:
+    """Find a pipeline and its tables by the settings."""
+    from seamline.lake.layout import Layout, definitions, warehouse
+    from seamline.model.catalog import load
+
+    return load(definitions()).pipeline(name), Layout(warehouse(), name)
+
+
+def plan(name: str) -> dict[str, Any]:
+    """Decide what the run builds, print it, and hand the build's arguments on; skip when that is nothing."""
+    from seamline.lake.planning import job_of, plan_run
+
+    context = get_current_context()
+    try:
+        request = request_of(context)
+        pipeline, layout = compiled(name)
+        found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty)
+    except (BadRange, DefinitionError, NotFound) as wrong:
+        raise AirflowFailException(str(wrong)) from wrong
+    for line in plan_lines(name, request, found):
+        print(line)
+    if not found.builds:
+        raise AirflowSkipException("nothing to build")
+    job = job_of(pipeline, found, run=str(context["run_id"]), reason=request.reason)
+    return {"argv": job.to_argv(), "cut": found.cut, "intervals": len(found.builds)}
+
+
+def plan_lines(name: str, request: RunRequest, found: BatchPlan) -> Iterable[str]:
+    """Write the plan for the task's log."""
+    dirty = "and the dirty ones" if request.asked else "the dirty intervals"
+    yield f"{name}: {request.asked or ''} {dirty if request.dirty else ''} ({request.reason})"
+    yield f"cut {found.cut}, watermark {found.watermark or 'unknown'}, {len(found.builds)} intervals to build"
+    for build in found.builds:
+        yield f"  build     {build.interval.id}  {build.rows:>9} rows  {build.late:>7} late  {build.reason}"
+    for left in found.left_out:
+        yield f"  left out  {left.interval.id}  {left.reason}"
+
+
+def certify(name: str, asset: Asset) -> None:
+    """Judge what the run built; a certificate that is not green fails the task at once, without retry."""
+    from seamline.quality.certify import certify_run
+
+    context = get_current_context()
+    pipeline, layout = compiled(name)
+    try:
+        certificates = certify_run(pipeline, layout, str(context["run_id"]))
+    except CertificateFailed as failed:
+        raise AirflowFailException(str(failed)) from failed
+    wrong = list(failures(certificates))
+    print(f"{len(certificates)} certificates, {len(wrong)} not green")
+    if wrong:
+        raise AirflowFailException("\n".join(wrong))
+    events: Any = context["outlet_events"]
+    events[asset].extra = {
+        "certified": len(certificates),
+        "cut": max((each.cut for each in certificates), default=-1),
+        "intervals": sorted({each.interval.id for each in certificates})[:50],
+        "run_type": str(context["dag_run"].run_type.value),
+    }
+
+
+def failures(certificates: Iterable[Certificate]) -> Iterable[str]:
+    """Say what is not green."""
+    for certificate in certificates:
+        for check in certificate.checks:
+            if not check.passed:
+                yield f"{certificate.view} {certificate.interval.id}: {check.name}: {check.found}"
+
+
+def publish(name: str, asset: Asset) -> None:
+    """Publish what is certified in one commit, and tell those who read."""
+    from seamline.lake.manifest import ManifestTable
+    from seamline.lake.publishing import publish_run
+
+    context = get_current_context()
+    pipeline, layout = compiled(name)
+    statements = publish_run(pipeline, layout, str(context["run_id"]))
+    if not statements:
+        raise AirflowSkipException("published already")
+    for statement in statements:
+        print(f"published {statement.view} {statement.interval} {statement.generation} cut {statement.epoch}")
+    events: Any = context["outlet_events"]
+    events[asset].extra = {
+        "rows": sum(statement.rows for statement in statements),
+        "cut": max(statement.epoch for statement in statements),
+        "intervals": sorted({statement.interval for statement in statements})[:50],
+        "manifest_version": ManifestTable.ensure(layout).table.version,
+        "run_type": str(context["dag_run"].run_type.value),
+    }
+
+
+def upkeep(name: str) -> None:
+    """Compact and clean up; each step says what it did."""
+    run = import_module("seamline.lake.upkeep").upkeep
+    pipeline, layout = compiled(name)
+    print(run(pipeline, layout))
+
+
+def reconcile(name: str, connection: str, asset: Asset) -> None:
+    """Compare what the stream should be doing with what it does, and start a supervisor where none lives."""
+    from seamline.lake.control import ControlTable, Desired
+    from seamline.lake.layout import Layout, home, warehouse
+    from seamline.supervisor.process import start_detached, status
+
+    control = ControlTable.ensure(Layout(warehouse(), name))
+    if control.read().desired is Desired.UNSET:
+        control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
+    if why := reason_to_leave(control.read(), now=datetime.now(UTC)):
+        raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
+    pid = start_detached(name, connection_env(connection))
+    print(f"started supervisor {pid}; its output is {home() / 'streams' / name / 'supervisor.log'}")
+    token = await_lease(control)
+    context = get_current_context()
+    context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
+
+
+def reason_to_leave(control: Control, *, now: datetime) -> str:
+    """Say why nothing is to be done; empty when a supervisor must be started."""
+    from seamline.lake.control import Desired
+    from seamline.supervisor.process import lease_live
+
+    if control.desired is Desired.STOPPED:
+        return f"stopped by {control.actor} ({control.reason})"
+    return "up" if lease_live(control, now=now) else ""
+
+
+def await_lease(control: Any) -> int:
+    """Wait until the new supervisor has its lease; SetupError if it never gets one."""
+    from seamline.supervisor.process import lease_live
+
+    until = time.monotonic() + STARTS_WITHIN
+    while time.monotonic() < until:
+        state = control.read()
+        if lease_live(state, now=datetime.now(UTC)):
+            return int(state.lease.token)
+        time.sleep(0.2)
+    raise SetupError(
+        f"The supervisor took no lease within {STARTS_WITHIN:g} s.", hint="its output is in supervisor.log."
+    )
+
+
+def connection_env(name: str) -> dict[str, str]:
+    """Resolve a connection as Airflow does (secrets backends too) into what a process outside can read."""
+    return {f"AIRFLOW_CONN_{name.upper()}": Connection.get(name).as_json()}
+
+
+def on_failure(path: str) -> Callable[[Any], None]:
+    """Give a callback that imports the user's function by its dotted path when a task has failed."""
+
+    def call(context: Any) -> None:
+        module, _, function = path.rpartition(".")
+        getattr(import_module(module), function)(context)
+
+    return call
+
+
+def broken(problem: str) -> None:
+    """Fail with what is wrong in a definition."""
+    raise DefinitionError(problem, hint="mend the file; this DAG goes away by itself.")

@@ -1,0 +1,94 @@
+"""Definitions for the DAG processor: their SQL is checked once per change, not at every parse.
+
+Compiling a definition imports a SQL parser, which takes longer than a DAG file may. So the verdict (which
+pipelines may run, and every problem) is kept beside the state, under a hash of the definitions and of the
+code that judges them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from seamline.model import catalog
+from seamline.model.definition import Pipeline
+from seamline.model.errors import DefinitionError
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The names of the pipelines that may run, and what keeps the others from it."""
+
+    good: tuple[str, ...]
+    problems: tuple[DefinitionError, ...]
+
+    def to_json(self) -> str:
+        """Write it as it is kept."""
+        problems = [[p.message, p.hint, p.field, p.file, p.line] for p in self.problems]
+        return json.dumps({"good": self.good, "problems": problems})
+
+    @classmethod
+    def from_json(cls, text: str) -> Verdict:
+        """Read what ``to_json`` wrote."""
+        row = json.loads(text)
+        return cls(
+            tuple(row["good"]),
+            tuple(
+                DefinitionError(message, hint=hint, field=field, file=file, line=line)
+                for message, hint, field, file, line in row["problems"]
+            ),
+        )
+
+
+def judged(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionError, ...]]:
+    """Give the definitions that may run, by name, and every problem; NotFound if there is no folder."""
+    verdict = kept(folder, home) if folder.is_dir() else judge(folder)
+    found = {pipeline.name: pipeline for pipeline in declared(folder)}
+    return [found[name] for name in verdict.good if name in found], verdict.problems
+
+
+def kept(folder: Path, home: Path) -> Verdict:
+    """Give the verdict that is kept for these very files, or judge and keep it."""
+    file = home / "verdicts" / f"{key(folder)}.json"
+    try:
+        return Verdict.from_json(file.read_text())
+    except (OSError, ValueError, KeyError):
+        verdict = judge(folder)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_suffix(f".{id(verdict)}.new")
+        fresh.write_text(verdict.to_json())
+        fresh.replace(file)
+    except OSError:
+        # A home that cannot be written only means that the next parse judges again.
+        pass
+    return verdict
+
+
+def judge(folder: Path) -> Verdict:
+    """Compile every definition."""
+    found = catalog.load(folder)
+    return Verdict(tuple(sorted(found.pipelines)), found.problems)
+
+
+def declared(folder: Path) -> Iterator[Pipeline]:
+    """List what the files declare; those that do not load are in the verdict already."""
+    for file in sorted(folder.glob("[!_]*.py")):
+        try:
+            yield from catalog.declared(file)
+        except DefinitionError:
+            continue
+
+
+def key(folder: Path) -> str:
+    """Hash the definitions' bytes and the state of the code that judges them."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.py")):
+        digest.update(f"{file}\0".encode() + file.read_bytes())
+    for file in sorted(Path(catalog.__file__).parent.rglob("*.py")):
+        about = file.stat()
+        digest.update(f"{file.name}\0{about.st_size}\0{about.st_mtime_ns}".encode())
+    return digest.hexdigest()[:16]

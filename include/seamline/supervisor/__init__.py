@@ -1,0 +1,1 @@
+"""Who owns a stream's driver process: lease, heartbeat, start and stop."""

@@ -1,0 +1,90 @@
+"""What a supervisor last said of itself, in a file beside the driver's log."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+
+from seamline.model.intervals import parse_moment, stamp
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process, not to be mistaken for another of the same id: ``born`` is its start in epoch seconds."""
+
+    host: str
+    pid: int
+    born: float
+
+    @classmethod
+    def of(cls, pid: int) -> Identity:
+        """Identify a process of this host; psutil.NoSuchProcess where there is none."""
+        return cls(socket.gethostname(), pid, psutil.Process(pid).create_time())
+
+    def alive(self) -> bool:
+        """Tell whether it runs; a process of another host cannot be seen and counts as gone."""
+        if self.host != socket.gethostname():
+            return False
+        try:
+            process = psutil.Process(self.pid)
+            return process.create_time() == self.born and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people."""
+
+    pipeline: str
+    supervisor: Identity
+    token: int
+    state: str
+    at: datetime
+    driver: Identity | None = None
+    strikes: int = 0
+    last_error: str = ""
+
+    def write(self, home: Path, *, now: datetime) -> Heartbeat:
+        """Replace the file whole, and give the heartbeat that was written."""
+        beat = replace(self, at=now)
+        file = path(home, self.pipeline)
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps({**asdict(beat), "at": stamp(now)}, indent=2))
+        os.replace(fresh, file)  # noqa: PTH105
+        return beat
+
+    @classmethod
+    def read(cls, home: Path, pipeline: str) -> Heartbeat | None:
+        """Give the last heartbeat, None where there never was one."""
+        try:
+            row = json.loads(path(home, pipeline).read_text())
+        except FileNotFoundError:
+            return None
+        driver = row.pop("driver")
+        return cls(
+            **{
+                **row,
+                "supervisor": Identity(**row["supervisor"]),
+                "driver": Identity(**driver) if driver else None,
+                "at": parse_moment(row["at"]),
+            }
+        )
+
+
+def folder(home: Path, pipeline: str) -> Path:
+    """Give the folder of a stream's heartbeat and logs, made if need be."""
+    place = home / "streams" / pipeline
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def path(home: Path, pipeline: str) -> Path:
+    """Give the heartbeat's file."""
+    return folder(home, pipeline) / "supervisor.json"

@@ -1,0 +1,265 @@
+"""The parent of a stream's driver: takes the lease, keeps the driver up, and stops it when told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from seamline.lake.control import Control, ControlTable, Desired, Lease
+from seamline.lake.layout import Layout, home, warehouse
+from seamline.lake.tables import EPOCH, Table
+from seamline.model.errors import (
+    ConnectionMissing,
+    DefinitionError,
+    FenceLost,
+    LeaseHeld,
+    OffsetGap,
+    SetupError,
+    TopicMissing,
+    TopicRecreated,
+)
+from seamline.model.jobs import StreamJob
+from seamline.supervisor.driver import Driver, end_session, rotate, tail
+from seamline.supervisor.heartbeat import Heartbeat, Identity, folder
+from seamline.supervisor.jobs import jobs_folder
+
+WAITS_FOR_A_PERSON = {
+    error.exit_code
+    for error in (DefinitionError, SetupError, ConnectionMissing, TopicMissing, TopicRecreated, OffsetGap)
+}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long things take, in seconds; ``settled`` is the life of a driver that forgives its strikes."""
+
+    tick: float = 0.5
+    renew: float = 5.0
+    grace: float = 90.0
+    back_off: float = 1.0
+    most: float = 30.0
+    settled: float = 120.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is known of a stream from outside; ``epoch`` is E, -1 before the first."""
+
+    desired: Desired
+    actor: str
+    reason: str
+    lease: Lease | None
+    live: bool
+    epoch: int
+    heartbeat: Heartbeat | None
+
+
+def wait_before(code: int, strikes: int, pace: Pace) -> float:
+    """Give the seconds before the next start: 1, 2, 4 .. 30, and at once the most where a person must act."""
+    if code in WAITS_FOR_A_PERSON:
+        return pace.most
+    return min(pace.most, pace.back_off * 2.0 ** (min(strikes, 16) - 1))
+
+
+def supervise(
+    pipeline: str, layout: Layout, *, pace: Pace | None = None, stop: threading.Event | None = None
+) -> int:
+    """Run the stream until it is told to stop (0), fenced off (20) or out of its lease (21).
+
+    Raises LeaseHeld, before anything is started, while another supervisor lives.
+    """
+    halt = stop or threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, lambda *_: halt.set())
+    control = ControlTable.ensure(layout)
+    holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
+    lease = control.take(holder, now=datetime.now(UTC))
+    end_leftover(pipeline)
+    return Supervisor(pipeline, control, lease, pace or Pace(), halt).run()
+
+
+def end_leftover(pipeline: str) -> None:
+    """End the driver of a supervisor that died: it is fenced off, but it holds memory."""
+    last = Heartbeat.read(home(), pipeline)
+    if last and last.driver and last.driver.alive():
+        say(f"ending the driver {last.driver.pid} that an earlier supervisor left")
+        end_session(last.driver.pid)
+
+
+class Supervisor:
+    """One supervisor with its lease and, most of the time, a driver."""
+
+    def __init__(
+        self, pipeline: str, control: ControlTable, lease: Lease, pace: Pace, halt: threading.Event
+    ) -> None:
+        self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
+        self.driver: Driver | None = None
+        self.renewed = time.monotonic()
+        now = datetime.now(UTC)
+        self.beat = Heartbeat(pipeline, Identity.of(os.getpid()), lease.token, "starting", now)
+
+    def run(self) -> int:
+        """Keep the driver up until there is a reason not to."""
+        try:
+            while (code := self.round()) is None:
+                continue
+            self.say_state("stopped")
+            return code
+        except LeaseHeld as lost:
+            self.beat = replace(self.beat, last_error=lost.message)
+            self.say_state("lease lost")
+            return lost.exit_code
+        finally:
+            if self.driver:
+                self.driver.kill()
+            self.control.release(self.lease)
+
+    def round(self) -> int | None:
+        """Start a driver and see it through; give our exit code when there shall be no other."""
+        if self.unwanted():
+            return 0
+        self.driver = Driver(self.command(), self.log, os.environ)
+        began = time.monotonic()
+        self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity)
+        self.say_state("running")
+        driver = self.driver
+        self.keep_until(lambda: driver.exit_code is not None or self.unwanted())
+        if driver.exit_code is None or self.unwanted():
+            self.say_state("stopping")
+            self.stop_driver(driver)
+            return 0
+        code = driver.kill()
+        if code == FenceLost.exit_code:
+            return code
+        strikes = 1 if time.monotonic() - began > self.pace.settled else self.beat.strikes + 1
+        self.beat = replace(
+            self.beat, driver=None, strikes=strikes, last_error=f"exit code {code}\n{tail(self.log)}"
+        )
+        pause = wait_before(code, strikes, self.pace)
+        self.say_state(f"waiting {pause:g} s after exit code {code}")
+        until = time.monotonic() + pause
+        self.keep_until(lambda: time.monotonic() >= until or self.unwanted())
+        self.lease = self.control.take(self.lease.holder, now=datetime.now(UTC))
+        return None
+
+    def stop_driver(self, driver: Driver) -> None:
+        """Let the driver finish its epoch, with the lease kept meanwhile."""
+        done = threading.Thread(target=driver.stop, args=(self.pace.grace,), daemon=True)
+        done.start()
+        while done.is_alive():
+            self.renew()
+            done.join(self.pace.tick)
+        self.beat = replace(self.beat, driver=None)
+
+    def keep_until(self, over: Callable[[], bool]) -> None:
+        """Renew the lease and beat until ``over``; LeaseHeld when another has the lease."""
+        while not over():
+            self.renew()
+            self.halt.wait(self.pace.tick)
+
+    def renew(self) -> None:
+        """Prolong the lease and write a heartbeat when it is time to."""
+        if time.monotonic() - self.renewed >= self.pace.renew:
+            self.lease = self.control.renew(self.lease, now=datetime.now(UTC))
+            self.renewed = time.monotonic()
+            self.beat = self.beat.write(home(), now=datetime.now(UTC))
+
+    def unwanted(self) -> bool:
+        """Tell whether the stream shall stop, by signal or by the control table."""
+        return self.halt.is_set() or self.control.read().desired is Desired.STOPPED
+
+    def command(self) -> Sequence[str]:
+        """Give the driver's command under the present token."""
+        return [
+            sys.executable,
+            str(jobs_folder() / "stream.py"),
+            *StreamJob(self.pipeline, self.lease.token).to_argv(),
+        ]
+
+    @property
+    def log(self) -> Path:
+        """The driver's output."""
+        return folder(home(), self.pipeline) / "driver.log"
+
+    def say_state(self, state: str) -> None:
+        """Put a change of state into the heartbeat and the log."""
+        say(f"{self.pipeline}: {state} (token {self.lease.token})")
+        self.beat = replace(self.beat, state=state).write(home(), now=datetime.now(UTC))
+
+
+def say(text: str) -> None:
+    """Write a line with its time to our own output."""
+    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", flush=True)
+
+
+def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
+    """Start a supervisor that outlives us, with ``env`` over our own environment; give its process id."""
+    output = folder(home(), pipeline) / "supervisor.log"
+    rotate(output)
+    with output.open("ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "seamline.supervisor", pipeline],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **env},
+            start_new_session=True,
+        )
+    # Reaps it should it end while we still live.
+    threading.Thread(target=child.wait, daemon=True).start()
+    return child.pid
+
+
+def lease_live(control: Control, *, now: datetime) -> bool:
+    """Tell whether somebody holds the lease; expired is free."""
+    return control.lease is not None and control.lease.until > now
+
+
+def status(pipeline: str, *, now: datetime | None = None) -> Status:
+    """Give what is known of a stream; nothing is made that is not there."""
+    layout = Layout(warehouse(), pipeline)
+    control = Control()
+    if Table.exists(layout.table("control")):
+        control = ControlTable.ensure(layout).read()
+    epoch = Table.open(layout.table("master")).txn(EPOCH) if Table.exists(layout.table("master")) else None
+    return Status(
+        control.desired,
+        control.actor,
+        control.reason,
+        control.lease,
+        lease_live(control, now=now or datetime.now(UTC)),
+        -1 if epoch is None else epoch,
+        Heartbeat.read(home(), pipeline),
+    )
+
+
+def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
+    """Want the stream stopped and wait until it is; kill what has not ended in time and give False."""
+    if not Table.exists(layout.table("control")):
+        return True
+    control = ControlTable.ensure(layout)
+    control.want(Desired.STOPPED, actor=actor, reason=reason, now=datetime.now(UTC))
+    until = time.monotonic() + timeout
+    while True:
+        beat = Heartbeat.read(home(), layout.pipeline)
+        running = beat is not None and beat.supervisor.alive()
+        if not running and not lease_live(control.read(), now=datetime.now(UTC)):
+            end_leftover(layout.pipeline)
+            return True
+        if time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    if beat and beat.supervisor.alive():
+        end_session(beat.supervisor.pid)
+    end_leftover(layout.pipeline)
+    return False

@@ -1,0 +1,99 @@
+"""One function decides what a run builds, whoever started it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from seamline.model.errors import BadRange
+from seamline.model.intervals import Grid, Interval, parse_moment
+from seamline.orchestration.intervals import RunRequest, resolve
+
+DAY = Interval.parse("2013-03-01/2013-03-02")
+WEEK = Interval.parse("2013-03-01/2013-03-08")
+FORM = {"from": "2013-03-01", "to": "2013-03-08T00:00:00+00:00", "reason": "mend"}
+EMPTY = {"from": None, "to": None, "reason": ""}
+
+
+def test_a_scheduled_run_takes_its_interval_and_what_is_dirty():
+    """Late events are counted without anybody asking for it."""
+    assert RunRequest(DAY, True, "scheduled") == resolve("scheduled", EMPTY, DAY.start, DAY.end)
+
+
+def test_a_backfill_run_takes_exactly_its_interval():
+    """A backfill of March must not rebuild May on the way."""
+    assert RunRequest(DAY, False, "backfill") == resolve("backfill", EMPTY, DAY.start, DAY.end)
+
+
+def test_a_backfill_keeps_its_reason():
+    """The reason of `seamline backfill --reason` is found again in the certificates."""
+    assert resolve("backfill", {**EMPTY, "reason": "new rule"}, DAY.start, DAY.end).reason == "new rule"
+
+
+@pytest.mark.parametrize("kind", ["manual", "operator_triggered", "asset_materialization"])
+def test_the_form_wins(kind):
+    """One run may cover a range of days, by the form, REST and `airflow dags trigger --conf` alike."""
+    assert RunRequest(WEEK, False, "mend") == resolve(kind, FORM, DAY.start, DAY.end)
+
+
+def test_a_manual_run_does_not_take_the_interval_that_airflow_infers():
+    """Airflow gives a manual run the last interval before the clock, which nobody asked for."""
+    assert RunRequest(None, True, "dirty intervals") == resolve("manual", EMPTY, DAY.start, DAY.end)
+
+
+@pytest.mark.parametrize("kind", ["manual", "asset_triggered"])
+def test_a_run_without_any_interval_takes_what_is_dirty(kind):
+    """Runs by REST with a null logical date have no data interval at all."""
+    assert RunRequest(None, True, "dirty intervals") == resolve(kind, {})
+
+
+def test_a_partitioned_run_takes_its_partition():
+    """A partition names its span; the clock does not matter."""
+    assert RunRequest(DAY, False, "partition") == resolve("asset_triggered", EMPTY, partition=DAY)
+
+
+def test_airflows_own_date_times_become_plain_ones():
+    """Pendulum's differences cannot be divided by a length, so the grid would fail on them."""
+    pendulum = pytest.importorskip("pendulum")
+    start, end = (pendulum.instance(bound) for bound in (DAY.start, DAY.end))
+    asked = resolve("backfill", EMPTY, start, end).asked
+    assert asked is not None
+    assert [DAY] == list(Grid(timedelta(days=1), DAY.start).within(asked))
+
+
+def test_a_zero_width_interval_is_none():
+    """Cron timetables without data intervals give start = end; nothing may be built for that."""
+    assert resolve("scheduled", EMPTY, DAY.start, DAY.start).asked is None
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"from": "2013-03-01"}, "to: it is missing beside from."),
+        ({"to": "2013-03-01"}, "from: it is missing beside to."),
+        ({"from": "yesterday", "to": "2013-03-01"}, "from: 'yesterday' is not a date or a time."),
+        ({"from": "2013-03-01", "to": 7}, "to: '7' is not a date or a time."),
+        ({"from": "2013-03-02", "to": "2013-03-01"}, "from, to: 2013-03-02T00:00:00Z is not before"),
+        ({"from": "2013-03-02", "to": "2013-03-02"}, "from, to: 2013-03-02T00:00:00Z is not before"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_the_name_of_its_field(params, message):
+    """The message goes straight under the form's field."""
+    with pytest.raises(BadRange) as refused:
+        resolve("manual", params)
+    assert refused.value.message.startswith(message)
+
+
+def test_a_backfill_with_a_form_is_refused():
+    """Every one of its runs would build the same span."""
+    with pytest.raises(BadRange, match="a backfill run builds its own interval"):
+        resolve("backfill", FORM, DAY.start, DAY.end)
+
+
+def test_a_bound_in_another_zone_is_the_same_instant():
+    """The browser's form sends its own zone."""
+    asked = resolve("manual", {"from": "2013-02-28T19:00:00-05:00", "to": "2013-03-02"}).asked
+    assert asked is not None
+    assert asked.start == parse_moment("2013-03-01")
+    assert isinstance(asked.end, datetime)

@@ -1,0 +1,201 @@
+"""The supervisor owns one driver, under one lease; the drivers here are scripts, the processes real."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+
+from seamline.lake.control import ControlTable, Desired
+from seamline.lake.layout import Layout
+from seamline.model.errors import LeaseHeld
+from seamline.supervisor.driver import LOG_BYTES, rotate, session
+from seamline.supervisor.heartbeat import Heartbeat, Identity
+from seamline.supervisor.process import Pace, start_detached, status, stop, supervise, wait_before
+
+DRIVER = """
+import os, signal, subprocess, sys, time
+home = os.environ["SEAMLINE_HOME"]
+worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], preexec_fn=lambda: os.setpgid(0, 0))
+with open(os.path.join(home, "starts"), "a") as starts:
+    starts.write(" ".join([*sys.argv[1:], str(os.getpid()), str(worker.pid)]) + chr(10))
+code = os.path.join(home, "exit")
+def bye(*_):
+    open(os.path.join(home, "finished"), "w").write("epoch")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, bye)
+while True:
+    if os.path.exists(code):
+        sys.exit(int(open(code).read()))
+    time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def layout(tmp_path, monkeypatch):
+    """A stream whose driver is a script, in a home of its own; nothing of it is left afterwards."""
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    (jobs / "stream.py").write_text(DRIVER)
+    monkeypatch.setenv("SEAMLINE_JOBS", str(jobs))
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "warehouse"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2] / "include"))
+    layout = Layout(tmp_path / "warehouse", "p")
+    ControlTable.ensure(layout).want(Desired.RUNNING, actor="test", reason="", now=datetime.now(UTC))
+    yield layout
+    stop(layout, timeout=20)
+
+
+def eventually(condition, seconds=30.0):
+    """Wait for a condition and give what it gave."""
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.02)
+    return found
+
+
+def starts(tmp_path, number=1):
+    """Wait for the driver's n-th start: its token, its process id, its worker's."""
+
+    def read():
+        file = tmp_path / "starts"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return lines[number - 1] if len(lines) >= number else None
+
+    words = eventually(read).split()
+    return int(words[words.index("--token") + 1]), int(words[-2]), int(words[-1])
+
+
+def gone(pid):
+    """Tell whether a process has ended (one that nobody waits for counts as ended)."""
+    try:
+        return not Identity.of(pid).alive()
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_the_lease_is_there_before_the_driver(layout, tmp_path):
+    """A second driver must be refused before it costs a JVM."""
+    start_detached("p", {})
+    token, driver, _ = starts(tmp_path)
+    lease = ControlTable.ensure(layout).read().lease
+    assert lease is not None
+    assert lease.token == token
+    assert os.getsid(driver) == driver
+
+
+def test_a_second_supervisor_is_refused_and_starts_nothing(layout, tmp_path):
+    """Reconcile may be asked twice; the stream runs once."""
+    start_detached("p", {})
+    starts(tmp_path)
+    second = subprocess.run([sys.executable, "-m", "seamline.supervisor", "p"], capture_output=True, check=False)
+    assert second.returncode == LeaseHeld.exit_code
+    assert len((tmp_path / "starts").read_text().splitlines()) == 1
+
+
+def test_a_driver_that_dies_is_started_again_under_a_higher_token_and_leaves_no_worker(layout, tmp_path):
+    """The old driver's commits must be refused, and its Python workers must not keep the memory."""
+    start_detached("p", {})
+    first, driver, worker = starts(tmp_path)
+    os.kill(driver, signal.SIGKILL)
+    second, other, _ = starts(tmp_path, 2)
+    assert second > first
+    assert other != driver
+    assert gone(worker)
+
+
+def test_stopping_lets_the_driver_finish_its_epoch(layout, tmp_path):
+    """Stop means: finish, write, release; never kill at once."""
+    pid = start_detached("p", {})
+    _, driver, worker = starts(tmp_path)
+    assert stop(layout, timeout=30)
+    assert (tmp_path / "finished").read_text() == "epoch"
+    assert ControlTable.ensure(layout).read().lease is None
+    assert all(gone(each) for each in (pid, driver, worker))
+    assert status("p").desired is Desired.STOPPED
+
+
+def test_a_signal_stops_the_stream_too(layout, tmp_path):
+    """systemd and compose send SIGTERM; what is desired does not change by it."""
+    pid = start_detached("p", {})
+    _, driver, _ = starts(tmp_path)
+    os.kill(pid, signal.SIGTERM)
+    eventually(lambda: gone(driver) and ControlTable.ensure(layout).read().lease is None)
+    assert status("p").desired is Desired.RUNNING
+
+
+def test_a_driver_that_is_fenced_off_ends_its_supervisor(layout, tmp_path):
+    """Fence lost means that somebody newer runs: starting again would only fence that one."""
+    (tmp_path / "exit").write_text("20")
+    assert supervise("p", layout, pace=Pace(tick=0.02)) == 20
+    assert ControlTable.ensure(layout).read().lease is None
+
+
+def test_a_supervisor_that_loses_its_lease_ends_its_driver(layout, tmp_path):
+    """Two drivers would fence each other for ever."""
+    control = ControlTable.ensure(layout)
+    start_detached("p", {})
+    _, driver, _ = starts(tmp_path)
+    control.take("thief", now=datetime.now(UTC) + timedelta(hours=1))
+    eventually(lambda: gone(driver))
+    held = control.read().lease
+    assert held is not None
+    assert held.holder == "thief"
+    control.release(held)
+
+
+def test_the_driver_of_a_dead_supervisor_is_ended_by_the_next(layout, tmp_path):
+    """A SIGKILLed supervisor leaves a driver behind that holds memory and Kafka connections."""
+    pid = start_detached("p", {})
+    first, driver, _ = starts(tmp_path)
+    os.kill(pid, signal.SIGKILL)
+    control = ControlTable.ensure(layout)
+    left = control.read().lease
+    assert left is not None
+    control.release(left)
+    start_detached("p", {})
+    second, _, _ = starts(tmp_path, 2)
+    assert second > first
+    assert gone(driver)
+    assert not [each for each in session(driver) if not gone(each.pid)]
+
+
+def test_the_heartbeat_says_what_is_wrong(layout, tmp_path):
+    """`seamline status` answers without anybody reading logs."""
+    (tmp_path / "exit").write_text("11")
+    start_detached("p", {})
+
+    def told():
+        beat = Heartbeat.read(tmp_path, "p")
+        return beat if beat and beat.strikes else None
+
+    beat = eventually(told)
+    assert beat.last_error.startswith("exit code 11")
+    assert beat.state == "waiting 30 s after exit code 11"
+    assert beat.driver is None
+
+
+def test_the_pauses_grow_and_end_growing():
+    """A crash is retried at once, a crash loop does not eat the machine, a missing topic needs a person."""
+    assert [wait_before(1, strikes, Pace()) for strikes in (1, 2, 3, 5, 6, 99)] == [1, 2, 4, 16, 30, 30]
+    assert wait_before(11, 1, Pace()) == 30
+
+
+def test_a_large_log_is_moved_away(tmp_path):
+    """A stream of weeks must not fill the disk with its log."""
+    log = tmp_path / "driver.log"
+    for content in (b"first", b"second"):
+        log.write_bytes(content + b"." * LOG_BYTES)
+        rotate(log)
+    assert not log.exists()
+    assert (tmp_path / "driver.log.1").read_bytes().startswith(b"second")
+    assert (tmp_path / "driver.log.2").read_bytes().startswith(b"first")
