@@ -1,6 +1,18 @@
 """Spark SQL expressions, compiled to DuckDB SQL that gives the same answer for every row."""
 
-from seamline.model.expressions.compiler import compile_expression
+from __future__ import annotations
+
 from seamline.model.expressions.terms import Expression, Guard
+from seamline.model.schema import Schema
 
 __all__ = ["Expression", "Guard", "compile_expression"]
+
+
+def compile_expression(text: str, schema: Schema) -> Expression:
+    """Compile an expression; ExpressionError where it is wrong or means two things.
+
+    The SQL parser is imported at the first call: it takes 0.4 s, which a DAG file does not have.
+    """
+    from seamline.model.expressions.compiler import compile_expression as compiled
+
+    return compiled(text, schema)
