@@ -14,11 +14,11 @@ from seamline.model.definition import (
     Pipeline,
     Rule,
     Stream,
-    Tumbling,
     View,
-    Watermark,
 )
 from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
+from seamline.model.watermark import Watermark
+from seamline.model.windows import Tumbling
 
 if TYPE_CHECKING:
     from seamline.serve.read import read

@@ -1,0 +1,48 @@
+"""The command line: `seamline --help`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from seamline import __version__
+from seamline.cli import batch, kafka, look, stream
+from seamline.model.errors import SeamlineError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def seamline() -> None:
+    """One definition, two layers, one certified answer.
+
+    Definitions are found in SEAMLINE_PIPELINES, tables in SEAMLINE_WAREHOUSE. All times are UTC and all ranges
+    half-open: the end is not in. Exit codes: 0 good, 2 wrong usage, 3 a definition is wrong, 4 not found,
+    5 a bad range, 10 and up Kafka, 20 and up another writer, 30 and up the protocol, 40 and up Airflow.
+    """
+
+
+for module in (look, stream, batch, kafka):
+    for command in module.COMMANDS:
+        seamline.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; an error of ours becomes a message on stderr and its exit code."""
+    try:
+        code = seamline.main(args=argv, prog_name="seamline", standalone_mode=False)
+    except SeamlineError as error:
+        click.echo(f"Error: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.Abort:
+        click.echo("Stopped.", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough; Python would complain again when it closes stdout.
+        sys.stderr.close()
+        return 0
+    return code if isinstance(code, int) else 0

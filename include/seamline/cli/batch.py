@@ -1,0 +1,126 @@
+"""Commands about the batch layer: plan, run, backfill, upkeep."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+import click
+
+from seamline.cli.context import opened, span
+from seamline.model.errors import BadRange, CertificateFailed
+from seamline.model.intervals import Interval, parse_moment, stamp
+from seamline.plan.batch import BatchPlan
+
+SHOWN = 20
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option("--from", "start", help="First interval, UTC.")
+@click.option("--to", "end", help="End of the range, UTC; it is not in.")
+@click.option("--dirty", is_flag=True, help="Also the intervals with rows newer than their cut.")
+def plan(pipeline: str, start: str | None, end: str | None, dirty: bool) -> None:
+    """Show what a batch run would build now, and why; without a range, the dirty intervals."""
+    from seamline.lake.planning import plan_run
+
+    compiled, layout = opened(pipeline)
+    asked = span(start, end)
+    click.echo("\n".join(spoken(plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None))))
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option("--from", "start", help="First interval, UTC.")
+@click.option("--to", "end", help="End of the range, UTC; it is not in.")
+@click.option("--dirty", is_flag=True, help="The intervals with rows newer than their cut.")
+@click.option("--reason", default="", help="Kept with the generations.")
+def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: str) -> None:
+    """Plan, build, certify and publish here and now, without Airflow."""
+    from seamline.lake.planning import job_of, plan_run
+
+    compiled, layout = opened(pipeline)
+    asked = span(start, end)
+    if asked is None and not dirty:
+        raise BadRange("There is nothing to run.", hint="give --from and --to, or --dirty.")
+    made = plan_run(compiled, layout, asked=asked, dirty=dirty)
+    click.echo("\n".join(spoken(made)))
+    if not made.builds:
+        return
+    name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+    job = job_of(compiled, made, run=name, reason=reason)
+    from seamline.lake.publishing import publish_run
+    from seamline.quality.certify import certify_run
+    from seamline.spark.batch import build
+    from seamline.spark.session import session
+
+    spark = session(f"seamline run {compiled.name}")
+    try:
+        rows = build(spark, compiled, layout, job)
+    finally:
+        spark.stop()
+    click.echo(f"Built {len(rows)} generations, run {name}.")
+    certificates = certify_run(compiled, layout, name)
+    failed = [each for each in certificates if not each.passed]
+    for certificate in failed:
+        checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
+        click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
+    if failed:
+        raise CertificateFailed(
+            f"{len(failed)} of {len(certificates)} generations are not certified; nothing of run {name} is published.",
+            hint="mend what the checks name, then run again.",
+        )
+    published = publish_run(compiled, layout, name)
+    click.echo(f"Certified {len(certificates)}, published {len(published)}.")
+
+
+@click.command()
+@click.argument("pipeline")
+@click.argument("start", metavar="FROM")
+@click.argument("end", metavar="TO")
+@click.option("--reason", default="backfill", show_default=True)
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Stay until it is done.")
+def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> None:
+    """Rebuild the intervals of [FROM, TO) through Airflow; TO is not in."""
+    from seamline.orchestration.airflow_api import backfill as through_airflow
+
+    compiled, _ = opened(pipeline)
+    asked = Interval(parse_moment(start), parse_moment(end))
+    intervals = list(compiled.grid.within(asked))
+    if asked.start < compiled.grid.start:
+        raise BadRange(
+            f"{stamp(asked.start)} is before the pipeline's start {stamp(compiled.grid.start)}.",
+            hint=f"ask from {stamp(compiled.grid.start)} on.",
+        )
+    click.echo(
+        f"{len(intervals)} intervals: {', '.join(each.id for each in intervals[:SHOWN])}{more(intervals)}"
+    )
+    through_airflow(compiled, asked, reason=reason, wait=wait, on_progress=click.echo)
+
+
+@click.command()
+@click.argument("pipeline")
+def upkeep(pipeline: str) -> None:
+    """Compact and clean the tables of a pipeline."""
+    opened(pipeline)
+    raise click.ClickException("Upkeep is not there yet; nothing was changed.")
+
+
+def spoken(plan: BatchPlan) -> list[str]:
+    """Say what a plan does."""
+    if plan.cut < 0:
+        return ["The log has no edge yet: nothing can be built."]
+    lines = [f"cut {plan.cut}, watermark {stamp(plan.watermark) if plan.watermark else 'unknown'}"]
+    lines += [f"  build {each.interval.id}  {each.rows} rows  {each.reason}" for each in plan.builds[:SHOWN]]
+    lines += [f"  ... and {len(plan.builds) - SHOWN} more"] if len(plan.builds) > SHOWN else []
+    lines += [f"  leave {each.interval.id}  {each.reason}" for each in plan.left_out[:SHOWN]]
+    lines += [f"  ... and {len(plan.left_out) - SHOWN} more"] if len(plan.left_out) > SHOWN else []
+    return lines if plan.builds or plan.left_out else [*lines, "  nothing to do"]
+
+
+def more(intervals: list[Interval]) -> str:
+    """Say how many intervals were not named."""
+    return f" and {len(intervals) - SHOWN} more" if len(intervals) > SHOWN else ""
+
+
+COMMANDS = (plan, run, backfill, upkeep)

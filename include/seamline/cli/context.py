@@ -1,0 +1,58 @@
+"""What every command needs: the catalog, a pipeline's tables, times and keys from text."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from seamline.model.catalog import Catalog, load
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.errors import BadRange
+from seamline.model.intervals import Interval, parse_moment
+
+if TYPE_CHECKING:
+    from seamline.lake.layout import Layout
+
+
+def catalog() -> Catalog:
+    """Load the definitions by setting."""
+    from seamline.lake.layout import definitions
+
+    return load(definitions())
+
+
+def opened(name: str) -> tuple[CompiledPipeline, Layout]:
+    """Find a pipeline and its tables' places."""
+    from seamline.lake.layout import Layout, warehouse
+
+    pipeline = catalog().pipeline(name)
+    return pipeline, Layout(warehouse(), pipeline.name)
+
+
+def span(start: str | None, end: str | None) -> Interval | None:
+    """Read a half-open range; both bounds or none."""
+    if start is None and end is None:
+        return None
+    if start is None or end is None:
+        raise BadRange("A range needs both bounds.", hint="give --from and --to; --to is not in the range.")
+    return Interval(parse_moment(start), parse_moment(end))
+
+
+def pairs(given: Sequence[str]) -> dict[str, str]:
+    """Read ``name=value`` arguments."""
+    found = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise BadRange(f"{each!r} is not NAME=VALUE.", hint="write --key carrier=UA.")
+        found[name] = value
+    return found
+
+
+def actor() -> str:
+    """Name who asks."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "cli"

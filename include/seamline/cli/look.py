@@ -1,0 +1,113 @@
+"""Commands that only look: check, query, explain, status, quarantine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from seamline.cli.context import catalog, opened, pairs
+from seamline.model.errors import DefinitionError
+
+
+@click.command()
+def check() -> int:
+    """List every definition and every problem at once; exit code 3 if there is any."""
+    found = catalog()
+    for name, pipeline in sorted(found.pipelines.items()):
+        definition = pipeline.definition
+        click.echo(f"{name}  {definition.origin.file}:{definition.origin.line}")
+        click.echo(f"  topic {definition.source.topic} by connection {definition.source.connection}")
+        for view in pipeline.views:
+            keys = ", ".join(key.name for key in view.keys) or "no keys"
+            click.echo(
+                f"  {view.qualified}  by {keys}, windows of {view.window.size}, version {view.fingerprint}"
+            )
+    for problem in found.problems:
+        click.echo(f"\n{problem}", err=True)
+    if found.problems:
+        count = len(found.problems)
+        click.echo(f"\n{count} problem{'s' if count > 1 else ''}.", err=True)
+        return DefinitionError.exit_code
+    click.echo(f"{len(found.pipelines)} pipelines, no problem.")
+    return 0
+
+
+@click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.option("--where", help="Condition on the keys, in Spark SQL: \"carrier = 'UA'\".")
+@click.option("--from", "start", help="First window start, UTC; it is in.")
+@click.option("--to", "end", help="End of the window starts, UTC; it is not in.")
+@click.option("--as-of", help="An epoch or an instant: answer as of then.")
+@click.option("--side", type=click.Choice(["merged", "batch", "speed"]), default="merged", show_default=True)
+@click.option(
+    "--format", type=click.Choice(["table", "json", "csv", "parquet"]), default="table", show_default=True
+)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; parquet needs one."
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
+def query(
+    view: str,
+    where: str | None,
+    start: str | None,
+    end: str | None,
+    as_of: str | None,
+    side: str,
+    format: str,
+    out: Path | None,
+    limit: int | None,
+) -> None:
+    """Show the merged answer of a view and how far it is right (that on stderr)."""
+    if format == "parquet" and out is None:
+        raise click.UsageError("--format parquet needs --out FILE.")
+    from seamline.serve.query import footer, written
+    from seamline.serve.read import read
+
+    answer = read(view, where, start, end, as_of, side, format="answer")
+    written(answer, format, sys.stdout, file=out, limit=limit)
+    click.echo(footer(answer), err=True)
+
+
+@click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.option("--key", "keys", multiple=True, metavar="NAME=VALUE", help="One for each key column.")
+@click.option("--window", required=True, help="The window's start, UTC.")
+@click.option("--page", type=click.IntRange(min=0), default=0, show_default=True, help="Page of master rows.")
+@click.option(
+    "--rows", type=click.IntRange(min=0), default=10, show_default=True, help="Master rows per page."
+)
+def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int) -> int:
+    """Take one number apart: generation, slices, rows in the master; exit code 1 if they do not add up."""
+    from seamline.serve.explain import explain as take_apart
+    from seamline.serve.explanation import spoken
+
+    found = take_apart(view, pairs(keys), window, page=page, size=rows)
+    click.echo("\n".join(spoken(found)))
+    return 0 if found.proven else 1
+
+
+@click.command()
+@click.argument("pipelines", metavar="[PIPELINE]...", nargs=-1)
+def status(pipelines: tuple[str, ...]) -> None:
+    """Say how far each pipeline is: epoch, edge, watermark, stream, intervals by state."""
+    from seamline.serve.status import status_of
+
+    for name in pipelines or sorted(catalog().pipelines):
+        click.echo("\n".join(status_of(*opened(name))))
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option(
+    "--samples", type=click.IntRange(min=0), default=2, show_default=True, help="Records per reason."
+)
+def quarantine(pipeline: str, samples: int) -> None:
+    """Show the refused records by reason, with samples."""
+    from seamline.serve.status import quarantined
+
+    click.echo("\n".join(quarantined(*opened(pipeline), samples=samples)))
+
+
+COMMANDS = (check, query, explain, status, quarantine)

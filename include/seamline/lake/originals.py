@@ -1,0 +1,131 @@
+"""The master's rows behind one number: how many should count, from which side, and the rows themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.answers import IntervalAnswer
+from seamline.lake.layout import Layout
+from seamline.lake.pins import Files, look
+from seamline.lake.reads import connection, micros, quoted, scan
+from seamline.lake.types import INSTANT, arrow_type
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.intervals import Interval, parse_moment
+
+SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows of one interval that belong into the number: ``batch`` up to the cut, ``speed`` above it.
+
+    ``duplicates`` are rows up to the cut whose event id an earlier row of the interval bears.
+    """
+
+    batch: int
+    speed: int
+    duplicates: int
+
+
+def of(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    key: Mapping[str, Any],
+    window: Interval,
+    intervals: Mapping[str, IntervalAnswer],
+    *,
+    page: int = 0,
+    size: int = 20,
+) -> tuple[dict[str, Counted], list[dict[str, Any]]]:
+    """Count the rows of a key and window per interval, and give one page of them in the order they came."""
+    files = look(layout.table("master"), "files", Files.of)
+    counted: dict[str, Counted] = {}
+    shown: list[pa.Table] = []
+    for id, way in intervals.items():
+        interval = Interval(parse_moment(id), parse_moment(id) + pipeline.grid.length)
+        paths = files_of(files, interval, way.complete_to) if files else []
+        if not paths:
+            counted[id] = Counted(0, 0, 0)
+            continue
+        rows = rows_of(pipeline, view, paths, key, window, interval, way.complete_to, way.cut)
+        spare = pc.and_(rows["_spare"], pc.less_equal(rows["_epoch"], way.cut))
+        below = pc.less_equal(rows["_epoch"], way.cut)
+        counted[id] = Counted(
+            batch=total(pc.and_(below, pc.invert(spare))),
+            speed=total(pc.invert(below)),
+            duplicates=total(spare),
+        )
+        shown.append(rows)
+    if not shown:
+        return counted, []
+    whole = pa.concat_tables(shown).sort_by(
+        [("_epoch", "ascending"), ("_partition", "ascending"), ("_offset", "ascending")]
+    )
+    return counted, whole.slice(page * size, size).to_pylist()
+
+
+def total(mask: pa.ChunkedArray) -> int:
+    """Count what is true."""
+    return pc.sum(mask.cast(pa.int64())).as_py() or 0
+
+
+def files_of(files: Files, interval: Interval, until: int) -> list[str]:
+    """List the master's files that may hold rows of an interval up to an epoch."""
+    if not files.actions.num_rows:
+        return []
+    files = files.keep(pc.less_equal(files.low("_epoch").cast(pa.int64()), until))
+    files = files.keep(pc.less(files.low("_event_time").cast(INSTANT), pa.scalar(interval.end, INSTANT)))
+    files = files.keep(
+        pc.greater_equal(files.high("_event_time").cast(INSTANT), pa.scalar(interval.start, INSTANT))
+    )
+    return files.paths
+
+
+def rows_of(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    paths: list[str],
+    key: Mapping[str, Any],
+    window: Interval,
+    interval: Interval,
+    until: int,
+    cut: int,
+) -> pa.Table:
+    """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
+    ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
+    spare = (
+        f"_epoch <= {cut} AND row_number() OVER (PARTITION BY {ids} ORDER BY _epoch, _partition, _offset) > 1"
+        if ids
+        else "false"
+    )
+    columns = ", ".join([*SHOWN, *(quoted(field.name) for field in pipeline.schema.fields)])
+    con = connection()
+    con.register(
+        "sought",
+        pa.table(
+            {name: pa.array([value], key_type(view, name)) for name, value in key.items()} or {"_": [0]}
+        ),
+    )
+    matches = [f"rows.{quoted(name)} IS NOT DISTINCT FROM sought.{quoted(name)}" for name in key]
+    matches += [
+        f"epoch_us(rows._event_time) >= {micros(window.start)}",
+        f"epoch_us(rows._event_time) < {micros(window.end)}",
+    ]
+    chosen = f"({view.where.duckdb})" if view.where else "true"
+    return con.sql(
+        f"WITH rows AS (SELECT {columns}, {spare} AS _spare, {chosen} AS _chosen FROM {scan(paths)} "
+        f"WHERE _epoch <= {until} AND epoch_us(_event_time) >= {micros(interval.start)} "
+        f"AND epoch_us(_event_time) < {micros(interval.end)}) "
+        f"SELECT rows.* EXCLUDE (_chosen) FROM rows, sought WHERE _chosen AND {' AND '.join(matches)}"
+    ).to_arrow_table()
+
+
+def key_type(view: CompiledView, name: str) -> pa.DataType:
+    """Give the Arrow type of a key."""
+    return next(arrow_type(each.type.spark) for each in view.keys if each.name == name)

@@ -1,0 +1,129 @@
+"""Tables held open between reads: a handle per table, moved on only when somebody looks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.tables import Table
+from seamline.model.errors import NotFound
+
+T = TypeVar("T")
+
+
+@dataclass
+class Held:
+    """A handle, the table it was opened on, and what was seen in it at its version."""
+
+    table: Table
+    identity: tuple[int, int] | None
+    seen: dict[Hashable, Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_held: dict[Path, Held] = {}
+_guard = threading.Lock()
+
+
+def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
+    """Give what ``see`` finds in the newest version of a table, None where there is no table.
+
+    It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
+    and lets no handle out.
+    """
+    held = _holding(root)
+    if held is None:
+        return None
+    with held.lock:
+        before = held.table.version
+        try:
+            held.table.refresh()
+        except (DeltaError, OSError):
+            held.table, before = Table.open(root), -1
+        if held.table.version != before:
+            held.seen.clear()
+        if key not in held.seen:
+            held.seen[key] = see(held.table)
+        found: T = held.seen[key]
+        return found
+
+
+def _holding(root: Path) -> Held | None:
+    identity = _identity(root)
+    with _guard:
+        held = _held.get(root)
+        if held is not None and held.identity == identity:
+            return held
+        try:
+            held = _held[root] = Held(Table.open(root), identity)
+        except NotFound:
+            _held.pop(root, None)
+            return None
+        return held
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    """Tell a table from another that was later made at the same place."""
+    try:
+        first = (root / "_delta_log" / f"{0:020d}.json").stat()
+    except OSError:
+        return None
+    return first.st_ino, first.st_mtime_ns
+
+
+@dataclass(frozen=True)
+class Files:
+    """The live files of one version of a table, with their statistics, one row a file."""
+
+    root: Path
+    version: int
+    actions: pa.Table
+
+    @classmethod
+    def of(cls, table: Table) -> Files:
+        """List the files that a table's handle sees."""
+        return cls(table.root, table.version, table.actions())
+
+    def low(self, column: str) -> pa.ChunkedArray:
+        """Give the least value per file; NULL where it is not known."""
+        return self._stat(f"min.{column}")
+
+    def high(self, column: str) -> pa.ChunkedArray:
+        """Give the greatest value per file; NULL where it is not known."""
+        return self._stat(f"max.{column}")
+
+    def partition(self, column: str) -> pa.ChunkedArray:
+        """Give the partition value per file."""
+        return self._stat(f"partition.{column}")
+
+    def keep(self, mask: pa.ChunkedArray) -> Files:
+        """Keep the files for which the mask is true or not known."""
+        return Files(self.root, self.version, self.actions.filter(pc.fill_null(mask, True)))
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files."""
+        return pc.sum(self.actions["num_records"]).as_py() or 0
+
+    @property
+    def paths(self) -> list[str]:
+        """Give the absolute path of every file."""
+        return [self._path(name) for name in self.actions["path"].to_pylist()]
+
+    def _path(self, name: str) -> str:
+        # The log may spell a path in URL form; the folder on disk is named as it was written.
+        path = self.root / name
+        return str(path if "%" not in name or path.exists() else self.root / unquote(name))
+
+    def _stat(self, name: str) -> pa.ChunkedArray:
+        if name in self.actions.column_names:
+            return self.actions[name]
+        return pa.chunked_array([pa.nulls(self.actions.num_rows)])

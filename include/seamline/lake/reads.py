@@ -1,0 +1,325 @@
+"""The merged read: generations, and the slices above each interval's cut, in one DuckDB query."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.answers import Answer
+from seamline.lake.layout import Layout
+from seamline.lake.pins import Files
+from seamline.lake.presented import presented
+from seamline.lake.snapshot import Snapshot
+from seamline.lake.types import INSTANT, partial_schema
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import BadRange, ReadUnstable, StraddlesCut
+from seamline.model.expressions import compile_expression
+from seamline.model.intervals import EPOCH, Interval, parse_moment
+from seamline.model.schema import Schema
+from seamline.model.seam import Side
+from seamline.model.windows import MICROSECOND
+
+__all__ = ["Answer", "Snapshot", "Span", "Unsettled", "answer", "connection", "read_snapshot"]
+ATTEMPTS = 8
+
+
+class Unsettled(Exception):
+    """What was pinned does not fit together: something was replaced meanwhile. Pin again."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The windows that are asked for: by the half-open bounds of their start, and by intervals they start in."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+    intervals: frozenset[str] | None = None
+
+    def panes(self, view: CompiledView) -> tuple[int, int]:
+        """Give the half-open bounds of the panes of those windows, in microseconds."""
+        size = view.window.length // MICROSECOND
+        low = -(-micros(self.start) // size) * size if self.start else -(2**62)
+        high = -(-micros(self.end) // size) * size if self.end else 2**62
+        return low, high
+
+
+def answer(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    *,
+    where: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    as_of: int | datetime | None = None,
+    side: Side = Side.MERGED,
+    intervals: Collection[str] | None = None,
+) -> Answer:
+    """Answer for the windows that start in ``[start, end)`` and in one of ``intervals``, where the keys fit.
+
+    Pins, reads, and pins again where a table was cleaned up meanwhile; ReadUnstable after several attempts.
+    """
+    if start is not None and end is not None:
+        Interval(start, end)
+    side = Side(side)
+    span = Span(start, end, None if intervals is None else frozenset(intervals))
+    last: Exception | None = None
+    for attempt in range(ATTEMPTS):
+        try:
+            snapshot = Snapshot.pin(pipeline, view, layout, side, as_of=as_of)
+            return read_snapshot(
+                snapshot, span, side, where, has_event_id=bool(pipeline.definition.source.event_id)
+            )
+        except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
+            last = problem
+            time.sleep(0.02 * 2**attempt)
+    raise ReadUnstable(
+        f"The tables of {view.qualified} did not hold still for {ATTEMPTS} reads; the last: {last}",
+        hint="read again; if it stays, a file or a generation is missing: run upkeep.",
+    ) from last
+
+
+def read_snapshot(
+    snapshot: Snapshot, span: Span, side: Side, where: str | None = None, *, has_event_id: bool = False
+) -> Answer:
+    """Answer from what is pinned; Unsettled where it does not fit together."""
+    taken = take(snapshot, span, side, where)
+    return presented(
+        snapshot, taken, span.panes(snapshot.view), side, span.intervals, has_event_id=has_event_id
+    )
+
+
+def take(snapshot: Snapshot, span: Span, side: Side, where: str | None) -> pa.Table:
+    """Read the states that count by the seam's rule; StraddlesCut where a slice crosses a cut."""
+    view = snapshot.view
+    low, high = span.panes(view)
+    marks = marks_of(snapshot, side)
+    generations = generation_files(snapshot, marks, low, high)
+    slices = slice_files(snapshot, marks, low, high)
+    if not generations and not slices:
+        return taken_schema(view).empty_table()
+    con = connection()
+    con.register("marks", marks)
+    wanted = [micros(parse_moment(each)) for each in span.intervals or ()]
+    con.register("wanted", pa.table({"_at": pa.array(wanted, pa.int64())}))
+    condition = f"pane >= {low} AND pane < {high} AND {compiled(where, view)}"
+    if span.intervals is not None:
+        condition += (
+            f" AND {aligned('_window', snapshot.grid.length // MICROSECOND)} IN (SELECT _at FROM wanted)"
+        )
+    parts = []
+    if slices:
+        parts.append(
+            SPEED.format(source=source(view, snapshot, slices, "from_epoch, to_epoch"), where=condition)
+        )
+    if generations:
+        parts.append(BATCH.format(source=source(view, snapshot, generations, "generation"), where=condition))
+    missing = snapshot.floor("")
+    query = " UNION ALL ".join(parts).format(cut=missing, until=snapshot.until, columns=listed(view))
+    return settled(con.sql(query).to_arrow_table(), snapshot)
+
+
+SPEED = """
+    SELECT {{columns}}, _at, true AS _speed, from_epoch, to_epoch, coalesce(_cut, {{cut}}) AS _cut
+    FROM ({source}) LEFT JOIN marks USING (_at)
+    WHERE to_epoch > coalesce(_cut, {{cut}}) AND from_epoch <= {{until}} AND {where}
+"""
+BATCH = """
+    SELECT {{columns}}, _at, false AS _speed, NULL AS from_epoch, NULL AS to_epoch, _cut
+    FROM ({source}) JOIN marks USING (_at)
+    WHERE generation = _generation AND {where}
+"""
+
+
+def settled(found: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Drop what lies above ``until``, and refuse slices that cannot be divided."""
+    if found.num_rows and pc.any(pc.less_equal(found["from_epoch"], found["_cut"])).as_py():
+        crossing = found.filter(pc.less_equal(found["from_epoch"], found["_cut"])).slice(0, 1).to_pylist()[0]
+        raise StraddlesCut(
+            f"Slice {crossing['from_epoch']}..{crossing['to_epoch']} of {snapshot.view.qualified} crosses the cut "
+            f"{crossing['_cut']}.",
+            hint="cuts fall on edges only and compaction stays between edges (rule 9).",
+        )
+    above = pc.fill_null(pc.greater(found["to_epoch"], snapshot.until), False)
+    if pc.any(above).as_py():
+        if not snapshot.as_of:
+            raise Unsettled("slices were compacted beyond what the read had pinned")
+        raise BadRange(
+            f"Slices around epoch {snapshot.until} have been joined.",
+            hint="ask as of an edge (`seamline status`).",
+        )
+    schema = taken_schema(snapshot.view)
+    return found.rename_columns({"_window": "pane"}).select(schema.names).cast(schema)
+
+
+def taken_schema(view: CompiledView) -> pa.Schema:
+    """Give the columns of the states that count; ``pane`` is the window's start, ``_at`` the interval's."""
+    numbers = [pa.field(name, pa.int64()) for name in ("_at", "from_epoch", "to_epoch")]
+    return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])
+
+
+def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
+    """List the intervals with a cut of their own: ``_at`` (start in microseconds), ``_cut``, ``_generation``."""
+    manifest, view = snapshot.manifest, snapshot.view.id
+    ids = {interval for name, interval in [*manifest.published, *manifest.floors] if name == view}
+    rows = []
+    for id in sorted(ids):
+        found = None if side is Side.SPEED else snapshot.generation(id)
+        cut = found.epoch if found else snapshot.floor(id)
+        rows.append(
+            (
+                micros(parse_moment(id)),
+                cut,
+                found.generation if found else None,
+                found.rows if found else 0,
+                id,
+            )
+        )
+    at, cut_, generation, stated, names = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    return pa.table(
+        {
+            "_at": pa.array(at, pa.int64()),
+            "_cut": pa.array(cut_, pa.int64()),
+            "_generation": pa.array(generation, pa.string()),
+            "_stated": pa.array(stated, pa.int64()),
+            "_interval": pa.array(names, pa.string()),
+        }
+    )
+
+
+def generation_files(snapshot: Snapshot, marks: pa.Table, low: int, high: int) -> list[str]:
+    """List the files of the generations that answer; Unsettled where one is absent or short."""
+    length = snapshot.grid.length // MICROSECOND
+    inside = pc.and_(pc.greater(pc.add(marks["_at"], length), low), pc.less(marks["_at"], high))
+    named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
+    if not named.num_rows:
+        return []
+    if snapshot.generations is None:
+        if pc.sum(named["_stated"]).as_py():
+            raise Unsettled("generations are named and there is no table of them")
+        return []
+    place = pc.index_in(snapshot.generations.partition("interval").cast(pa.string()), named["_interval"])
+    wanted = pc.take(named["_generation"], place)
+    lowest, highest = (
+        each.cast(pa.string())
+        for each in (snapshot.generations.low("generation"), snapshot.generations.high("generation"))
+    )
+    own = pc.and_(
+        pc.is_valid(place),
+        pc.fill_null(pc.and_(pc.less_equal(lowest, wanted), pc.greater_equal(highest, wanted)), True),
+    )
+    files = Files(
+        snapshot.generations.root, snapshot.generations.version, snapshot.generations.actions.filter(own)
+    )
+    sure = pc.all(pc.fill_null(pc.equal(files.low("generation"), files.high("generation")), False)).as_py()
+    held = files.rows if sure else counted(files, named)
+    if held != (stated := pc.sum(named["_stated"]).as_py()):
+        raise Unsettled(f"generations hold {held} rows of the {stated} that the manifest states")
+    return files.paths
+
+
+def counted(files: Files, named: pa.Table) -> int:
+    """Count the rows of the named generations in files whose statistics do not tell them apart."""
+    if not (paths := files.paths):
+        return 0
+    con = connection()
+    con.register("named", named.select(["_generation", "_interval"]))
+    rows = 0
+    by_interval: dict[str, list[str]] = {}
+    for path, interval in zip(paths, files.partition("interval").to_pylist(), strict=True):
+        by_interval.setdefault(interval, []).append(path)
+    for interval, some in by_interval.items():
+        found = con.execute(
+            f"SELECT count(*) FROM {scan(some)} WHERE generation IN "
+            "(SELECT _generation FROM named WHERE _interval = ?)",
+            [interval],
+        ).fetchone()
+        rows += found[0] if found else 0
+    return rows
+
+
+def slice_files(snapshot: Snapshot, marks: pa.Table, low: int, high: int) -> list[str]:
+    """List the files of slices that may count: epochs above the least cut, held, panes within the bounds."""
+    if snapshot.slices is None or not snapshot.slices.actions.num_rows:
+        return []
+    files = snapshot.slices
+    least = min([snapshot.floor(""), *marks["_cut"].to_pylist()])
+    files = files.keep(pc.greater(files.high("to_epoch").cast(pa.int64()), least))
+    files = files.keep(pc.less_equal(files.low("from_epoch").cast(pa.int64()), snapshot.until))
+    files = files.keep(pc.less(files.low("pane").cast(INSTANT).cast(pa.int64()), high))
+    files = files.keep(pc.greater_equal(files.high("pane").cast(INSTANT).cast(pa.int64()), low))
+    ends = zip(files.low("to_epoch").to_pylist(), files.high("to_epoch").to_pylist(), strict=True)
+    alive = [
+        last is None or first != last or last > snapshot.until or last in snapshot.held
+        for first, last in ends
+    ]
+    return files.keep(pa.chunked_array([pa.array(alive, pa.bool_())])).paths
+
+
+_local = threading.local()
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """Give this thread's DuckDB, in UTC."""
+    if not hasattr(_local, "con"):
+        _local.con = duckdb.connect()
+        _local.con.execute("SET TimeZone='UTC'; SET parquet_metadata_cache=true")
+    found: duckdb.DuckDBPyConnection = _local.con
+    return found
+
+
+def source(view: CompiledView, snapshot: Snapshot, paths: list[str], more: str) -> str:
+    """Spell the scan of some files, with the pane in microseconds, its window's start and its interval."""
+    size, length = view.window.length // MICROSECOND, snapshot.grid.length // MICROSECOND
+    columns = [quoted(name) for name in partial_schema(view).names if name != "pane"]
+    return (
+        f"SELECT {', '.join(columns)}, {more}, epoch_us(pane) AS pane, {aligned('epoch_us(pane)', size)} AS _window, "
+        f"{aligned('epoch_us(pane)', length)} AS _at FROM {scan(paths)}"
+    )
+
+
+def listed(view: CompiledView) -> str:
+    """Spell the columns of partial states, with the window's start in the pane's place."""
+    return ", ".join("_window" if name == "pane" else quoted(name) for name in partial_schema(view).names)
+
+
+def compiled(where: str | None, view: CompiledView) -> str:
+    """Compile a condition on the key columns; ExpressionError for anything else."""
+    if not where:
+        return "true"
+    expression = compile_expression(where, Schema(view.keys))
+    if expression.type.spark != "BOOLEAN":
+        raise BadRange(
+            f"{where!r} is {expression.type.spark}, not a condition.", hint="compare it with something."
+        )
+    guards = "".join(f" AND ({guard.condition_duckdb}) IS NOT TRUE" for guard in expression.guards)
+    return f"(({expression.duckdb}){guards})".replace("{", "{{").replace("}", "}}")
+
+
+def scan(paths: Iterable[str]) -> str:
+    """Spell the reading of Parquet files, without a guess at partitions from their names."""
+    names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{names}], hive_partitioning=false)".replace("{", "{{").replace("}", "}}")
+
+
+def aligned(column: str, size: int) -> str:
+    """Spell the start of the span of ``size`` microseconds, counted from 1970, that holds an instant."""
+    return f"({column} - (({column} % {size}) + {size}) % {size})"
+
+
+def quoted(name: str) -> str:
+    """Spell a column name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def micros(moment: datetime) -> int:
+    """Give microseconds since 1970."""
+    return (moment - EPOCH) // MICROSECOND

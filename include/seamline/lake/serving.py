@@ -1,0 +1,148 @@
+"""The serving table: the merged answer as plain rows, for people who just want a table."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+from deltalake.transaction import RemoveAction
+
+from seamline.lake import files
+from seamline.lake.answers import Answer
+from seamline.lake.layout import Layout
+from seamline.lake.pins import Files
+from seamline.lake.presented import id_of
+from seamline.lake.reads import answer
+from seamline.lake.tables import Table
+from seamline.lake.types import INSTANT, arrow_type, key_fields
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import Conflict
+from seamline.model.intervals import Grid, Interval
+from seamline.model.windows import MICROSECOND
+
+APP = "seamline.serving"
+HELD = "seamline.held"
+ATTEMPTS = 10
+
+
+def serving_schema(view: CompiledView) -> pa.Schema:
+    """Give the columns of a view's serving table; ``interval`` is the Delta partition column.
+
+    A sketch measure is there presented, and as ``<measure>__state`` for those who merge further.
+    """
+    measures = [pa.field(each.name, arrow_type(each.result)) for each in view.measures]
+    sketches = [
+        pa.field(f"{each.name}__state", pa.binary()) for each in view.measures if each.measure.approximate
+    ]
+    return pa.schema(
+        [
+            *key_fields(view),
+            pa.field("window_start", INSTANT),
+            pa.field("window_end", INSTANT),
+            *measures,
+            *sketches,
+            pa.field("batch_part", pa.int64()),
+            pa.field("speed_part", pa.int64()),
+            pa.field("epoch", pa.int64()),
+            pa.field("certified", pa.bool_()),
+            pa.field("complete", pa.bool_()),
+            pa.field("manifest_version", pa.int64()),
+            pa.field("interval", pa.string()),
+        ]
+    )
+
+
+def ensure(layout: Layout, view: CompiledView) -> Table:
+    """Open the serving table, made if it is not there."""
+    settings = {"delta.logRetentionDuration": "interval 1 days"}
+    return Table.ensure(
+        layout.serving(view), serving_schema(view), partition_by=["interval"], settings=settings
+    )
+
+
+def refresh(
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, intervals: Collection[str]
+) -> None:
+    """Replace the served rows of some intervals by the merged answer, whole and in one commit.
+
+    The table is read before the answer is made and the commit is conditional on that, so no row is ever
+    replaced by one older in manifest version or epoch (rule 15). Raises Conflict if others keep coming first.
+    """
+    if not intervals:
+        return
+    wanted = starting_in(view, pipeline.grid, intervals)
+    table = ensure(layout, view)
+    for _ in range(ATTEMPTS):
+        table.refresh()
+        found = answer(pipeline, view, layout, intervals=wanted)
+        written = list(write(table, view, pipeline.grid, found))
+        try:
+            table.append(
+                written,
+                txns={APP: table.version + 1},
+                metadata={HELD: str(found.epoch), "seamline.manifest": str(found.manifest_version)},
+                removes=removals(table, wanted),
+            )
+        except Conflict:
+            continue
+        return
+    raise Conflict(
+        f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
+        hint="is a second stream running?",
+    )
+
+
+def starting_in(view: CompiledView, grid: Grid, intervals: Collection[str]) -> frozenset[str]:
+    """List the intervals in which the windows that touch ``intervals`` start."""
+    found = set()
+    for interval in map(grid.named, intervals):
+        window = view.window.of(interval.start)
+        while window.start < interval.end:
+            found.add(grid.of(window.start).id)
+            window = Interval(window.end, window.end + view.window.length)
+    return frozenset(found)
+
+
+def write(table: Table, view: CompiledView, grid: Grid, found: Answer) -> Iterator[files.DataFile]:
+    """Write one file per interval that has rows."""
+    schema = serving_schema(view).remove(len(serving_schema(view)) - 1)
+    rows = rows_of(view, found).select(schema.names).cast(schema)
+    stats = [*(key.name for key in view.keys), "window_start", "epoch", "manifest_version"]
+    for interval, own in runs(rows, grid):
+        name = f"{interval.replace(':', '').replace('-', '')}-{uuid.uuid4().hex}.parquet"
+        yield files.write(own, table.root, name, stats=stats, partition={"interval": interval})
+
+
+def runs(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Table]]:
+    """Cut rows, which are in the order of their windows, into intervals."""
+    length = grid.length // MICROSECOND
+    numbers = np.floor_divide(rows["window_start"].cast(pa.int64()).to_numpy(), length)
+    found, first = np.unique(numbers, return_index=True)
+    for number, start, end in zip(found.tolist(), first, [*first, rows.num_rows][1:], strict=True):
+        yield id_of(number * length), rows.slice(start, end - start)
+
+
+def rows_of(view: CompiledView, found: Answer) -> pa.Table:
+    """Put the presented rows, the sketches and the manifest's version side by side."""
+    rows = found.table
+    for each in view.measures:
+        if each.measure.approximate:
+            rows = rows.append_column(f"{each.name}__state", found.states[each.parts[0].name])
+    version = pa.array([found.manifest_version] * rows.num_rows, pa.int64())
+    return rows.append_column("manifest_version", version)
+
+
+def removals(table: Table, wanted: Collection[str]) -> list[RemoveAction]:
+    """List the files that hold the intervals' rows until now."""
+    live = Files.of(table)
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    rows = zip(
+        live.actions["path"].to_pylist(),
+        live.actions["size_bytes"].to_pylist(),
+        live.partition("interval").to_pylist(),
+        strict=True,
+    )
+    return [RemoveAction(path, True, now, size, {"interval": id}) for path, size, id in rows if id in wanted]

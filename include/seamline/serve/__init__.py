@@ -1,0 +1,1 @@
+"""Answers: read, query, explain."""

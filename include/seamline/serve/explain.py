@@ -1,0 +1,235 @@
+"""One number taken apart: generation, slices, rows in the master, and the proof that they add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake import layout as places
+from seamline.lake import originals, reads, states
+from seamline.lake.answers import Answer, IntervalAnswer
+from seamline.lake.certificates import Certificates
+from seamline.lake.layout import Layout
+from seamline.lake.presented import id_of
+from seamline.lake.tables import Table
+from seamline.lake.types import arrow_type, partial_schema
+from seamline.model.catalog import load
+from seamline.model.certificate import Certificate
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.intervals import Interval, parse_moment, stamp
+from seamline.model.seam import Side
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of the number: from one generation, or from the slices of one run of epochs."""
+
+    source: str
+    epochs: tuple[int, int]
+    rows: int
+    values: Row
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where a number comes from. ``originals`` counts the master's rows that should be in it, by interval."""
+
+    view: str
+    key: Row
+    window: Interval
+    row: Row
+    intervals: Mapping[str, IntervalAnswer]
+    certificates: Mapping[str, Certificate]
+    parts: Sequence[Part]
+    originals: Mapping[str, originals.Counted]
+    together: Row
+    page: Sequence[Row]
+
+    @property
+    def proofs(self) -> list[tuple[str, bool]]:
+        """What must hold if the number is right, and whether it does."""
+        counted = self.row["batch_part"] + self.row["speed_part"]
+        batch = sum(each.batch for each in self.originals.values())
+        speed = sum(each.speed for each in self.originals.values())
+        apart = sum(part.rows for part in self.parts)
+        return [
+            (f"parts hold {apart} rows, the answer counts {counted}", apart == counted),
+            ("the parts merged give the answer", all(same(self.row[k], v) for k, v in self.together.items())),
+            (
+                f"batch: {batch} rows of the master up to the cuts, {self.row['batch_part']} counted",
+                batch == self.row["batch_part"],
+            ),
+            (
+                f"speed: {speed} rows of the master above the cuts, {self.row['speed_part']} counted",
+                speed == self.row["speed_part"],
+            ),
+        ]
+
+    @property
+    def proven(self) -> bool:
+        """True if everything adds up."""
+        return all(holds for _, holds in self.proofs)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compare two presented values; sums of floats may differ in their last digits."""
+    if isinstance(left, float) and isinstance(right, float):
+        return abs(left - right) <= 1e-9 * max(1.0, abs(left), abs(right))
+    return bool(left == right)
+
+
+def explain(
+    view: str,
+    key: Mapping[str, str],
+    window: str | datetime,
+    *,
+    page: int = 0,
+    size: int = 20,
+    layout: Layout | None = None,
+) -> Explanation:
+    """Take apart the number of one key and the window that starts at ``window``.
+
+    ``page`` counts from 0 over the master's rows, ``size`` a page. Raises NotFound where there is no such row.
+    """
+    pipeline, compiled = load(places.definitions()).view(view)
+    start = parse_moment(window if isinstance(window, str) else window.isoformat())
+    return explained(
+        pipeline,
+        compiled,
+        layout or Layout(places.warehouse(), pipeline.name),
+        key,
+        start,
+        page=page,
+        size=size,
+    )
+
+
+def explained(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    key: Mapping[str, str],
+    start: datetime,
+    *,
+    page: int = 0,
+    size: int = 20,
+) -> Explanation:
+    """Take apart one number of a compiled view."""
+    if (span := view.window.of(start)).start != start:
+        raise BadRange(
+            f"No window starts at {stamp(start)}.", hint=f"the one around it starts at {stamp(span.start)}."
+        )
+    values = typed(view, key)
+    for _ in range(reads.ATTEMPTS):
+        try:
+            snapshot = reads.Snapshot.pin(pipeline, view, layout)
+            wanted = reads.Span(span.start, span.end)
+            answer = reads.read_snapshot(snapshot, wanted, Side.MERGED)
+            taken = only(reads.take(snapshot, wanted, Side.MERGED, None), values)
+            break
+        except reads.Unsettled:
+            continue
+    else:
+        raise NotFound("The tables did not hold still.", hint="try again.")
+    rows = only(answer.table, values).to_pylist()
+    if not rows:
+        raise NotFound(
+            f"{view.qualified} has no row for {spelled(key)} at {stamp(start)}.", hint="see seamline query."
+        )
+    found, shown = originals.of(pipeline, view, layout, values, span, answer.intervals, page=page, size=size)
+    return Explanation(
+        view=view.qualified,
+        key=values,
+        window=span,
+        row=rows[0],
+        intervals=answer.intervals,
+        certificates=certificates(layout, view, answer),
+        parts=parts(view, taken, answer),
+        originals=found,
+        together=presented(view, taken),
+        page=shown,
+    )
+
+
+def typed(view: CompiledView, key: Mapping[str, str]) -> dict[str, Any]:
+    """Read key values by their types; BadRange where a key is missing, unknown or cannot be read."""
+    names = [each.name for each in view.keys]
+    if sorted(key) != sorted(names):
+        raise BadRange(
+            f"{view.qualified} has the keys {', '.join(names)}.", hint="name each once: --key carrier=UA."
+        )
+    values = {}
+    for each in view.keys:
+        text = key[each.name]
+        try:
+            read = pa.scalar(text).cast(arrow_type(each.type.spark)).as_py() if text is not None else None
+        except pa.ArrowInvalid:
+            raise BadRange(f"{text!r} is not a {each.type.spark}.", hint=f"{each.name} is one.") from None
+        values[each.name] = read
+    return values
+
+
+def only(table: pa.Table, key: Row) -> pa.Table:
+    """Keep the rows of one key."""
+    for name, value in key.items():
+        mask = (
+            pc.is_null(table[name])
+            if value is None
+            else pc.equal(table[name], pa.scalar(value, table[name].type))
+        )
+        table = table.filter(mask)
+    return table
+
+
+def parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[Part]:
+    """Present each generation's and each slice's share by itself, generations first."""
+    found = []
+    for speed in (False, True):
+        own = taken.filter(pc.equal(taken["_speed"], speed))
+        groups = own.group_by(["_at", "from_epoch", "to_epoch"], use_threads=False).aggregate(
+            [("rows", "sum")]
+        )
+        for group in groups.to_pylist():
+            mask = pc.equal(own["_at"], group["_at"])
+            if speed:
+                mask = pc.and_(mask, pc.equal(own["from_epoch"], group["from_epoch"]))
+                mask = pc.and_(mask, pc.equal(own["to_epoch"], group["to_epoch"]))
+            interval = id_of(group["_at"])
+            way = answer.intervals[interval]
+            source = f"slice of {interval}" if speed else f"generation {way.generation} of {interval}"
+            epochs = (group["from_epoch"], group["to_epoch"]) if speed else (0, way.cut)
+            found.append(Part(source, epochs, group["rows_sum"], presented(view, own.filter(mask))))
+    return sorted(found, key=lambda part: (part.source.startswith("slice"), part.epochs))
+
+
+def presented(view: CompiledView, taken: pa.Table) -> Row:
+    """Merge states of one key and window, and present them."""
+    merged = states.combine(view, [taken.select(partial_schema(view).names)])
+    row: Row = states.present(view, merged, keep=[]).to_pylist()[0]
+    return row
+
+
+def certificates(layout: Layout, view: CompiledView, answer: Answer) -> dict[str, Certificate]:
+    """Find the certificate of every generation that answers, by interval."""
+    if not Table.exists(layout.table("certificates")):
+        return {}
+    table = Certificates.ensure(layout)
+    found = {}
+    for interval, way in answer.intervals.items():
+        for certificate in table.of(view=view.id, interval=interval):
+            if certificate.generation == way.generation:
+                found[interval] = certificate
+    return found
+
+
+def spelled(key: Mapping[str, Any]) -> str:
+    """Write a key for people."""
+    return ", ".join(f"{name}={value}" for name, value in key.items()) or "all rows"

@@ -1,0 +1,73 @@
+"""An explanation in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seamline.model.intervals import stamp
+from seamline.serve.explain import Explanation, spelled
+from seamline.serve.query import shown
+
+PARTS = 40
+
+
+def spoken(found: Explanation) -> list[str]:
+    """Tell where a number comes from: the row, its intervals, its parts, the proof, the rows."""
+    row = ", ".join(f"{name} {shown(value)}" for name, value in found.together.items())
+    return [
+        f"{found.view}  {spelled(found.key)}  {stamp(found.window.start)} to {stamp(found.window.end)}",
+        f"  {row}",
+        parted(found),
+        *intervals(found),
+        *parts(found),
+        "Proof:",
+        *(f"  {'yes' if holds else 'NO '}  {text}" for text, holds in found.proofs),
+        *page(found),
+    ]
+
+
+def parted(found: Explanation) -> str:
+    """Tell how many rows each side brought."""
+    row = found.row
+    sides = f"{row['batch_part']} rows from batch, {row['speed_part']} from speed"
+    return f"  {sides}, counted up to epoch {row['epoch']}"
+
+
+def intervals(found: Explanation) -> Iterator[str]:
+    """Tell each interval's generation, cut and certificate."""
+    for id, way in found.intervals.items():
+        counted = found.originals[id]
+        yield f"Interval {id}: {way.status.value}, right up to epoch {way.complete_to}"
+        if way.generation:
+            yield f"  generation {way.generation}, cut {way.cut}; {counted.duplicates} duplicates left out"
+        if certificate := found.certificates.get(id):
+            verdict = "passed" if certificate.passed else "not passed"
+            yield f"  certificate {verdict}, run {certificate.run}, {stamp(certificate.at)}"
+            yield from (
+                f"    {'yes' if check.passed else 'NO '}  {check.name}: {check.found}"
+                for check in certificate.checks
+            )
+
+
+def parts(found: Explanation) -> Iterator[str]:
+    """Tell each part's share."""
+    yield "Parts:"
+    for part in found.parts[:PARTS]:
+        values = ", ".join(f"{name} {shown(value)}" for name, value in part.values.items())
+        first, last = part.epochs
+        epochs = f"epoch {last}" if first == last else f"epochs {first}..{last}"
+        yield f"  {part.source}, {epochs}: {part.rows} rows, {values}"
+    if len(found.parts) > PARTS:
+        yield f"  ... and {len(found.parts) - PARTS} more"
+
+
+def page(found: Explanation) -> Iterator[str]:
+    """Show the rows of the master that were asked for."""
+    if found.page:
+        yield "Rows of the master:"
+    for row in found.page:
+        spare = "  (duplicate, left out)" if row["_spare"] else ""
+        values = ", ".join(
+            f"{name}={shown(value)}" for name, value in row.items() if not name.startswith("_")
+        )
+        yield f"  partition {row['_partition']} offset {row['_offset']} epoch {row['_epoch']}{spare}: {values}"

@@ -1,0 +1,121 @@
+"""`seamline.read`: the merged answer in one call."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import pyarrow as pa
+
+from seamline.lake import layout as places
+from seamline.lake.answers import Answer
+from seamline.lake.layout import Layout
+from seamline.lake.reads import answer
+from seamline.model.catalog import load
+from seamline.model.errors import BadRange
+from seamline.model.intervals import parse_moment
+from seamline.model.seam import Side
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Moment = str | datetime
+
+
+@overload
+def read(
+    view: str,
+    where: str | None = ...,
+    start: Moment | None = ...,
+    end: Moment | None = ...,
+    as_of: int | Moment | None = ...,
+    side: str = ...,
+    *,
+    format: Literal["arrow"] = ...,
+    warehouse: Path | None = ...,
+    definitions: Path | None = ...,
+) -> pa.Table: ...
+@overload
+def read(
+    view: str,
+    where: str | None = ...,
+    start: Moment | None = ...,
+    end: Moment | None = ...,
+    as_of: int | Moment | None = ...,
+    side: str = ...,
+    *,
+    format: Literal["pandas"],
+    warehouse: Path | None = ...,
+    definitions: Path | None = ...,
+) -> pd.DataFrame: ...
+@overload
+def read(
+    view: str,
+    where: str | None = ...,
+    start: Moment | None = ...,
+    end: Moment | None = ...,
+    as_of: int | Moment | None = ...,
+    side: str = ...,
+    *,
+    format: Literal["answer"],
+    warehouse: Path | None = ...,
+    definitions: Path | None = ...,
+) -> Answer: ...
+
+
+def read(
+    view: str,
+    where: str | None = None,
+    start: Moment | None = None,
+    end: Moment | None = None,
+    as_of: int | Moment | None = None,
+    side: str = "merged",
+    *,
+    format: str = "arrow",
+    warehouse: Path | None = None,
+    definitions: Path | None = None,
+) -> Any:
+    """
+    Answer for ``PIPELINE.VIEW``: one row per key and window that starts in ``[start, end)``, UTC.
+
+    ``where`` is a Spark SQL condition on the key columns; ``as_of`` an epoch or an instant; ``side`` is
+    ``merged``, ``batch`` or ``speed``; ``format`` is ``arrow``, ``pandas``, or ``answer`` for the table together
+    with how far it is right. Raises NotFound, BadRange, ExpressionError, ReadUnstable.
+    """
+    if format not in ("arrow", "pandas", "answer"):
+        raise BadRange(f"{format!r} is not a format.", hint='use "arrow", "pandas" or "answer".')
+    pipeline, compiled = load(definitions or places.definitions()).view(view)
+    found = answer(
+        pipeline,
+        compiled,
+        Layout(warehouse or places.warehouse(), pipeline.name),
+        where=where,
+        start=moment(start),
+        end=moment(end),
+        as_of=epoch_or_moment(as_of),
+        side=side_of(side),
+    )
+    if format == "answer":
+        return found
+    return found.table if format == "arrow" else found.table.to_pandas()
+
+
+def moment(given: Moment | None) -> datetime | None:
+    """Read a bound; without a zone it is UTC."""
+    return None if given is None else parse_moment(given if isinstance(given, str) else given.isoformat())
+
+
+def epoch_or_moment(given: int | Moment | None) -> int | datetime | None:
+    """Read ``as_of``: digits are an epoch, everything else an instant."""
+    if given is None or isinstance(given, int):
+        return given
+    return int(given) if isinstance(given, str) and given.isdigit() else moment(given)
+
+
+def side_of(name: str) -> Side:
+    """Read a side's name."""
+    try:
+        return Side(name)
+    except ValueError:
+        raise BadRange(f"{name!r} is not a side.", hint="use merged, batch or speed.") from None

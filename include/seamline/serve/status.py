@@ -1,0 +1,107 @@
+"""Where a pipeline stands, from its tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from seamline.lake.control import ControlTable
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.pins import Files
+from seamline.lake.planning import known_epochs
+from seamline.lake.reads import connection, scan
+from seamline.lake.tables import Table
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.intervals import stamp
+from seamline.model.manifest import Manifest
+from seamline.model.seam import NOTHING, Status
+from seamline.plan.batch import last_edge
+
+
+def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
+    """Tell epoch, edge, watermark, stream, and per view how many intervals are in which state."""
+    epochs = known_epochs(layout)
+    lines = [pipeline.name]
+    if epochs:
+        newest, edge = epochs[-1], last_edge(epochs)
+        mark = stamp(newest.watermark) if newest.watermark else "unknown"
+        lines.append(
+            f"  epoch {newest.number} ({stamp(newest.committed_at)}), edge {edge.number if edge else 'none'}, "
+            f"watermark {mark}"
+        )
+        refused = sum(sum(each.refused.values()) for each in epochs)
+        lines.append(f"  {sum(each.rows for each in epochs)} rows accepted, {refused} refused")
+    else:
+        lines.append("  no epoch yet")
+    lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
+    manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
+    accepted: dict[str, dict[int, int]] = {}
+    for each in epochs:
+        for interval, rows in each.accepted.items():
+            accepted.setdefault(interval, {})[each.number] = rows
+    for view in pipeline.views:
+        tally = dict.fromkeys(Status, 0)
+        for interval, by_epoch in accepted.items():
+            tally[state(manifest, view.id, interval, by_epoch)] += 1
+        behind = newest.number - newest.frontiers.get(view.id, NOTHING) if epochs else 0
+        counts = (
+            ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "no intervals"
+        )
+        lines.append(f"  {view.qualified}: {counts}" + (f", {behind} epochs behind" if behind else ""))
+    return lines
+
+
+def state(manifest: Manifest, view: str, interval: str, accepted: dict[int, int]) -> Status:
+    """Tell one interval's state from the manifest and the ledger's counts by epoch."""
+    if manifest.building(view, interval):
+        return Status.BUILDING
+    published = manifest.published.get((view, interval))
+    if published is None or not published.certified:
+        return Status.OPEN
+    late = any(number > published.epoch and rows for number, rows in accepted.items())
+    return Status.DIRTY if late else Status.CERTIFIED
+
+
+def desired(layout: Layout, now: datetime) -> str:
+    """Tell what the stream should be doing and who holds its lease."""
+    if not Table.exists(layout.table("control")):
+        return "never asked for"
+    found = ControlTable.ensure(layout).read()
+    wish = f"wanted {found.desired.value}"
+    if found.actor:
+        wish += f" by {found.actor}"
+    if found.lease is None:
+        return f"{wish}, no lease"
+    held = "held" if found.lease.until > now else "run out"
+    return f"{wish}, lease of {found.lease.holder} {held} (token {found.lease.token})"
+
+
+def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
+    """Tell the refused records by reason, most frequent first, with samples; dead epochs left out."""
+    if not Table.exists(layout.table("quarantine")):
+        yield f"{pipeline.name} has no quarantine yet."
+        return
+    held = {each.number for each in known_epochs(layout)}
+    paths = Files.of(Table.open(layout.table("quarantine"))).paths
+    columns = "_reason, _detail, _topic, _partition, _offset, _epoch, _value"
+    rows = (
+        connection().sql(f"SELECT {columns} FROM {scan(paths)}").to_arrow_table().to_pylist() if paths else []
+    )
+    by_reason: dict[str, list[dict[str, object]]] = {}
+    for row in rows:
+        if row["_epoch"] in held:
+            by_reason.setdefault(row["_reason"], []).append(row)
+    total = sum(map(len, by_reason.values()))
+    yield f"{pipeline.name}: {total} records refused"
+    for reason, some in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0])):
+        yield f"  {len(some):>6}  {reason}"
+        for row in some[:samples]:
+            value = row["_value"]
+            text = (
+                "(no value)"
+                if not isinstance(value, bytes)
+                else value[:120].decode("utf-8", "backslashreplace")
+            )
+            detail = f"  {row['_detail']}" if row["_detail"] else ""
+            yield f"          {row['_topic']}/{row['_partition']}@{row['_offset']}: {text}{detail}"

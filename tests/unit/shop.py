@@ -1,0 +1,230 @@
+"""A pipeline in a folder, without Spark or Kafka: epochs, slices and generations made from plain events."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from seamline.lake import files
+from seamline.lake.layout import Layout
+from seamline.lake.ledger import Ledger
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.master import PRUNES, Master
+from seamline.lake.slices import Slices
+from seamline.lake.tables import Table
+from seamline.lake.types import generations_schema, master_schema, partial_schema
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.definition import Batch, KafkaSource, Pipeline, View
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.model.manifest import Act, Statement
+from seamline.model.measures import count, max, sum
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.seam import Slice
+from seamline.model.windows import Tumbling
+
+START = datetime(2013, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def sales_pipeline(window: str = "1 hour") -> CompiledPipeline:
+    """Declare shop.sales: orders, their total and the largest, per customer."""
+    return compile_pipeline(
+        Pipeline(
+            name="shop",
+            source=KafkaSource(
+                topic="sales",
+                schema="id BIGINT NOT NULL, customer STRING, amount BIGINT, sold_at TIMESTAMP NOT NULL",
+                event_time="sold_at",
+                event_id=["id"],
+            ),
+            views=[
+                View(
+                    "sales",
+                    keys=["customer"],
+                    window=Tumbling(window),
+                    measures={"orders": count(), "total": sum("amount"), "largest": max("amount")},
+                )
+            ],
+            batch=Batch(interval="1 day", start="2013-01-01"),
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Sale:
+    """One event, so many minutes after START."""
+
+    minute: int
+    customer: str | None = "a"
+    amount: int = 1
+
+    @property
+    def at(self) -> datetime:
+        return START + timedelta(minutes=self.minute)
+
+
+@dataclass
+class Shop:
+    """The tables of the pipeline, and a plain list of what they hold."""
+
+    warehouse: Path
+    compiled: CompiledPipeline = field(default_factory=sales_pipeline)
+    born: int = 0
+    events: dict[int, list[Sale]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.view = self.compiled.views[0]
+        self.layout = Layout(self.warehouse, "shop")
+        self.master = Master.ensure(self.layout, self.compiled)
+        self.ledger = Ledger.ensure(self.layout)
+        self.slices = Slices.ensure(self.layout, self.view)
+        self.generations = Table.ensure(
+            self.layout.generations(self.view), generations_schema(self.view), partition_by=["interval"]
+        )
+        self.manifest = ManifestTable.ensure(self.layout)
+        self.numbers = itertools.count()
+        self.offset = 0
+        self.state(Act.BIRTH, epoch=self.born)
+        self.state(Act.FLIP, epoch=self.born)
+
+    def state(self, act: Act, *, epoch: int, **facts: object) -> None:
+        """Write one manifest row."""
+        self.manifest.read()
+        self.manifest.commit([Statement(act, self.view.id, epoch=epoch, **facts)])  # type: ignore[arg-type]
+
+    def interval(self, sale: Sale) -> Interval:
+        """Give the interval of a sale."""
+        return self.compiled.grid.of(sale.at)
+
+    def pieces(self, sales: Iterable[Sale], epoch: int = 0) -> list[Slice]:
+        """Make partial states the dull way."""
+        groups: dict[tuple[str | None, datetime], list[int]] = {}
+        for sale in sales:
+            pane = sale.at - (sale.at - START) % self.view.pane
+            groups.setdefault((sale.customer, pane), []).append(sale.amount)
+        return [
+            Slice(
+                (customer,),
+                pane,
+                epoch,
+                epoch,
+                len(amounts),
+                (len(amounts), builtins.sum(amounts), builtins.max(amounts)),
+            )
+            for (customer, pane), amounts in groups.items()
+        ]
+
+    def partials(self, sales: Iterable[Sale]) -> pa.Table:
+        """Make the table of partial states."""
+        names = ("orders__n", "total__sum", "largest__value")
+        rows = [
+            {
+                "customer": each.key[0],
+                "pane": each.pane,
+                "rows": each.rows,
+                **dict(zip(names, each.states, strict=True)),
+            }
+            for each in self.pieces(sales)
+        ]
+        return pa.Table.from_pylist(rows, schema=partial_schema(self.view))
+
+    def epoch(
+        self,
+        sales: list[Sale],
+        *,
+        edge: bool = True,
+        watermark: datetime | None = None,
+        frontier: int | None = None,
+        ledger: bool = True,
+        number: int | None = None,
+    ) -> int:
+        """Commit one epoch by rule 1: slices (unless the view stays behind), master, ledger."""
+        number = next(self.numbers) if number is None else number
+        if frontier is None:
+            self.slices.append(self.partials(sales), from_epoch=number, to_epoch=number)
+        accepted: dict[str, int] = {}
+        for sale in sales:
+            accepted[self.interval(sale).id] = accepted.get(self.interval(sale).id, 0) + 1
+        row = Epoch(
+            number=number,
+            token=0,
+            committed_at=START + timedelta(seconds=number),
+            record_version=self.compiled.record_version,
+            edge=edge,
+            ranges=(OffsetRange(Lane("t", 0), self.offset, self.offset + len(sales)),) if sales else (),
+            accepted=accepted,
+            watermark=watermark,
+            frontiers={self.view.id: number if frontier is None else frontier},
+        )
+        self.master.commit(row, [self.records(sales, number)] if sales else [])
+        if ledger:
+            self.ledger.append([row])
+        self.offset += len(sales)
+        self.events[number] = sales
+        return number
+
+    def records(self, sales: list[Sale], number: int) -> files.DataFile:
+        """Write the master's rows of an epoch."""
+        rows = [
+            {
+                "_topic": "sales",
+                "_topic_id": "t",
+                "_partition": 0,
+                "_offset": self.offset + at,
+                "_epoch": number,
+                "_event_time": sale.at,
+                "_value": b"{}",
+                "id": self.offset + at,
+                "customer": sale.customer,
+                "amount": sale.amount,
+                "sold_at": sale.at,
+            }
+            for at, sale in enumerate(sales)
+        ]
+        table = pa.Table.from_pylist(rows, schema=master_schema(self.compiled))
+        return files.write(table, self.master.table.root, f"{number:06d}.parquet", stats=PRUNES)
+
+    def build(self, day: int, cut: int, id: str, *, short_of: int = 0, publish: bool = True) -> Interval:
+        """Build one day's generation from the events up to the cut, and publish it."""
+        interval = Interval(START + day * DAY, START + (day + 1) * DAY)
+        sales = [
+            sale
+            for number, some in self.events.items()
+            if number <= cut
+            for sale in some
+            if self.interval(sale) == interval
+        ]
+        rows = self.partials(sales)
+        if rows.num_rows:
+            own = rows.append_column("generation", pa.array([id] * rows.num_rows))
+            name = f"{day:03d}-{id}.parquet"
+            written = files.write(
+                own,
+                self.generations.root,
+                name,
+                stats=["generation", "pane"],
+                partition={"interval": interval.id},
+            )
+            self.generations.refresh().append([written])
+        if publish:
+            self.publish(interval, cut, id, rows.num_rows + short_of)
+        return interval
+
+    def publish(self, interval: Interval, cut: int, id: str, rows: int) -> None:
+        """Name a generation in the manifest."""
+        self.state(
+            Act.PUBLISH,
+            epoch=cut,
+            interval=interval.id,
+            generation=id,
+            rows=rows,
+            certified=True,
+            at=interval.end,
+        )

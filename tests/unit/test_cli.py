@@ -1,0 +1,153 @@
+"""The command line: what it prints and the exit code it leaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.unit.shop import START, Sale, Shop
+
+from seamline.cli import main
+
+DEFINITION = """
+from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max, sum
+
+shop = Pipeline(
+    name="shop",
+    source=KafkaSource(
+        topic="sales",
+        schema="id BIGINT NOT NULL, customer STRING, amount BIGINT, sold_at TIMESTAMP NOT NULL",
+        event_time="sold_at",
+        event_id=["id"],
+    ),
+    views=[
+        View(
+            "sales",
+            keys=["customer"],
+            window=Tumbling("1 hour"),
+            measures={"orders": count(), "total": sum("amount"), "largest": max("amount")},
+        )
+    ],
+    batch=Batch(interval="1 day", start="2013-01-01"),
+)
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    definitions = tmp_path / "definitions"
+    definitions.mkdir()
+    (definitions / "shop.py").write_text(DEFINITION)
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "warehouse"))
+    found = Shop(tmp_path / "warehouse")
+    found.epoch([Sale(1, "a", 4), Sale(2, "b", 5)])
+    found.build(0, 0, "g")
+    found.epoch([Sale(3, "a", 6)])
+    return found
+
+
+def test_check_lists_every_problem_at_once(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One problem a run is a slow way to mend a file."""
+    assert main(["check"]) == 0
+    assert "shop.sales" in capsys.readouterr().out
+    broken = (
+        DEFINITION.replace('"shop"', '"broken"')
+        .replace("sum(", "sum('nope') or (")
+        .replace("max(", "max('no' +")
+    )
+    (tmp_path / "definitions" / "broken.py").write_text(broken)
+    (tmp_path / "definitions" / "worse.py").write_text("import nowhere")
+    assert main(["check"]) == 3
+    printed = capsys.readouterr()
+    assert "shop.sales" in printed.out
+    assert "broken.py:" in printed.err
+    assert "worse.py:1" in printed.err
+
+
+def test_query_prints_rows_and_how_far_they_are_right(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows on stdout alone can be piped; the footer belongs to people."""
+    assert main(["query", "shop.sales", "--format", "json", "--where", "customer = 'a'"]) == 0
+    printed = capsys.readouterr()
+    row = json.loads(printed.out)
+    assert (row["orders"], row["total"], row["batch_part"], row["speed_part"]) == (2, 10, 1, 1)
+    assert "up to epoch 1" in printed.err
+    assert "dirty: 2013-01-01" in printed.err
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "parquet"])
+def test_query_writes_every_format(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    """Each format holds the same rows."""
+    out = tmp_path / f"out.{format}"
+    assert main(["query", "shop.sales", "--format", format, "--out", str(out)]) == 0
+    assert out.stat().st_size > 0
+
+
+def test_explain_proves_a_number(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """The parts, and the master's own rows, add up to the answer."""
+    assert main(["explain", "shop.sales", "--key", "customer=a", "--window", "2013-01-01"]) == 0
+    printed = capsys.readouterr().out
+    assert "generation g" in printed
+    assert "1 rows from batch, 1 from speed" in printed
+    assert "NO " not in printed
+
+
+def test_explain_sees_a_number_that_does_not_add_up(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slice that the master has no row for is found out."""
+    number = next(shop.numbers)
+    shop.slices.append(shop.partials([Sale(4, "a")]), from_epoch=number, to_epoch=number)
+    shop.epoch([], number=number, frontier=number)
+    assert main(["explain", "shop.sales", "--key", "customer=a", "--window", "2013-01-01"]) == 1
+    assert "NO " in capsys.readouterr().out
+
+
+def test_status_and_plan_tell_the_dirty_day(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """A late row shows in both."""
+    shop.epoch([], watermark=START.replace(day=3))
+    assert main(["status", "shop"]) == 0
+    assert "1 dirty" in capsys.readouterr().out
+    assert main(["plan", "shop"]) == 0
+    assert "1 late row" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["query", "shop.nothing"], 4),
+        (["query", "nobody.sales"], 4),
+        (["query", "shop.sales", "--from", "2013-01-02", "--to", "2013-01-01"], 5),
+        (["query", "shop.sales", "--where", "amount > 1"], 3),
+        (["query", "shop.sales", "--format", "parquet"], 2),
+        (["explain", "shop.sales", "--key", "customer=z", "--window", "2013-01-01"], 4),
+        (["run", "shop"], 5),
+        (["topics", "list", "--nonsense"], 2),
+    ],
+)
+def test_mistakes_leave_a_sentence_and_a_code(
+    shop: Shop, capsys: pytest.CaptureFixture[str], argv: list[str], code: int
+) -> None:
+    """Scripts tell mistakes apart by the code; people never see a traceback."""
+    assert main(argv) == code
+    printed = capsys.readouterr().err
+    assert printed
+    assert "Traceback" not in printed
+
+
+def test_a_wish_is_kept_with_its_actor(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who stopped the stream is the first question asked."""
+    assert main(["stream", "stop", "shop", "--reason", "test"]) == 0
+    assert main(["status", "shop"]) == 0
+    assert "wanted stopped by cli:" in capsys.readouterr().out
+
+
+def test_quarantine_says_when_there_is_none(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing refused is not an error."""
+    shutil.rmtree(shop.layout.table("quarantine"), ignore_errors=True)
+    assert main(["quarantine", "shop"]) == 0
+    assert "no quarantine" in capsys.readouterr().out
