@@ -153,6 +153,8 @@ class Table:
                 f"{self.root.name} changed since version {self.version} was read.",
                 hint="read it again and decide again.",
             ) from error
+        # deltalake leaves the handle where it was.
+        self.handle.update_incremental()
         return self.version
 
     def _lost(self) -> FenceLost:
