@@ -36,5 +36,8 @@ lock: setup ## Pin anew: requirements*.in -> requirements*.txt
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-annotate \
 	    --custom-compile-command 'make lock' $$name.in -o $$name.txt; done
 
-clean-demo: setup ## Remove the demo's data; what was installed and fetched stays
-	@$(ENV) exec python -m seamline.local.demo --clean
+clean-demo: ## Remove the demo's data; what was installed and fetched stays
+	@pid=$$(cat .seamline/demo/demo.pid 2>/dev/null || true); \
+	if [ -n "$$pid" ] && kill -0 "$$pid" 2>/dev/null; then \
+	  echo "A demo is running (process $$pid). Stop it with Ctrl-C in its terminal." >&2; exit 6; fi
+	@rm -rf .seamline/demo

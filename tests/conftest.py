@@ -1,0 +1,22 @@
+"""A skip must be agreed on: one that is not in skips.toml fails the run."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Turn a skip that nobody agreed on into a failure."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and item.nodeid.split("[")[0] not in ALLOWED:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{item.nodeid} was skipped ({report.longrepr}); tests/skips.toml does not allow it."
+        )
+    return report

@@ -1,0 +1,134 @@
+"""What the project's own files promise: exact pins, no machine's traces, a composition that is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from seamline.local.java import parts
+
+ROOT = Path(__file__).parents[2]
+PINS = sorted(ROOT.glob("requirements*.txt"))
+SECRETS = re.compile("PASSWORD|SECRET|FERNET|TOKEN", re.IGNORECASE)
+
+
+def pinned(file: Path) -> list[str]:
+    """Return the lines of a requirements file that require something."""
+    lines = (line.split(" #")[0].strip() for line in file.read_text().splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def version(name: str) -> str:
+    """Return the one version that requirements.txt pins for ``name``."""
+    (found,) = [line for line in pinned(ROOT / "requirements.txt") if line.startswith(f"{name}==")]
+    return found.removeprefix(f"{name}==")
+
+
+@pytest.fixture(scope="module")
+def composition() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
+
+
+@pytest.mark.parametrize("file", PINS, ids=lambda file: file.name)
+def test_every_requirement_is_exact_and_comes_from_nowhere_in_particular(file: Path) -> None:
+    """A range is another program next month; an index's address is one that others cannot reach."""
+    assert pinned(file)
+    for line in pinned(file):
+        assert re.fullmatch(r"[a-z0-9._-]+(\[[a-z0-9,-]+\])?==[0-9][A-Za-z0-9.+!]*( ; .+)?", line), line
+    assert "://" not in file.read_text()
+
+
+def test_the_pins_that_must_agree_do() -> None:
+    """Delta's jar and package are one thing in two parts; pyspark-client lays its files over pyspark's."""
+    jars = {part.name: part.revision for part in parts("spark")}
+    assert jars["delta-spark_4.2_2.13"] == jars["delta-storage"] == version("delta-spark")
+    assert jars["spark-sql-kafka-0-10_2.13"] == version("pyspark") == version("pyspark-client")
+    assert int(version("pandas").split(".")[0]) < 3
+
+
+def test_what_is_installed_is_what_is_pinned() -> None:
+    """Tests that pass on other versions than the pinned ones say nothing."""
+    names = ["apache-airflow", "deltalake", "duckdb", "kafka-python", "pyarrow", "pyspark", "sqlglot"]
+    assert {name: metadata.version(name) for name in names} == {name: version(name) for name in names}
+
+
+@pytest.mark.parametrize("group", ["spark", "kafka"])
+def test_every_java_part_has_a_checksum_and_a_name_of_its_own(group: str) -> None:
+    """Two revisions of a jar on one class path is an error nobody finds."""
+    listed = parts(group)
+    assert all(re.fullmatch("[0-9a-f]{64}", part.sha256) for part in listed)
+    assert len({part.name for part in listed}) == len(listed) > 0
+
+
+def test_the_composition_is_one(composition: dict[str, Any]) -> None:
+    """Compose refuses a file with one wrong key, and there may be no engine here to say so."""
+    schema = resources.files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
+    jsonschema.validate(composition, json.loads(schema.read_text()))
+
+
+def test_the_composition_has_what_a_team_runs(composition: dict[str, Any]) -> None:
+    """Each process of the design has its service, and each that lives says whether it is well."""
+    services = composition["services"]
+    airflow = {
+        f"airflow-{name}" for name in ("init", "api-server", "scheduler", "dag-processor", "triggerer")
+    }
+    assert set(services) == {"kafka", "postgres", "spark-master", "spark-worker", *airflow}
+    assert {name for name, service in services.items() if "healthcheck" not in service} == {"airflow-init"}
+    for service in services.values():
+        assert set(service.get("depends_on", {})) <= set(services)
+        used = {volume.split(":")[0] for volume in service["volumes"]}
+        assert used <= set(composition["volumes"])
+
+
+def test_the_composition_runs_our_versions(composition: dict[str, Any]) -> None:
+    """The broker that the tests use is the one that is deployed."""
+    broker = {part.name: part.revision for part in parts("kafka")}["kafka_2.13"]
+    assert composition["services"]["kafka"]["image"] == f"apache/kafka:{broker}"
+
+
+def test_the_composition_holds_no_secret(composition: dict[str, Any]) -> None:
+    """A default password is a password that everybody knows."""
+    for service in composition["services"].values():
+        for name, value in service.get("environment", {}).items():
+            if SECRETS.search(name):
+                assert re.fullmatch(r"\$\{[A-Z_]+:\?[^}]+\}", str(value)), name
+            assert not re.search(r"://[^:/@]+:(?!\$\{)[^@]+@", str(value)), name
+
+
+def test_a_skip_that_nobody_agreed_on_fails(tmp_path: Path) -> None:
+    """A test that is skipped everywhere is a promise that nobody keeps."""
+    for name in ("conftest.py", "skips.toml"):
+        (tmp_path / name).write_text((ROOT / "tests" / name).read_text())
+    (tmp_path / "test_some.py").write_text("import pytest\n\ndef test_some():\n    pytest.skip('no time')\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout
+    assert "skips.toml does not allow it" in done.stdout
+
+
+def test_help_lists_every_command() -> None:
+    """`make` alone is how a newcomer learns the rest."""
+    done = subprocess.run(
+        ["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    listed = {line.split()[1] for line in done.stdout.splitlines()}
+    assert {"demo", "test", "check", "clean-demo", "fmt", "lock", "help"} <= listed
