@@ -16,7 +16,17 @@ from seamline.orchestration.pools import POOLS
 
 ROOT = Path(__file__).parents[2]
 IDS = {"flights__batch", "flights__stream", "flights__upkeep"}
-HEAVY = ("pyspark", "delta", "deltalake", "duckdb", "pyarrow", "pandas", "kafka", "great_expectations", "sqlglot")
+HEAVY = (
+    "pyspark",
+    "delta",
+    "deltalake",
+    "duckdb",
+    "pyarrow",
+    "pandas",
+    "kafka",
+    "great_expectations",
+    "sqlglot",
+)
 WRONG = """
 from seamline import *
 wrong = Pipeline(
@@ -115,7 +125,9 @@ def test_parsing_twice_gives_the_same_dags(folder, tmp_path):
 
     def serialized() -> str:
         dags = build_dags(folder, tmp_path)
-        return json.dumps({key: DagSerialization.serialize_dag(dag) for key, dag in dags.items()}, default=str)
+        return json.dumps(
+            {key: DagSerialization.serialize_dag(dag) for key, dag in dags.items()}, default=str
+        )
 
     assert serialized() == serialized()
 

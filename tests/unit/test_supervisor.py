@@ -97,7 +97,9 @@ def test_a_second_supervisor_is_refused_and_starts_nothing(layout, tmp_path):
     """Reconcile may be asked twice; the stream runs once."""
     start_detached("p", {})
     starts(tmp_path)
-    second = subprocess.run([sys.executable, "-m", "seamline.supervisor", "p"], capture_output=True, check=False)
+    second = subprocess.run(
+        [sys.executable, "-m", "seamline.supervisor", "p"], capture_output=True, check=False
+    )
     assert second.returncode == LeaseHeld.exit_code
     assert len((tmp_path / "starts").read_text().splitlines()) == 1
 

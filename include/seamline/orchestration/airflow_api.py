@@ -62,7 +62,11 @@ class BackfillPlan:
         yield f"{len(self.intervals)} runs of {self.dag_id}: [{stamp(first)}, {stamp(last)}), the end exclusive"
         yield (
             f"reprocess behavior {self.reprocess}: "
-            + (f"{self.existing} of them ran before and run again" if self.existing else "none of them ran before")
+            + (
+                f"{self.existing} of them ran before and run again"
+                if self.existing
+                else "none of them ran before"
+            )
         )
         if self.paused:
             yield f"{self.dag_id} is paused: its runs wait until `airflow dags unpause {self.dag_id}`"
@@ -84,7 +88,8 @@ class AirflowApi:
         missing = [name for name in names if not env.get(name)]
         if missing:
             raise AirflowUnavailable(
-                f"Where Airflow is, is not set: {', '.join(missing)}.", hint="in a demo's clone: . .seamline/env"
+                f"Where Airflow is, is not set: {', '.join(missing)}.",
+                hint="in a demo's clone: . .seamline/env",
             )
         return cls(*(env[name] for name in names))
 
@@ -128,7 +133,9 @@ class AirflowApi:
             if state in ENDED:
                 return state
             time.sleep(1.0)
-        raise AirflowUnavailable(f"Run {run_id} of {dag_id} is {state} after {timeout:g} s.", hint="see its page.")
+        raise AirflowUnavailable(
+            f"Run {run_id} of {dag_id} is {state} after {timeout:g} s.", hint="see its page."
+        )
 
     def ensure_pools(self) -> None:
         """Make the pools that our tasks need; those that are there keep their slots."""
@@ -177,7 +184,9 @@ class AirflowApi:
             "logical_date_lte": stamp(plan.until),
             "limit": 1000,
         }
-        runs = self.call("GET", f"/dags/{quote(plan.dag_id)}/dagRuns?{urllib.parse.urlencode(query)}")["dag_runs"]
+        runs = self.call("GET", f"/dags/{quote(plan.dag_id)}/dagRuns?{urllib.parse.urlencode(query)}")[
+            "dag_runs"
+        ]
         states: dict[str, int] = {}
         for run in runs:
             states[run["state"]] = states.get(run["state"], 0) + 1
@@ -280,7 +289,8 @@ class AirflowApi:
             raise
         except (OSError, ValueError) as error:
             raise AirflowUnavailable(
-                f"Airflow at {self.url} does not answer: {error}.", hint="is it running? see SEAMLINE_AIRFLOW_URL."
+                f"Airflow at {self.url} does not answer: {error}.",
+                hint="is it running? see SEAMLINE_AIRFLOW_URL.",
             ) from None
 
 

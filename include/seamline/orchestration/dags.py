@@ -29,9 +29,15 @@ FORM = {
         description="First instant to build (UTC, a border of the batch interval). Empty: the dirty intervals.",
     ),
     "to": Param(
-        None, type=["null", "string"], format="date-time", title="To", description="Exclusive end of the span."
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="To",
+        description="Exclusive end of the span.",
     ),
-    "reason": Param("", type="string", title="Reason", description="Kept with every generation and certificate."),
+    "reason": Param(
+        "", type="string", title="Reason", description="Kept with every generation and certificate."
+    ),
 }
 
 
@@ -115,9 +121,9 @@ def batch_dag(pipeline: Pipeline) -> DAG:
         certified = task(task_id="certify", pool=BATCH, inlets=[assets.master], outlets=[assets.generations])(
             tasks.certify
         )(pipeline.name, assets.generations)
-        published = task(task_id="publish", pool=BATCH, inlets=[assets.generations], outlets=[assets.serving])(
-            tasks.publish
-        )(pipeline.name, assets.serving)
+        published = task(
+            task_id="publish", pool=BATCH, inlets=[assets.generations], outlets=[assets.serving]
+        )(tasks.publish)(pipeline.name, assets.serving)
         chain(planned, build, certified, published)
     return dag
 
@@ -132,9 +138,9 @@ def stream_dag(pipeline: Pipeline) -> DAG:
         dagrun_timeout=timedelta(minutes=5),
         max_consecutive_failed_dag_runs=0,
     ) as dag:
-        task(task_id="reconcile", pool=STREAM, inlets=[assets.topic], outlets=[assets.master])(tasks.reconcile)(
-            pipeline.name, pipeline.source.connection, assets.master
-        )
+        task(task_id="reconcile", pool=STREAM, inlets=[assets.topic], outlets=[assets.master])(
+            tasks.reconcile
+        )(pipeline.name, pipeline.source.connection, assets.master)
     return dag
 
 
@@ -171,7 +177,9 @@ def cron(length: timedelta) -> str:
     if length < timedelta(hours=1) and minutes and length == timedelta(minutes=minutes) and 60 % minutes == 0:
         return f"*/{minutes} * * * *"
     raise DefinitionError(
-        f"An interval of {length} cannot be a schedule.", hint='use "1 hour", "6 hours" or "1 day".', field="batch"
+        f"An interval of {length} cannot be a schedule.",
+        hint='use "1 hour", "6 hours" or "1 day".',
+        field="batch",
     )
 
 

@@ -62,11 +62,14 @@ def form_span(params: Mapping[str, object]) -> Interval | None:
         return None
     for field in ("from", "to"):
         if field not in given:
-            raise BadRange(f"{field}: it is missing beside {next(iter(given))}.", hint="give both, or neither.")
+            raise BadRange(
+                f"{field}: it is missing beside {next(iter(given))}.", hint="give both, or neither."
+            )
     start, end = (moment(field, given[field]) for field in ("from", "to"))
     if start >= end:
         raise BadRange(
-            f"from, to: {stamp(start)} is not before {stamp(end)}.", hint="to is exclusive: one day is from D to D+1."
+            f"from, to: {stamp(start)} is not before {stamp(end)}.",
+            hint="to is exclusive: one day is from D to D+1.",
         )
     return Interval(start, end)
 
