@@ -76,7 +76,7 @@ class Builds:
         written = pa.Table.from_pylist([vars(row) for row in rows], schema=SCHEMA)
         if written.num_rows:
             name = f"{uuid.uuid4().hex}.parquet"
-            self.table.append([files.write(written, self.table.root, name, stats=[])])
+            self.table.append([files.write(written, self.table.root, name)])
 
     def of(self, run: str) -> list[BuildRow]:
         """List the last attempt of a run at each view and interval, in order."""

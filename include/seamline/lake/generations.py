@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,6 @@ from seamline.lake.tables import Table
 from seamline.lake.types import generations_schema
 from seamline.model.compiled import CompiledView
 from seamline.model.intervals import Interval
-
-PRUNES = ("pane", "generation")
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Generations:
         volumes: dict[str, Volume] = {}
         for path, interval in written:
             name = str(path.relative_to(self.table.root))
-            file = files.described(self.table.root, name, stats=PRUNES, partition={"interval": interval.id})
+            file = files.described(self.table.root, name, partition={"interval": interval.id})
             counted = pc.sum(pq.read_table(path, columns=["rows"], partitioning=None)["rows"]).as_py() or 0
             known = volumes.get(interval.id, Volume(0, 0))
             volumes[interval.id] = Volume(known.rows + file.rows, known.state_rows + counted)
@@ -63,9 +61,7 @@ class Generations:
             self.table.append(described)
         return volumes
 
-    def read(self, generation: str, intervals: Collection[str] | None = None) -> pa.Table:
-        """Read one generation (``generations_schema``), of all its intervals or of some."""
-        condition = pc.field("generation") == generation
-        if intervals is not None:
-            condition &= pc.field("interval").isin(sorted(intervals))
-        return self.table.handle.to_pyarrow_dataset().to_table(filter=condition)
+    def read(self, generation: str, columns: list[str] | None = None) -> pa.Table:
+        """Read one generation with all its intervals (``generations_schema``, or some of its columns)."""
+        dataset = self.table.refresh().handle.to_pyarrow_dataset()
+        return dataset.to_table(columns=columns, filter=pc.field("generation") == generation)

@@ -92,7 +92,7 @@ def master_rows(spark: SparkSession, layout: Layout, job: BuildJob) -> DataFrame
     master = Master.open(layout)
     if master.epoch < job.cut:
         raise ProtocolError(
-            f"Version {master.table.version} of the master ends at epoch {master.epoch}, the cut is {job.cut}.",
+            f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
             hint="a cut is an edge that the master holds; plan again.",
         )
     rows = spark.read.format("delta").option("versionAsOf", master.table.version).load(str(master.table.root))
@@ -144,8 +144,8 @@ def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
         interval = pipeline.grid.of(EPOCH + cell * MICROSECOND)
         if foreign:
             raise ProtocolError(
-                f"{foreign} of {read} rows of {stamp(interval.start)} were judged by another record version than "
-                f"{pipeline.record_version}.",
+                f"{foreign} of {read} rows of {stamp(interval.start)} were judged by another record version "
+                f"than {pipeline.record_version}.",
                 hint="the source, its schema or a rule has changed since they were read; rows are not judged "
                 "again yet, so build with the definition that read them.",
             )

@@ -1,0 +1,1 @@
+"""Great Expectations suites and the certificate of a generation."""

@@ -1,0 +1,103 @@
+"""What a view expects of its numbers, checked with Great Expectations over the presented rows."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from seamline.model.compiled import CompiledView
+from seamline.model.definition import Expect
+
+COUNTED = {"result_format": "SUMMARY"}
+LOCATED = {"result_format": "COMPLETE"}
+
+
+def failures(view: CompiledView, presented: pa.Table) -> dict[str, list[str]]:
+    """List a sentence per failed expectation, by interval id; intervals where all is met are left out.
+
+    ``presented`` has a row per interval, keys and window: the columns named in ``view.expect`` and
+    ``interval``. NULL meets a bound. No rows meet everything: counts must have been compared before.
+    """
+    if not view.expect or not presented.num_rows:
+        return {}
+    gx = great_expectations()
+    batch = batch_of(gx, presented)
+    suite = suite_of(gx, view.expect)
+    if batch.validate(suite, result_format=COUNTED).success:
+        return {}
+    found: dict[str, list[str]] = {}
+    for result in batch.validate(suite, result_format=LOCATED).results:
+        if not result.success:
+            for interval, sentence in located(result, presented["interval"].to_pylist()):
+                found.setdefault(interval, []).append(sentence)
+    return found
+
+
+def great_expectations() -> ModuleType:
+    """Import Great Expectations, which takes seconds: silent, and without a word to anybody."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import great_expectations
+        import great_expectations.expectations
+    return great_expectations
+
+
+def batch_of(gx: ModuleType, presented: pa.Table) -> Any:
+    """Hand a table to Great Expectations; decimals as doubles, which is what bounds are."""
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    for at, field in enumerate(presented.schema):
+        if pa.types.is_decimal(field.type):
+            presented = presented.set_column(at, field.name, presented[field.name].cast(pa.float64()))
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+    asset = context.data_sources.add_pandas("generation").add_dataframe_asset("presented")
+    whole = asset.add_batch_definition_whole_dataframe("whole")
+    return whole.get_batch(batch_parameters={"dataframe": presented.to_pandas()})
+
+
+def suite_of(gx: ModuleType, expected: Sequence[Expect]) -> Any:
+    """Write the view's expectations as a suite."""
+    kinds, rules = gx.expectations, []
+    for each in expected:
+        if each.at_least is not None or each.at_most is not None:
+            bounds = {"min_value": each.at_least, "max_value": each.at_most}
+            rules.append(kinds.ExpectColumnValuesToBeBetween(column=each.column, **bounds))
+        if each.not_null:
+            rules.append(kinds.ExpectColumnValuesToNotBeNull(column=each.column))
+    return gx.ExpectationSuite(name="view", expectations=rules)
+
+
+def located(result: Any, intervals: Sequence[str]) -> list[tuple[str, str]]:
+    """Say of a failed expectation in which intervals it fails, and how."""
+    config = result.expectation_config
+    what = f"{config.kwargs['column']} {meaning(config.kwargs)}"
+    rows = result.result.get("unexpected_index_list")
+    if not rows:
+        return [(interval, f"{what}: could not be checked") for interval in sorted(set(intervals))]
+    totals = Counter(intervals)
+    broken: dict[str, list[Any]] = {}
+    for row, value in zip(rows, result.result["unexpected_list"], strict=True):
+        broken.setdefault(intervals[row], []).append(value)
+    return [
+        (interval, f"{what}: {len(values)} of {totals[interval]} rows are not, for example {values[0]}")
+        for interval, values in broken.items()
+    ]
+
+
+def meaning(bounds: dict[str, Any]) -> str:
+    """Say what was expected of a column."""
+    low, high = bounds.get("min_value"), bounds.get("max_value")
+    said = ([f"at least {low:g}"] if low is not None else []) + (
+        [f"at most {high:g}"] if high is not None else []
+    )
+    return " and ".join(said) or "not null"
