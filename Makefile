@@ -25,7 +25,7 @@ check: setup ## Lint, types, import contracts, laws and unit tests, in under a m
 	@$(ENV) mypy
 	@$(ENV) lint-imports --no-logo
 	@$(ENV) codespell
-	@$(ENV) exec python -m pytest -q tests/laws tests/unit
+	@$(ENV) exec python -m pytest -q -n 2 tests/laws tests/unit
 
 fmt: setup ## Put the code in its form
 	@$(ENV) ruff check --fix .
