@@ -1,0 +1,119 @@
+"""Publishing a run without Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.unit.shop import sales_pipeline
+
+from seamline.lake import publishing
+from seamline.lake.builds import BuildRow, Builds
+from seamline.lake.certificates import Certificates
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.model.certificate import Certificate, Check
+from seamline.model.errors import Conflict, NotFound, PublishRefused
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SHOP = sales_pipeline()
+VIEW = SHOP.views[0]
+DAYS = ("2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z")
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.setattr(publishing, "refresh_serving", lambda *given: None)
+    return Layout(tmp_path, "shop")
+
+
+def offer(layout: Layout, run: str, *, cut: int = 5, expected: str = "", passed: bool = True) -> None:
+    """Write what a build and a certification leave behind for two days."""
+    rows = [
+        BuildRow(run, VIEW.id, day, f"g-{run}", cut, 1, 1, 1, 0, 0, expected, 0.1, "test", NOW)
+        for day in DAYS
+    ]
+    Builds.ensure(layout).append(rows)
+    Certificates.ensure(layout).append(
+        [
+            Certificate(
+                VIEW.name,
+                VIEW.fingerprint,
+                row.generation,
+                SHOP.grid.named(row.interval),
+                cut,
+                run,
+                "test",
+                NOW,
+                (Check("all", passed or row.interval != DAYS[1], ""),),
+            )
+            for row in rows
+        ]
+    )
+
+
+def served(layout: Layout) -> list[str]:
+    manifest = ManifestTable.ensure(layout).read()
+    return [
+        manifest.published[VIEW.id, day].generation for day in DAYS if (VIEW.id, day) in manifest.published
+    ]
+
+
+def test_a_run_is_published_in_one_commit_and_only_once(layout: Layout):
+    """A retried task must not write the same generation again."""
+    offer(layout, "a")
+    assert len(publishing.publish_run(SHOP, layout, "a")) == 2
+    version = ManifestTable.ensure(layout).read().version
+    assert publishing.publish_run(SHOP, layout, "a") == []
+    assert (ManifestTable.ensure(layout).read().version, served(layout)) == (version, ["g-a", "g-a"])
+
+
+def test_one_failed_certificate_keeps_the_whole_run_unpublished(layout: Layout):
+    """Half a run in the manifest would mix two states of the log."""
+    offer(layout, "a")
+    publishing.publish_run(SHOP, layout, "a")
+    offer(layout, "b", cut=9, expected="g-a", passed=False)
+    with pytest.raises(PublishRefused):
+        publishing.publish_run(SHOP, layout, "b")
+    assert served(layout) == ["g-a", "g-a"]
+
+
+def test_a_run_that_another_has_overtaken_is_refused(layout: Layout):
+    """Publishing is compare-and-set on what the run saw when it began."""
+    offer(layout, "a")
+    offer(layout, "b", cut=9)
+    publishing.publish_run(SHOP, layout, "b")
+    with pytest.raises(Conflict):
+        publishing.publish_run(SHOP, layout, "a")
+    assert served(layout) == ["g-b", "g-b"]
+
+
+def test_a_repeated_publish_does_not_undo_what_came_after(layout: Layout):
+    """A task cleared in the UI weeks later must not bring old numbers back."""
+    offer(layout, "a")
+    publishing.publish_run(SHOP, layout, "a")
+    offer(layout, "b", cut=9, expected="g-a")
+    publishing.publish_run(SHOP, layout, "b")
+    assert publishing.publish_run(SHOP, layout, "a") == []
+    assert served(layout) == ["g-b", "g-b"]
+
+
+def test_a_commit_lost_to_somebody_else_is_decided_again(layout: Layout, monkeypatch: pytest.MonkeyPatch):
+    """Two runs over different days publish at once every night."""
+    offer(layout, "a")
+    real, lost = ManifestTable.commit, iter([True])
+
+    def commit(table: ManifestTable, statements: list) -> int:
+        if next(lost, False):
+            raise Conflict("somebody was first")
+        return real(table, statements)
+
+    monkeypatch.setattr(ManifestTable, "commit", commit)
+    assert len(publishing.publish_run(SHOP, layout, "a")) == 2
+
+
+def test_a_run_that_built_nothing_says_so(layout: Layout):
+    """An empty success would look like a publication."""
+    with pytest.raises(NotFound, match="built nothing"):
+        publishing.publish_run(SHOP, layout, "x")
