@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import FrameType
 
@@ -28,21 +28,23 @@ from seamline.kafka.connections import KafkaConnection, resolve
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.master import Master
-from seamline.local import bootstrap, preflight, report
+from seamline.local import environment, preflight, report
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker
-from seamline.local.flights import Span, last_departure, replay
+from seamline.local.flights import Span, replay
 from seamline.model.catalog import load
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
-from seamline.model.errors import SeamlineError, SetupError
+from seamline.model.errors import NotFound, SeamlineError, SetupError
 from seamline.model.intervals import Interval, floor_to, parse_moment, stamp
 from seamline.orchestration.airflow_api import AirflowApi
 
+DAGS = ("flights__batch", "flights__upkeep", "flights__stream")
 DAY = timedelta(days=1)
 START = parse_moment("2013-01-01")
+LAST = parse_moment("2014-01-01")
 PARTITIONS = 4
-WAREHOUSE_BYTES = 6 * 2**30
+DISK_GB, MEMORY_GB = 4, 6
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class Options:
         """Read the command line."""
         parser = argparse.ArgumentParser(prog="make demo", description="Real flights through both layers.")
         parser.add_argument("--home", type=Path, default=Path(".seamline/demo"), help="folder of its data")
-        parser.add_argument("--exit", action="store_true", help="end by itself; 0 only if the answer is right")
+        parser.add_argument(
+            "--exit", action="store_true", help="end by itself; 0 only if the answer is right"
+        )
         parser.add_argument("--seconds", type=float, default=120, help="length of the replay")
         parser.add_argument("--until", default="", help="replay only flights before this day (UTC)")
         parser.add_argument("--backfill-days", type=int, default=3, help="closed days to rebuild at the end")
@@ -86,6 +90,13 @@ class Demo:
         """Print one line of progress."""
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
 
+    @property
+    def standalone(self) -> AirflowStandalone:
+        """Airflow as this demo starts it."""
+        home = self.options.home / "airflow"
+        port = self.options.airflow_port
+        return AirflowStandalone(home, port, root=self.root, password=self.password, env=self.environment())
+
     def environment(self) -> dict[str, str]:
         """Give the settings under which Airflow, the CLI and the jobs of this demo run."""
         home = self.options.home
@@ -96,33 +107,28 @@ class Demo:
             "SEAMLINE_AIRFLOW_URL": self.url,
             "SEAMLINE_AIRFLOW_USER": "admin",
             "SEAMLINE_AIRFLOW_PASSWORD": self.password,
-            "AIRFLOW_HOME": str(home / "airflow"),
             "AIRFLOW_CONN_KAFKA_DEFAULT": (
-                '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:%d"}}' % self.options.kafka_port
+                '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:%d"}}'
+                % self.options.kafka_port
             ),
             "GX_ANALYTICS_ENABLED": "false",
         }
 
     def check(self) -> None:
         """Refuse a machine on which the demo cannot end well, before anything is started."""
-        ports = {
-            self.options.kafka_port: "--kafka-port",
-            self.options.kafka_port + 1: "--kafka-port",
-            self.options.airflow_port: "--airflow-port",
-            self.options.airflow_port + 1: "--airflow-port",
-            self.options.airflow_port + 2: "--airflow-port",
-        }
-        preflight.require_free_ports(ports)
-        preflight.require_memory()
-        preflight.require_disk(self.options.home.parent)
+        kafka, airflow = self.options.kafka_port, self.options.airflow_port
+        preflight.require_free_ports([kafka, kafka + 1, airflow, airflow + 1, airflow + 2])
+        preflight.require_memory(MEMORY_GB)
+        preflight.require_disk(self.options.home.parent, DISK_GB)
 
     def prepare(self) -> None:
         """Remove what an earlier demo left and write the environment for other terminals."""
         clean(self.options.home)
         self.options.home.mkdir(parents=True)
         (self.options.home / "demo.pid").write_text(str(os.getpid()))
-        os.environ.update(bootstrap.environment(self.root) | self.environment())
-        bootstrap.write_env(self.root, self.environment())
+        settings = self.standalone.settings()
+        environment.write_env(self.root, {name: value for name, value in settings.items() if name != "PATH"})
+        os.environ.update(environment.environment(self.root) | settings)
 
     @property
     def layout(self) -> Layout:
@@ -142,7 +148,8 @@ class Demo:
             with TopicAdmin(connection) as admin:
                 admin.create_topic(topic, PARTITIONS)
             self.say(f"topic {topic} has {PARTITIONS} partitions")
-            for dag in ("flights__batch", "flights__upkeep", "flights__stream"):
+            wait("Airflow to read the DAGs", lambda: not missing(api), 120)
+            for dag in DAGS:
                 api.unpause(dag)
             self.await_stream()
             self.replay(connection, topic, api)
@@ -175,13 +182,7 @@ class Demo:
     @contextmanager
     def airflow(self) -> Iterator[AirflowApi]:
         """Run Airflow for as long as the demo lasts, and the streams that its DAGs start."""
-        airflow = AirflowStandalone(
-            self.options.home / "airflow",
-            self.options.airflow_port,
-            root=self.root,
-            password=self.password,
-            env=self.environment(),
-        )
+        airflow = self.standalone
         try:
             airflow.start()
             self.say(f"Airflow is healthy at {self.url}")
@@ -199,9 +200,10 @@ class Demo:
 
     def replay(self, connection: KafkaConnection, topic: str, api: AirflowApi) -> None:
         """Send the flights; build what has closed when half of them are through."""
-        span = Span(START, parse_moment(self.options.until) if self.options.until else None)
         work = multiprocessing.get_context("spawn").Process(
-            target=send, args=(connection, topic, str(self.journal), self.options.seconds, span), daemon=True
+            target=send,
+            args=(connection, topic, self.journal, self.options.seconds, self.options.until),
+            daemon=True,
         )
         work.start()
         self.say(f"replaying the flights in about {self.options.seconds:.0f} s")
@@ -237,9 +239,9 @@ class Demo:
         wait("the stream to read everything", drained, 600)
         self.say(f"the speed layer has all {sum(ends.values()):,} records; no batch has been needed for that")
 
-    def end(self) -> datetime:  # noqa: F821
-        """Give the end of the last day that closes; the day after stays open."""
-        return floor_to(last_departure(self.options.until), DAY)
+    def end(self) -> datetime:
+        """Give the end of the last day that closes; the day after, the last with flights, stays open."""
+        return parse_moment(self.options.until) - DAY if self.options.until else LAST
 
     def batch(self, api: AirflowApi, span: Interval, reason: str) -> None:
         """Build a range of days in one run of the batch DAG."""
@@ -269,7 +271,9 @@ class Demo:
         """Wait for a run of the batch DAG and say how it ended."""
         state = api.await_run("flights__batch", run, timeout=900)
         if state != "success":
-            raise SetupError(f"Run {run} of flights__batch ended as {state}.", hint=f"its log is at {self.url}.")
+            raise SetupError(
+                f"Run {run} of flights__batch ended as {state}.", hint=f"its log is at {self.url}."
+            )
         self.say(done)
 
     def keep_answer(self, name: str, side: str) -> None:
@@ -277,7 +281,7 @@ class Demo:
         folder = self.options.home / "answers"
         folder.mkdir(exist_ok=True)
         command = [sys.executable, "-m", "seamline.cli", "query", "flights.delay_by_carrier"]
-        command += ["--side", side, "--format", "parquet", "--output", str(folder / f"{name}.parquet")]
+        command += ["--side", side, "--format", "parquet", "--out", str(folder / f"{name}.parquet")]
         subprocess.run(command, check=True, env=os.environ, stdout=subprocess.DEVNULL)
 
     def verify(self, connection: KafkaConnection, topic: str) -> bool:
@@ -287,10 +291,11 @@ class Demo:
         return subprocess.run(command, check=False, env=os.environ).returncode == 0
 
 
-def send(connection: KafkaConnection, topic: str, journal: str, seconds: float, span: Span) -> None:
+def send(connection: KafkaConnection, topic: str, journal: Path, seconds: float, until: str) -> None:
     """Replay in a process of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    replay(connection, topic, PARTITIONS, Path(journal), seconds=seconds, span=span, mischief=True, seed=2013)
+    end = parse_moment(until) if until else None
+    replay(connection, topic, PARTITIONS, journal, seconds=seconds, span=Span(end=end))
 
 
 def range_conf(span: Interval, reason: str) -> dict[str, str]:
@@ -307,6 +312,19 @@ def newest(layout: Layout) -> Epoch | None:
     """Give the newest ledger row."""
     found = epochs(layout)
     return found[-1] if found else None
+
+
+def missing(api: AirflowApi) -> list[str]:
+    """List the DAGs that Airflow has not parsed yet; SetupError if it cannot."""
+    if errors := api.import_errors():
+        raise SetupError(f"Airflow cannot load the DAGs.\n{errors[0]}", hint="mend what the last line says.")
+    found = []
+    for dag in DAGS:
+        try:
+            api.dag(dag)
+        except NotFound:
+            found.append(dag)
+    return found
 
 
 def wait(what: str, done: Callable[[], bool], seconds: float) -> None:

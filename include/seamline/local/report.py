@@ -52,7 +52,9 @@ def summary(pipeline: CompiledPipeline, layout: Layout) -> None:
         print("  " + "   ".join(cells[at : at + COLUMNS]))
     print(f"\n{answer.summary()}\n")
     last = sorted(per_day)[-2:]
-    table = answer.table.filter(pc.greater_equal(answer.table["window_start"], pa.scalar(parse_moment(last[0]))))
+    table = answer.table.filter(
+        pc.greater_equal(answer.table["window_start"], pa.scalar(parse_moment(last[0])))
+    )
     print(f"Served rows of {last[0][:10]} and {last[-1][:10]}, most recent last\n")
     rows(table)
     certificates(layout, last)
@@ -78,7 +80,9 @@ def rows(table: pa.Table) -> None:
     ordered = table.sort_by([("window_start", "ascending"), ("carrier", "ascending")]).to_pylist()
     for row in ordered:
         mean = "" if row["mean_delay"] is None else f"{row['mean_delay']:.1f}"
-        parts = [f"{n} {side}" for n, side in ((row["batch_part"], "batch"), (row["speed_part"], "speed")) if n]
+        parts = [
+            f"{n} {side}" for n, side in ((row["batch_part"], "batch"), (row["speed_part"], "speed")) if n
+        ]
         hour = row["window_start"].strftime("%Y-%m-%d %H:%M")
         print(
             f"  {hour:<18}{row['carrier']:<9}{row['flights']:>8}{mean:>12}{row['planes']:>8}  {' + '.join(parts)}"
@@ -87,7 +91,7 @@ def rows(table: pa.Table) -> None:
 
 def certificates(layout: Layout, wanted: list[str]) -> None:
     """Print the newest certificate of each day, or that it has none."""
-    newest = {each.interval.id: each for each in Certificates.ensure(layout).all()}
+    newest = {each.interval.id: each for each in Certificates.ensure(layout).of()}
     for day in wanted:
         found = newest.get(day)
         span = Interval(parse_moment(day), parse_moment(day) + DAY)

@@ -148,7 +148,5 @@ class StreamStack:
 
     def heartbeat(self) -> dict[str, Any]:
         """Give what the driver last said of itself."""
-        found: dict[str, Any] = json.loads(
-            (self.home / "streams" / self.name / "driver.json").read_text()
-        )
+        found: dict[str, Any] = json.loads((self.home / "streams" / self.name / "driver.json").read_text())
         return found

@@ -132,7 +132,9 @@ def problems(folder: Path, brokers: str, topic: str) -> Iterator[str]:
     sent = pd.read_parquet(folder / "journal.parquet")
     yield from log_problems(folder, brokers, topic, sent)
     everything = flights()
-    truth = everything[everything["sched_dep"] <= sent.loc[sent["kind"] != "duplicate", "event_time"].pipe(last)]
+    truth = everything[
+        everything["sched_dep"] <= sent.loc[sent["kind"] != "duplicate", "event_time"].pipe(last)
+    ]
     copies = sent[sent["kind"] == "duplicate"]["event_id"].to_frame()
     named = truth.assign(event_id=ident(truth))
     repeated = named.merge(copies, on="event_id")
@@ -144,7 +146,9 @@ def problems(folder: Path, brokers: str, topic: str) -> Iterator[str]:
     yield from compare("batch", answer(folder, "batch"), once[hours < day])
     yield from compare("speed", answer(folder, "speed"), twice)
     before = answer(folder, "speed_before")
-    alone = before.groupby(before.index.get_level_values("hour").floor("D"))["batch_part"].transform("max") == 0
+    alone = (
+        before.groupby(before.index.get_level_values("hour").floor("D"))["batch_part"].transform("max") == 0
+    )
     untouched = before[alone].index.get_level_values("hour").floor("D").unique()
     expected = twice[twice.index.get_level_values("hour").floor("D").isin(untouched)]
     yield from compare(f"speed alone, {len(untouched)} days before their batch", before[alone], expected)
