@@ -11,7 +11,7 @@ help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is pinned into .venv and .seamline (the others do this first)
-	@PYTHONPATH=include $(PYTHON) -m seamline.local.bootstrap
+	@$(PYTHON) include/seamline/local/bootstrap.py
 
 demo: setup ## Replay a year of real flights through both layers (ARGS=--exit ends by itself)
 	@$(ENV) exec python -m seamline.local.demo $(ARGS)

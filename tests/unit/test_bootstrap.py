@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import shlex
@@ -56,6 +57,20 @@ def test_only_pythons_we_test_are_accepted(version: tuple[int, int], fine: bool)
     problem = bootstrap.python_problem(version)
     assert (problem == "") is fine
     assert fine or "make demo PYTHON=python3.12" in problem
+
+
+def test_an_old_python_is_refused_before_the_package_is_imported() -> None:
+    """An old Python must not end in an import error of a module it cannot read."""
+    file = ROOT / "include" / "seamline" / "local" / "bootstrap.py"
+    ast.parse(file.read_text(), feature_version=(3, 7))
+    code = (
+        "import runpy, sys; sys.version_info = (3, 9, 0)\n"
+        f"try: runpy.run_path({str(file)!r}, run_name='__main__')\n"
+        "finally: print('seamline.model' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (6, "False\n")
+    assert "this is 3.9" in done.stderr
 
 
 def test_it_runs_on_a_python_that_has_nothing_but_itself() -> None:

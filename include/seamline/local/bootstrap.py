@@ -1,8 +1,7 @@
-"""Sets a checkout up: ``python3 -m seamline.local.bootstrap``, by a Python that has nothing but itself.
+"""Sets a checkout up: ``python3 include/seamline/local/bootstrap.py``, by a Python that has nothing but itself.
 
-Every module it imports is stdlib only. What is there already is left alone, so that a second run
-takes no time; what was interrupted is done again. The imports inside functions need a newer Python than the one
-that may have to be refused here.
+Every module it imports is stdlib only. What is there already is left alone, so that a second run takes no time;
+what was interrupted is done again.
 """
 
 from __future__ import annotations
@@ -13,7 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seamline.local.environment import environment, write_env
+if __name__ == "__main__":
+    # The package needs a newer Python than the one that may have to be refused: it is imported after the check.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+else:
+    from seamline.local.environment import environment, write_env
 
 __all__ = ["environment", "main", "write_env"]
 
