@@ -56,7 +56,8 @@ def set_up(root: Path) -> None:
 
 def main() -> int:
     """Set up the checkout this file is in; return the exit code."""
-    if problem := python_problem(sys.version_info[:2]):
+    problem = python_problem(sys.version_info[:2])
+    if problem:
         print(problem, file=sys.stderr)
         return 6
     from seamline.model.errors import SetupError
