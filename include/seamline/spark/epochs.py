@@ -179,9 +179,8 @@ class Epochs:
             self.heartbeat("stopped")
 
     def heartbeat(self, state: str = "running") -> None:
-        """Write the heartbeat file."""
-        epoch = self.progress.epoch
-        assert epoch is not None
+        """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
+        epoch = self.progress.epoch or Epoch(-1, self.writer.token, datetime.now(UTC), "")
         ends = self.topic.ends()
         lag = {str(lane.partition): ends.get(lane, end) - end for lane, end in self.progress.vector.items()}
         beat(

@@ -96,6 +96,7 @@ class Driver:
     def run(self) -> None:
         """Keep the query going until it is told to stop; a failed epoch is tried again under a new number."""
         query = self.query()
+        self.epochs.heartbeat()
         asked = caught = time.monotonic()
         while not self.stopping.wait(TICK):
             if self.failure or not query.isActive:
