@@ -102,8 +102,9 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
 @click.argument("pipeline")
 def upkeep(pipeline: str) -> None:
     """Compact and clean the tables of a pipeline."""
-    opened(pipeline)
-    raise click.ClickException("Upkeep is not there yet; nothing was changed.")
+    from seamline.lake.upkeep import maintain
+
+    click.echo(str(maintain(*opened(pipeline))))
 
 
 def spoken(plan: BatchPlan) -> list[str]:

@@ -22,18 +22,22 @@ LAST_LETTER = "\U0010ffff"
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file below a table's folder that no commit names yet."""
+    """A Parquet file below a table's folder that no commit names yet.
+
+    ``data_change`` is false for one that only says again what others said.
+    """
 
     path: str
     size: int
     rows: int
     stats: str
     partition: Mapping[str, str] = field(default_factory=dict)
+    data_change: bool = True
 
     def add(self, written_at: datetime) -> AddAction:
         """Describe the file to Delta."""
         moment = int(written_at.timestamp() * 1000)
-        return AddAction(self.path, self.size, dict(self.partition), moment, True, self.stats)
+        return AddAction(self.path, self.size, dict(self.partition), moment, self.data_change, self.stats)
 
 
 def write(

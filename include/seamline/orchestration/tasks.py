@@ -127,9 +127,9 @@ def publish(name: str, asset: Asset) -> None:
 
 def upkeep(name: str) -> None:
     """Compact and clean up; each step says what it did."""
-    run = import_module("seamline.lake.upkeep").upkeep
-    pipeline, layout = compiled(name)
-    print(run(pipeline, layout))
+    from seamline.lake.upkeep import maintain
+
+    print(maintain(*compiled(name)))
 
 
 def reconcile(name: str, connection: str, asset: Asset) -> None:

@@ -1,0 +1,29 @@
+"""Compact and clean the tables of a pipeline: ``upkeep.py --pipeline NAME``. It needs no Spark."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from seamline.lake.layout import Layout, definitions, warehouse
+from seamline.lake.upkeep import maintain
+from seamline.model.catalog import load
+from seamline.model.errors import SeamlineError
+
+
+def main(argv: list[str]) -> int:
+    """Run the upkeep of one pipeline; the exit code says what went wrong."""
+    parser = argparse.ArgumentParser(prog="upkeep.py", description=__doc__)
+    parser.add_argument("--pipeline", required=True)
+    name = parser.parse_args(argv).pipeline
+    try:
+        pipeline = load(definitions()).pipeline(name)
+        print(maintain(pipeline, Layout(warehouse(), pipeline.name)))
+    except SeamlineError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
