@@ -160,6 +160,7 @@ class Epochs:
 
     def empty(self) -> None:
         """Hold an empty epoch that is an edge."""
+        self.seconds, self.marked = {}, time.monotonic()
         epoch = replace(self.blank(self.writer.take(), self.progress, datetime.now(UTC)), edge=True)
         whole = self.writer.commit(epoch, KernelResult(), self.writer.current)
         self.progress = self.progress.held(whole)

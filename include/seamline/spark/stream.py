@@ -28,6 +28,7 @@ from seamline.spark.checkpoint import Checkpoints, planned_ends
 from seamline.spark.epochs import Epochs
 from seamline.spark.serving import Refresher
 from seamline.spark.session import session
+from seamline.spark.task import warm
 from seamline.spark.topic import Topic
 from seamline.spark.writer import Writer
 
@@ -61,6 +62,7 @@ class Driver:
         self.topic.assert_read_before(ledger)
         self.epochs = Epochs(self.writer, self.topic, self.refresher, ledger, self.folder / "driver.json")
         self.epochs.catch_up(spark)
+        warm(spark)
 
     def query(self) -> StreamingQuery:
         """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seamline.lake.files import DataFile
 from seamline.model.intervals import parse_moment
-from seamline.spark.kernel import KernelConfig, KernelResult, facts, run
+from seamline.spark.kernel import KernelConfig, KernelResult, engine, facts, run
 
 REPORT = "kind STRING, payload BINARY"
 FACTS = "facts"
@@ -23,12 +23,26 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
+from pyspark.sql import SparkSession
 
         context = TaskContext.get()
         result = run(batches, config, task=context.partitionId() if context else 0)
         yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)
 
     return task
+
+
+def warm(spark: SparkSession) -> None:
+    """Let every Python worker import the kernel before the first epoch waits for it."""
+    count = spark.sparkContext.defaultParallelism
+    spark.range(0, count, 1, count).mapInArrow(imported, "ready BOOLEAN").collect()
+
+
+def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Open the worker's DuckDB; runs in a task."""
+    for _ in batches:
+        engine().sql("SELECT 1").fetchall()
+    yield pa.RecordBatch.from_pydict({"ready": [True]})
 
 
 def report(result: KernelResult) -> Iterator[dict[str, object]]:
