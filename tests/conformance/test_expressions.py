@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -156,18 +155,6 @@ def guard_of(expression: Expression) -> str:
 def compiled() -> list[Expression]:
     """Compile every text."""
     return [compile_expression(text, SCHEMA) for text in TEXTS]
-
-
-if not (Path(__file__).parents[1] / "conftest.py").exists():
-
-    @pytest.fixture(scope="session")
-    def spark() -> Iterator[SparkSession]:
-        """A small session, until the tests have one for all."""
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.ansi.enabled", "true")
-        session = builder.config("spark.sql.execution.arrow.pyspark.enabled", "true").getOrCreate()
-        yield session
-        session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -139,24 +138,6 @@ def assert_same(
             got = one[place][name]
             close = isinstance(value, float) and got is not None and math.isclose(got, value, rel_tol=1e-9)
             assert close or got == value, (place, name, got, value)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """One small session without Delta or Kafka."""
-    builder = SparkSession.builder.master("local[2]").appName("states")
-    for name, value in {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-    }.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
 
 
 def in_duckdb(v: CompiledView, found: list[dict[str, Any]]) -> pa.Table:
