@@ -25,7 +25,7 @@ from seamline.model.catalog import load
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import SetupError
 from seamline.model.jobs import StreamJob
-from seamline.orchestration.spark_submit import jobs_folder
+from seamline.supervisor.jobs import jobs_folder
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from seamline.lake.files import DataFile
 from seamline.model.intervals import parse_moment
@@ -23,7 +24,6 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
-from pyspark.sql import SparkSession
 
         context = TaskContext.get()
         result = run(batches, config, task=context.partitionId() if context else 0)
