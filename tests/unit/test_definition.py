@@ -55,8 +55,16 @@ WRONG = {
     "format": (with_source(format="xml"), "source.format", "'xml' is not known"),
     "max future": (with_source(max_future="soon"), "source.max_future", "not a duration"),
     "watermark": (with_source(watermark=Watermark("a bit")), "source.watermark", "not a duration"),
-    "trigger": (dataclasses.replace(ORDERS, stream=Stream(trigger="fast")), "stream.trigger", "not a duration"),
-    "interval": (dataclasses.replace(ORDERS, batch=Batch("7 hours", "2024-01-01")), "batch.interval", "divide"),
+    "trigger": (
+        dataclasses.replace(ORDERS, stream=Stream(trigger="fast")),
+        "stream.trigger",
+        "not a duration",
+    ),
+    "interval": (
+        dataclasses.replace(ORDERS, batch=Batch("7 hours", "2024-01-01")),
+        "batch.interval",
+        "divide",
+    ),
     "start": (dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01T05:00")), "batch.start", "inside"),
     "start text": (dataclasses.replace(ORDERS, batch=Batch("1 day", "January")), "batch", "not a date"),
     "rule column": (
@@ -84,7 +92,11 @@ WRONG = {
         "the expression is STRING",
     ),
     "measure column": (with_view(measures={"m": avg("total")}), "views[by_customer].measures[m]", "total"),
-    "measure name taken": (with_view(measures={"rows": count()}), "views[by_customer].measures[rows]", "taken"),
+    "measure name taken": (
+        with_view(measures={"rows": count()}),
+        "views[by_customer].measures[rows]",
+        "taken",
+    ),
     "quantile in per cent": (
         with_view(measures={"p": quantile("amount", 95)}),
         "views[by_customer].measures[p]",

@@ -47,5 +47,10 @@ def test_a_filter_on_any_column_finds_the_row(tmp_path: Path, column: str, doubl
     table = Table.ensure(tmp_path, SCHEMA)
     table.append([files.write(pa.Table.from_pylist([row], schema=SCHEMA), tmp_path, "a.parquet")])
     dataset = table.handle.to_pyarrow_dataset()
-    assert dataset.to_table(filter=pc.field(column) == pa.scalar(row[column], SCHEMA.field(column).type)).num_rows == 1
+    assert (
+        dataset.to_table(
+            filter=pc.field(column) == pa.scalar(row[column], SCHEMA.field(column).type)
+        ).num_rows
+        == 1
+    )
     assert dataset.to_table(filter=pc.field("missing").is_null()).num_rows == 1

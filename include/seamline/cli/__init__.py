@@ -19,7 +19,8 @@ def seamline() -> None:
 
     Definitions are found in SEAMLINE_PIPELINES, tables in SEAMLINE_WAREHOUSE. All times are UTC and all ranges
     half-open: the end is not in. Exit codes: 0 good, 2 wrong usage, 3 a definition is wrong, 4 not found,
-    5 a bad range, 10 and up Kafka, 20 and up another writer, 30 and up the protocol, 40 and up Airflow.
+    5 a bad range, 8 a range outside the pipeline's life, 10 and up Kafka, 20 and up another writer, 30 and up the
+    protocol, 40 and up Airflow.
     """
 
 

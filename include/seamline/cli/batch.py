@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from seamline.cli.context import opened, span
-from seamline.model.errors import BadRange, CertificateFailed
+from seamline.model.errors import BackfillFailed, BadRange, CertificateFailed
 from seamline.model.intervals import Interval, parse_moment, stamp
 from seamline.plan.batch import BatchPlan
 
@@ -82,20 +82,25 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Stay until it is done.")
 def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> None:
     """Rebuild the intervals of [FROM, TO) through Airflow; TO is not in."""
-    from seamline.orchestration.airflow_api import backfill as through_airflow
+    from seamline.orchestration.airflow_api import AirflowApi
 
     compiled, _ = opened(pipeline)
     asked = Interval(parse_moment(start), parse_moment(end))
-    intervals = list(compiled.grid.within(asked))
-    if asked.start < compiled.grid.start:
-        raise BadRange(
-            f"{stamp(asked.start)} is before the pipeline's start {stamp(compiled.grid.start)}.",
-            hint=f"ask from {stamp(compiled.grid.start)} on.",
-        )
-    click.echo(
-        f"{len(intervals)} intervals: {', '.join(each.id for each in intervals[:SHOWN])}{more(intervals)}"
+    compiled.grid.lived(asked, now=datetime.now(UTC))
+    done = AirflowApi.from_env().backfill(
+        compiled.name,
+        asked,
+        compiled.grid,
+        reason=reason,
+        wait=wait,
+        say=click.echo,
+        on_progress=lambda state: click.echo(state.line()),
     )
-    through_airflow(compiled, asked, reason=reason, wait=wait, on_progress=click.echo)
+    if done.failed:
+        raise BackfillFailed(
+            f"{done.failed} of {done.total} runs failed; their intervals are served as before.",
+            hint="the log of each is on its page in Airflow.",
+        )
 
 
 @click.command()
@@ -117,11 +122,6 @@ def spoken(plan: BatchPlan) -> list[str]:
     lines += [f"  leave {each.interval.id}  {each.reason}" for each in plan.left_out[:SHOWN]]
     lines += [f"  ... and {len(plan.left_out) - SHOWN} more"] if len(plan.left_out) > SHOWN else []
     return lines if plan.builds or plan.left_out else [*lines, "  nothing to do"]
-
-
-def more(intervals: list[Interval]) -> str:
-    """Say how many intervals were not named."""
-    return f" and {len(intervals) - SHOWN} more" if len(intervals) > SHOWN else ""
 
 
 COMMANDS = (plan, run, backfill, upkeep)

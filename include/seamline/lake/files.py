@@ -85,7 +85,9 @@ def footer_stats(metadata: pq.FileMetaData) -> str:
             if found.has_min_max:
                 low[name] = min(low.get(name, found.min), found.min)
                 high[name] = max(high.get(name, found.max), found.max)
-    if any(isinstance(value, float) and not math.isfinite(value) for value in [*low.values(), *high.values()]):
+    if any(
+        isinstance(value, float) and not math.isfinite(value) for value in [*low.values(), *high.values()]
+    ):
         return json.dumps({"numRecords": metadata.num_rows})
     return json.dumps(
         {

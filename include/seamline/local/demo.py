@@ -6,6 +6,7 @@ Started as ``python -m seamline.local.demo``; everything it starts it stops, and
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import secrets
@@ -33,7 +34,6 @@ from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker
 from seamline.local.flights import Span, replay
 from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import NotFound, SeamlineError, SetupError
 from seamline.model.intervals import Interval, floor_to, parse_moment, stamp
@@ -45,6 +45,8 @@ START = parse_moment("2013-01-01")
 LAST = parse_moment("2014-01-01")
 PARTITIONS = 4
 DISK_GB, MEMORY_GB = 4, 6
+HOME = Path(".seamline/demo")
+KEPT = ("SEAMLINE_JARS",)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Options:
     def parse(cls, argv: list[str]) -> Options:
         """Read the command line."""
         parser = argparse.ArgumentParser(prog="make demo", description="Real flights through both layers.")
-        parser.add_argument("--home", type=Path, default=Path(".seamline/demo"), help="folder of its data")
+        parser.add_argument("--home", type=Path, default=HOME, help="folder of its data")
         parser.add_argument(
             "--exit", action="store_true", help="end by itself; 0 only if the answer is right"
         )
@@ -99,7 +101,7 @@ class Demo:
 
     def environment(self) -> dict[str, str]:
         """Give the settings under which Airflow, the CLI and the jobs of this demo run."""
-        home = self.options.home
+        home, brokers = self.options.home, f"127.0.0.1:{self.options.kafka_port}"
         return {
             "SEAMLINE_HOME": str(home),
             "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
@@ -107,11 +109,11 @@ class Demo:
             "SEAMLINE_AIRFLOW_URL": self.url,
             "SEAMLINE_AIRFLOW_USER": "admin",
             "SEAMLINE_AIRFLOW_PASSWORD": self.password,
-            "AIRFLOW_CONN_KAFKA_DEFAULT": (
-                '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:%d"}}'
-                % self.options.kafka_port
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(
+                {"conn_type": "kafka", "extra": {"bootstrap.servers": brokers}}
             ),
             "GX_ANALYTICS_ENABLED": "false",
+            **{name: os.environ[name] for name in KEPT if name in os.environ},
         }
 
     def check(self) -> None:
@@ -122,12 +124,14 @@ class Demo:
         preflight.require_disk(self.options.home.parent, DISK_GB)
 
     def prepare(self) -> None:
-        """Remove what an earlier demo left and write the environment for other terminals."""
+        """Remove what an earlier demo left; write the checkout's environment, unless the demo lives elsewhere."""
         clean(self.options.home)
         self.options.home.mkdir(parents=True)
         (self.options.home / "demo.pid").write_text(str(os.getpid()))
         settings = self.standalone.settings()
-        environment.write_env(self.root, {name: value for name, value in settings.items() if name != "PATH"})
+        if self.options.home == self.root / HOME:
+            own = {name: value for name, value in settings.items() if name != "PATH"}
+            environment.write_env(self.root, own)
         os.environ.update(environment.environment(self.root) | settings)
 
     @property

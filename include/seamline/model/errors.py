@@ -6,6 +6,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + ExpressionError           3
   - NotFound                    4   no pipeline, view, interval or table of that name
   - BadRange                    5   a time bound that cannot be meant
+    + OutsideLife               8   a time before the pipeline's start, or that has not come yet
   - SetupError                  6   the machine lacks something
   - ConnectionMissing           7   no connection of that name
   - KafkaUnavailable            10  no broker answers
@@ -22,6 +23,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - ReadUnstable                35  the tables kept changing under a read
   - AirflowUnavailable          40
   - BackfillRefused             41
+  - BackfillFailed              42  some of its runs failed
 """
 
 from __future__ import annotations
@@ -79,6 +81,12 @@ class BadRange(SeamlineError):
     """A time bound or range that cannot be meant."""
 
     exit_code = 5
+
+
+class OutsideLife(BadRange):
+    """A span that reaches before the pipeline's start or beyond now."""
+
+    exit_code = 8
 
 
 class SetupError(SeamlineError):
@@ -175,3 +183,9 @@ class BackfillRefused(SeamlineError):
     """Airflow did not accept the backfill."""
 
     exit_code = 41
+
+
+class BackfillFailed(SeamlineError):
+    """A backfill has ended, and runs of it failed; what they would have replaced is served on."""
+
+    exit_code = 42

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from seamline.model.errors import BadRange, DefinitionError
+from seamline.model.errors import BadRange, DefinitionError, OutsideLife
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNITS = {
@@ -111,6 +111,21 @@ class Grid:
         while start < span.end:
             yield Interval(start, start + self.length)
             start += self.length
+
+    def lived(self, span: Interval, *, now: datetime) -> list[Interval]:
+        """List the intervals in ``span``; OutsideLife for one before the start or one that begins after now."""
+        intervals = list(self.within(span))
+        if intervals[0].start < self.start:
+            raise OutsideLife(
+                f"{stamp(span.start)} is before the pipeline's start {stamp(self.start)}.",
+                hint=f"ask from {stamp(self.start)} on.",
+            )
+        if intervals[-1].start > now:
+            raise OutsideLife(
+                f"{intervals[-1]} has not begun.",
+                hint=f"ask until {stamp(self.of(now).end)}; the end is not in.",
+            )
+        return intervals
 
     def touching(self, span: Interval) -> Iterator[Interval]:
         """List the intervals that share an instant with ``span``."""

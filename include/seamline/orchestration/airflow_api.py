@@ -34,6 +34,17 @@ class Progress:
         """All runs of the backfill."""
         return sum(self.states.values())
 
+    @property
+    def failed(self) -> int:
+        """Runs that ended badly."""
+        return self.states.get("failed", 0)
+
+    def line(self) -> str:
+        """Say it in one line."""
+        ended = sum(self.states.get(state, 0) for state in ENDED)
+        states = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
+        return f"backfill {self.backfill}: {ended} of {self.total} runs ended ({states})"
+
 
 @dataclass(frozen=True)
 class BackfillPlan:
@@ -60,14 +71,12 @@ class BackfillPlan:
             yield f"  {interval}"
         first, last = self.intervals[0].start, self.intervals[-1].end
         yield f"{len(self.intervals)} runs of {self.dag_id}: [{stamp(first)}, {stamp(last)}), the end exclusive"
-        yield (
-            f"reprocess behavior {self.reprocess}: "
-            + (
-                f"{self.existing} of them ran before and run again"
-                if self.existing
-                else "none of them ran before"
-            )
+        why = (
+            f"{self.existing} of them ran before, and Airflow runs those again only so"
+            if self.existing
+            else "none of them ran before"
         )
+        yield f"reprocess behavior {self.reprocess}: {why}"
         if self.paused:
             yield f"{self.dag_id} is paused: its runs wait until `airflow dags unpause {self.dag_id}`"
 
@@ -213,12 +222,14 @@ class AirflowApi:
         for line in plan.lines():
             say(line)
         backfill = self.start_backfill(plan, reason=reason)
-        state = self.progress(plan, backfill)
+        told = state = self.progress(plan, backfill)
+        on_progress(state)
         while wait and not plan.paused and not state.done:
-            on_progress(state)
             time.sleep(pace)
             state = self.progress(plan, backfill)
-        on_progress(state)
+            if state.states != told.states:
+                on_progress(state)
+                told = state
         return state
 
     def await_backfill(self, dag_id: str, *, timeout: float) -> None:

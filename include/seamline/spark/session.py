@@ -43,10 +43,15 @@ def jars() -> list[Path]:
 
 
 def session(app: str, *, cores: str = "local[2]", memory: str = "2g") -> SparkSession:
-    """Start Spark, or give the session that runs already; ``memory`` is the heap of the one JVM."""
+    """Start Spark, or give the session that runs already; ``memory`` is the heap of the one JVM.
+
+    Under spark-submit the name, the master and the memory are those of the submission.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
     listed = ",".join(map(str, jars()))
-    builder = SparkSession.builder.appName(app).master(cores).config("spark.driver.memory", memory)
     builder = builder.config("spark.jars", listed).config("spark.executorEnv.PYTHONPATH", str(PACKAGES))
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)

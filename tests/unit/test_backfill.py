@@ -1,0 +1,185 @@
+"""What a backfill through Airflow decides: which intervals, whether runs are repeated, and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.test_cli import DEFINITION
+
+from seamline.cli import main
+from seamline.model.errors import BackfillRefused, BadRange, OutsideLife
+from seamline.model.intervals import Grid, Interval, parse_moment
+from seamline.orchestration.airflow_api import AirflowApi
+
+GRID = Grid(timedelta(days=1), parse_moment("2013-01-01"))
+NOW = datetime(2013, 3, 10, 12, tzinfo=UTC)
+
+
+class Airflow:
+    """An Airflow that answers from a script: ``runs`` are the states of the span's runs, call by call."""
+
+    def __init__(self, *, existing: int = 0, paused: bool = False, active: bool = False) -> None:
+        self.existing, self.paused, self.active = existing, paused, active
+        self.runs: list[list[str]] = [["queued", "queued"], ["running", "success"], ["success", "success"]]
+        self.asked: list[dict[str, Any]] = []
+
+    def call(self, method: str, path: str, body: Any = None, **_: object) -> dict[str, Any]:
+        """Stand in for ``AirflowApi.call``."""
+        if method == "POST":
+            self.asked.append(body)
+            return {"id": 7}
+        if path.startswith("/backfills?"):
+            return {"backfills": [{"id": 3, "completed_at": None}] if self.active else []}
+        if path.startswith("/backfills/"):
+            return {"completed_at": None}
+        if "limit=1000" in path:
+            states = self.runs.pop(0) if len(self.runs) > 1 else self.runs[0]
+            return {"dag_runs": [{"state": state} for state in states]}
+        if "/dagRuns?" in path:
+            return {"total_entries": self.existing}
+        return {"is_paused": self.paused}
+
+
+@pytest.fixture
+def through(monkeypatch: pytest.MonkeyPatch) -> Callable[[Airflow], AirflowApi]:
+    """Make every client talk to a scripted Airflow."""
+
+    def connect(airflow: Airflow) -> AirflowApi:
+        monkeypatch.setattr(AirflowApi, "call", lambda _, *args, **more: airflow.call(*args, **more))
+        monkeypatch.setattr("seamline.orchestration.airflow_api.time.sleep", lambda _: None)
+        for name in ("URL", "USER", "PASSWORD"):
+            monkeypatch.setenv(f"SEAMLINE_AIRFLOW_{name}", "x")
+        return AirflowApi("http://airflow", "admin", "x")
+
+    return connect
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one definition, and a warehouse that must stay empty."""
+    (tmp_path / "definitions").mkdir()
+    (tmp_path / "definitions" / "shop.py").write_text(DEFINITION)
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path / "definitions"))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "warehouse"))
+    return tmp_path / "warehouse"
+
+
+def span(start: str, end: str) -> Interval:
+    return Interval(parse_moment(start), parse_moment(end))
+
+
+def test_a_span_is_its_intervals_the_end_not_in() -> None:
+    """Airflow's own end is inclusive: off by one here rebuilds a day that nobody asked for."""
+    found = GRID.lived(span("2013-03-01", "2013-03-03"), now=NOW)
+    assert [each.id for each in found] == ["2013-03-01T00:00:00Z", "2013-03-02T00:00:00Z"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "error"),
+    [
+        ("2012-12-31", "2013-01-02", OutsideLife),
+        ("2013-03-09", "2013-03-12", OutsideLife),
+        ("2013-03-01T06:00", "2013-03-02", BadRange),
+        ("2013-03-01", "2013-03-02T06:00", BadRange),
+    ],
+)
+def test_a_span_that_cannot_be_meant_is_refused(start: str, end: str, error: type[BadRange]) -> None:
+    """Airflow would take it and make runs that fail one by one."""
+    with pytest.raises(error) as caught:
+        GRID.lived(span(start, end), now=NOW)
+    assert type(caught.value) is error
+    assert caught.value.hint
+
+
+def test_the_day_that_runs_may_be_asked_for() -> None:
+    """What its run says is that the day is still open."""
+    assert GRID.lived(span("2013-03-10", "2013-03-11"), now=NOW)
+
+
+@pytest.mark.parametrize(("existing", "behavior"), [(0, "none"), (2, "completed")])
+def test_runs_that_are_there_are_run_again_and_that_is_said(
+    through: Callable[[Airflow], AirflowApi], existing: int, behavior: str
+) -> None:
+    """Without the right behavior Airflow passes over existing runs without a word."""
+    airflow, told = Airflow(existing=existing), list[str]()
+    done = through(airflow).backfill("shop", span("2013-03-01", "2013-03-03"), GRID, say=told.append)
+    assert airflow.asked == [
+        {
+            "dag_id": "shop__batch",
+            "from_date": "2013-03-01T00:00:00Z",
+            "to_date": "2013-03-02T00:00:00Z",
+            "reprocess_behavior": behavior,
+            "max_active_runs": 1,
+            "dag_run_conf": {},
+        }
+    ]
+    assert told[0].strip() == "2013-03-01T00:00:00Z/2013-03-02T00:00:00Z"
+    assert told[-1].startswith(f"reprocess behavior {behavior}: ")
+    assert (done.done, done.failed, done.total) == (True, 0, 2)
+
+
+def test_a_paused_dag_is_said_and_not_waited_for(through: Callable[[Airflow], AirflowApi]) -> None:
+    """Its runs queue up; waiting for them would look like a hang."""
+    told = list[str]()
+    airflow = Airflow(paused=True)
+    done = through(airflow).backfill("shop", span("2013-03-01", "2013-03-03"), GRID, say=told.append)
+    assert "shop__batch is paused" in told[-1]
+    assert not done.done
+
+
+def test_a_second_backfill_of_a_dag_is_refused(through: Callable[[Airflow], AirflowApi]) -> None:
+    """Airflow has one per DAG; its own refusal does not say which is in the way."""
+    airflow = Airflow(active=True)
+    with pytest.raises(BackfillRefused, match="Backfill 3"):
+        through(airflow).backfill("shop", span("2013-03-01", "2013-03-03"), GRID, say=lambda _: None)
+    assert airflow.asked == []
+
+
+def test_the_command_shows_intervals_choice_and_progress(
+    through: Callable[[Airflow], AirflowApi], shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What happens must be readable before it happens."""
+    through(Airflow())
+    assert main(["backfill", "shop", "2013-03-01", "2013-03-03"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in lines[:2]] == [
+        "2013-03-01T00:00:00Z/2013-03-02T00:00:00Z",
+        "2013-03-02T00:00:00Z/2013-03-03T00:00:00Z",
+    ]
+    assert lines[-1] == "backfill 7: 2 of 2 runs ended (2 success)"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "code"),
+    [("2013-03-03", "2013-03-01", 5), ("2012-01-01", "2012-01-02", 8), ("2013-03-01T01:00", "2013-03-02", 5)],
+)
+def test_the_command_refuses_before_it_asks_airflow(
+    through: Callable[[Airflow], AirflowApi],
+    shop: Path,
+    capsys: pytest.CaptureFixture[str],
+    start: str,
+    end: str,
+    code: int,
+) -> None:
+    """Nothing half-done: no run, no table."""
+    airflow = Airflow()
+    through(airflow)
+    assert main(["backfill", "shop", start, end]) == code
+    assert "Hint:" in capsys.readouterr().err
+    assert airflow.asked == []
+    assert not shop.exists()
+
+
+def test_failed_runs_are_a_failure_of_the_command(
+    through: Callable[[Airflow], AirflowApi], shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script must learn that a day was not rebuilt."""
+    airflow = Airflow()
+    airflow.runs = [["success", "failed"]]
+    through(airflow)
+    assert main(["backfill", "shop", "2013-03-01", "2013-03-03"]) == 42
+    assert "1 of 2 runs failed" in capsys.readouterr().err
