@@ -146,21 +146,27 @@ def problems(folder: Path, brokers: str, topic: str) -> Iterator[str]:
     yield from compare("batch", answer(folder, "batch"), once[hours < day])
     yield from compare("speed", answer(folder, "speed"), twice)
     before = answer(folder, "speed_before")
-    alone = (
-        before.groupby(before.index.get_level_values("hour").floor("D"))["batch_part"].transform("max") == 0
-    )
-    untouched = before[alone].index.get_level_values("hour").floor("D").unique()
-    expected = twice[twice.index.get_level_values("hour").floor("D").isin(untouched)]
-    yield from compare(f"speed alone, {len(untouched)} days before their batch", before[alone], expected)
+    alone = before.loc[before.groupby(days_of(before))["batch_part"].transform("max") == 0]
+    untouched = days_of(alone).unique()
+    expected = twice.loc[days_of(twice).isin(untouched)]
+    yield from compare(f"speed alone, {len(untouched)} days before their batch", alone, expected)
     said = pq.read_schema(folder / "answers" / "speed_before.parquet").metadata or {}
     if b"seamline.exact_duplicates_to" not in said:
         yield "speed alone: the answer does not say how far duplicates are exact"
 
 
+def days_of(rows: pd.DataFrame) -> pd.DatetimeIndex:
+    """Give the UTC day of each carrier-hour."""
+    return pd.DatetimeIndex(rows.index.get_level_values("hour")).floor("D")
+
+
 def ident(rows: pd.DataFrame) -> pd.Series:
     """Write an event id as the journal does."""
     moment = rows["sched_dep"].dt.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return rows["carrier"] + "|" + rows["flight"].astype(str) + "|" + rows["origin"] + "|" + moment
+    written: pd.Series = (
+        rows["carrier"] + "|" + rows["flight"].astype(str) + "|" + rows["origin"] + "|" + moment
+    )
+    return written
 
 
 def last(times: pd.Series) -> pd.Timestamp:

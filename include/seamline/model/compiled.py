@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 from seamline.model.definition import Expect, Origin, Pipeline, Rule, View
@@ -145,9 +146,8 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         "source.watermark", source.origin, lambda: (source.watermark.bound, source.watermark.idle)
     )
     for setting in ("trigger", "edge_every", "serve_every"):
-        problems.attempt(
-            f"stream.{setting}", origin, lambda s=setting: parse_duration(getattr(pipeline.stream, s))
-        )  # type: ignore[misc]
+        declared: str = getattr(pipeline.stream, setting)
+        problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
     if schema is None or grid is None or future is None:
         return None, problems.found
     check_source(pipeline, schema, problems)
