@@ -27,6 +27,7 @@ from seamline.lake.master import Master, ledger_row
 from seamline.lake.slices import PRUNES
 from seamline.lake.tables import TOKEN, Table
 from seamline.lake.types import slices_schema
+from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, StraddlesCut
@@ -99,7 +100,7 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
         short = f"the ledger lacks epoch {min(unknown)}, which the master holds: nothing else was done"
         return done.plus(Upkeep(refused=(short,)))
     manifest = ManifestTable.ensure(layout).read()
-    for view in pipeline.views:
+    for view in live(pipeline, layout).views:
         if Table.exists(layout.slices(view)):
             done = done.plus(compact(view, layout, held, bounds(manifest, view, held, master)))
             done = done.plus(cleaned(layout.slices(view), held))
@@ -210,7 +211,8 @@ def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterat
     schema = slices_schema(view)
     read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in merge.pieces]
     rows = pa.concat_tables([each.select(schema.names).cast(schema) for each in read])
-    rows = rows.filter(pc.is_in(rows["to_epoch"], pa.array(sorted(held.numbers), pa.int64())))
+    alive = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
+    rows = rows.filter(pc.is_in(rows["to_epoch"], pa.array(alive, pa.int64())))
     placed = 0
     for block in merge.blocks:
         inside = pc.and_(
