@@ -13,9 +13,10 @@ import pytest
 from deltalake.transaction import RemoveAction
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import files, upkeep
+from seamline.lake import compaction, files
 from seamline.lake.ledger import Ledger
 from seamline.lake.reads import answer
+from seamline.lake.rewrites import APP
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
 from seamline.lake.upkeep import maintain
@@ -42,14 +43,14 @@ def spans(shop: Shop) -> list[tuple[int, int]]:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let something happen after upkeep has read the slices and before it commits."""
-    combine, waiting = upkeep.states.combine, [act]
+    combine, waiting = compaction.states.combine, [act]
 
     def interrupted(*given: Any) -> pa.Table:
         if waiting:
             waiting.pop()()
         return combine(*given)
 
-    monkeypatch.setattr(upkeep.states, "combine", interrupted)
+    monkeypatch.setattr(compaction.states, "combine", interrupted)
 
 
 @pytest.fixture
@@ -219,7 +220,7 @@ def test_a_ledger_that_cannot_be_repaired_stops_upkeep(shop: Shop) -> None:
     first = shop.ledger.table.actions().sort_by("min.epoch").slice(0, 1).to_pylist()[0]
     remove = RemoveAction(first["path"], False, 0, size=first["size_bytes"])
     shop.ledger.table.append([], removes=[remove])
-    Table.open(shop.ledger.table.root).append([], txns={upkeep.APP: 6})
+    Table.open(shop.ledger.table.root).append([], txns={APP: 6})
     done = maintain(shop.compiled, shop.layout)
     assert "lacks epoch 0" in done.refused[0]
     assert (done.merged, done.dead, done.deleted) == (0, 0, {})

@@ -1,0 +1,94 @@
+"""Compaction of slices: one file for each block between neighbouring edges (rule 9), dead epochs left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake import files, states
+from seamline.lake.layout import Layout
+from seamline.lake.master import Master
+from seamline.lake.rewrites import Upkeep, refused, replace_files, upkept
+from seamline.lake.slices import PRUNES
+from seamline.lake.tables import Table
+from seamline.lake.types import slices_schema
+from seamline.model.compiled import CompiledView
+from seamline.model.errors import Conflict, StraddlesCut
+from seamline.model.manifest import Manifest
+from seamline.plan.upkeep import Block, Compaction, Held, Merge, Piece, blocks_between, plan_compaction
+
+
+def bounds(manifest: Manifest, view: CompiledView, held: Held, master: Master) -> list[Block]:
+    """List the blocks of a view: between edges, and never over its birth, a floor or a cut of its own."""
+    own = [epoch for (name, _), epoch in manifest.floors.items() if name == view.id]
+    cuts = [each.epoch for (name, _), some in manifest.history.items() if name == view.id for each in some]
+    birth = manifest.births.get(view.id, 0) - 1
+    return blocks_between([*held.edges, *own, *cuts, birth], until=min(held.last, master.frontier(view.id)))
+
+
+def compact(view: CompiledView, layout: Layout, held: Held, blocks: list[Block]) -> Upkeep:
+    """Merge a view's slices block by block and take dead epochs out, in one commit."""
+    table = Table.open(layout.slices(view))
+    plan = plan_compaction(pieces(table), held, blocks)
+    gone = [*plan.dead, *(piece for merge in plan.merges for piece in merge.pieces)]
+    done = Upkeep(left=waiting(plan))
+    if not gone:
+        return done
+    written = [file for merge in plan.merges for file in merged(view, table, merge, held)]
+    try:
+        replace_files(table, gone, written)
+    except Conflict as conflict:
+        return done.plus(refused(table, written, conflict))
+    return done.plus(Upkeep(merged=len(written), replaced=len(gone) - len(plan.dead), dead=len(plan.dead)))
+
+
+def waiting(plan: Compaction) -> dict[str, int]:
+    """Name the slices that are not to be merged yet."""
+    return {"slice files whose block is still open": plan.open} if plan.open else {}
+
+
+def pieces(table: Table) -> list[Piece]:
+    """List the live files of slices with their epochs; statistics may lack where a state is not a number."""
+    found = []
+    for row in table.actions().to_pylist():
+        first, last = row.get("min.from_epoch"), row.get("max.to_epoch")
+        if first is None or last is None:
+            spans = pq.read_table(
+                table.root / row["path"], columns=["from_epoch", "to_epoch"], partitioning=None
+            )
+            first, last = pc.min(spans["from_epoch"]).as_py(), pc.max(spans["to_epoch"]).as_py()
+        found.append(Piece(row["path"], row["size_bytes"], first, last))
+    return found
+
+
+def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterator[files.DataFile]:
+    """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
+    schema = slices_schema(view)
+    read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in merge.pieces]
+    rows = pa.concat_tables([each.select(schema.names).cast(schema) for each in read])
+    alive = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
+    rows = rows.filter(pc.is_in(rows["to_epoch"], pa.array(alive, pa.int64())))
+    placed = 0
+    for block in merge.blocks:
+        inside = pc.and_(
+            pc.greater_equal(rows["from_epoch"], block.first), pc.less_equal(rows["to_epoch"], block.last)
+        )
+        own = rows.filter(inside)
+        placed += own.num_rows
+        if own.num_rows:
+            yield written_block(view, table, block, states.combine(view, [own]))
+    if placed != rows.num_rows:
+        raise StraddlesCut(
+            f"{rows.num_rows - placed} slices of {view.qualified} around epoch {merge.blocks[0].first} cross an edge.",
+            hint="compaction stays between edges (rule 9): this is a bug; nothing was changed.",
+        )
+
+
+def written_block(view: CompiledView, table: Table, block: Block, partials: pa.Table) -> files.DataFile:
+    """Write the states of one block as a file."""
+    for name, epoch in (("from_epoch", block.first), ("to_epoch", block.last)):
+        partials = partials.append_column(name, pa.array([epoch] * partials.num_rows, pa.int64()))
+    return files.write(partials.cast(slices_schema(view)), table.root, upkept(table, block), stats=PRUNES)

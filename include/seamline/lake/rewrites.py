@@ -1,0 +1,83 @@
+"""The commits of upkeep, and what it says it did.
+
+They carry an app id of their own on the version they were decided on, so that of two upkeeps one is refused;
+they state that no data changes, so that a stream's fenced appends are not (deltalake would refuse an append
+beside any other removal).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from deltalake.transaction import RemoveAction
+
+from seamline.lake import files
+from seamline.lake.tables import Table
+from seamline.model.errors import Conflict
+from seamline.plan.upkeep import Block, Piece
+
+APP = "seamline.upkeep"
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What was done, in counts; ``left`` and ``deleted`` are files by reason, ``refused`` are sentences.
+
+    ``repaired`` ledger rows were added, ``merged`` blocks made of ``replaced`` files, ``dead`` files of dead
+    epochs taken out of their tables.
+    """
+
+    repaired: int = 0
+    merged: int = 0
+    replaced: int = 0
+    dead: int = 0
+    deleted: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, int] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+
+    def plus(self, other: Upkeep) -> Upkeep:
+        """Add up what two steps did."""
+        return Upkeep(
+            self.repaired + other.repaired,
+            self.merged + other.merged,
+            self.replaced + other.replaced,
+            self.dead + other.dead,
+            Counter(self.deleted) + Counter(other.deleted),
+            Counter(self.left) + Counter(other.left),
+            (*self.refused, *other.refused),
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"ledger: {self.repaired} rows repaired",
+            f"slices: {self.merged} blocks merged from {self.replaced} files",
+            f"dead epochs: {self.dead} files taken out",
+            *(f"deleted: {count} files {why}" for why, count in sorted(self.deleted.items())),
+            *(f"left: {count} {why}" for why, count in sorted(self.left.items())),
+            *(f"refused: {why}" for why in self.refused),
+        ]
+        return "\n".join(lines)
+
+
+def upkept(table: Table, block: Block) -> str:
+    """Name a file after the version that it was decided on."""
+    return f"upkeep-{table.version:012d}-{block.first:012d}-{block.last:012d}-{uuid.uuid4().hex}.parquet"
+
+
+def replace_files(table: Table, gone: Iterable[Piece], written: Iterable[files.DataFile]) -> None:
+    """Put files in the place of others, in one commit that only another upkeep makes impossible."""
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    removes = [RemoveAction(piece.path, False, now, size=piece.size) for piece in gone]
+    same = [replace(file, data_change=False) for file in written]
+    table.append(same, txns={APP: table.version + 1}, removes=removes)
+
+
+def refused(table: Table, written: Iterable[files.DataFile], conflict: Conflict) -> Upkeep:
+    """Clear away what was written for a commit that was refused, and say so."""
+    for file in written:
+        (table.root / file.path).unlink(missing_ok=True)
+    return Upkeep(refused=(conflict.message,))
