@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     except SeamlineError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    read = sum(row.rows_read for row in rows) // max(len(pipeline.views), 1)
+    read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
     return 0
 

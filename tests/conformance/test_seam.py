@@ -29,6 +29,7 @@ from seamline.lake.planning import plan_run
 from seamline.lake.publishing import publish_run
 from seamline.lake.types import generations_schema, partial_schema
 from seamline.lake.upkeep import Upkeep, maintain
+from seamline.lake.versions import live
 from seamline.model.certificate import Certificate
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, View
@@ -105,7 +106,8 @@ class Row:
 class World:
     """A topic, a writer, and the list of what the master must hold."""
 
-    def __init__(self, home: Path, seed: int) -> None:
+    def __init__(self, home: Path, seed: int, pipeline: CompiledPipeline = PIPELINE) -> None:
+        self.pipeline = pipeline
         self.dice = random.Random(seed)
         self.layout = Layout(home, "shop")
         self.topic: dict[int, list[bytes]] = {0: [], 1: []}
@@ -120,7 +122,7 @@ class World:
     def restart(self) -> None:
         """Start a writer under a new token, as a new process would."""
         self.token += 1
-        self.writer = FragileWriter(self.layout, PIPELINE, self.token)
+        self.writer = FragileWriter(self.layout, self.pipeline, self.token)
         self.writer.repaired()
         lanes = [Lane(TOPIC, part) for part in self.topic]
         self.vector = {lane: self.writer.master.position([lane]).get(lane, 0) for lane in lanes}
@@ -157,7 +159,7 @@ class World:
             number=number,
             token=self.token,
             committed_at=START,
-            record_version=PIPELINE.record_version,
+            record_version=self.pipeline.record_version,
             edge=edge,
             ranges=ranges,
             accepted=dict(result.accepted),
@@ -191,7 +193,7 @@ class World:
             for offset in range(part.start, part.end)
         ]
         config = KernelConfig(
-            pipeline=PIPELINE,
+            pipeline=self.writer.pipeline,
             topic_id=TOPIC,
             token=self.token,
             epoch=number,
@@ -232,9 +234,9 @@ class World:
         """Build one day or all dirty ones to the newest edge, and publish."""
         day = START + timedelta(days=self.dice.randint(0, DAYS - 1))
         asked = Interval(day, day + timedelta(days=1)) if self.dice.random() < 0.7 else None
-        plan = plan_run(PIPELINE, self.layout, asked=asked, dirty=asked is None)
+        plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)
         if plan.builds:
-            build(PIPELINE, self.layout, [each.interval for each in plan.builds], plan.cut)
+            build(self.pipeline, self.layout, [each.interval for each in plan.builds], plan.cut)
 
     def stale(self) -> None:
         """Let a writer that was replaced wake up: it must commit nothing."""
@@ -242,9 +244,9 @@ class World:
         self.produce()
         self.restart()
         before = Master.open(self.layout).table.version
-        epoch = Epoch(old.take(), old.token, START, PIPELINE.record_version)
+        epoch = Epoch(old.take(), old.token, START, self.pipeline.record_version)
         with pytest.raises(FenceLost):
-            old.commit(epoch, KernelResult(), [view.id for view in PIPELINE.views])
+            old.commit(epoch, KernelResult(), [view.id for view in self.pipeline.views])
         assert Master.open(self.layout).table.version == before
 
     def step(self) -> None:
@@ -267,7 +269,7 @@ class World:
 
     def clean(self) -> None:
         """Do the upkeep; nobody else is there to refuse it anything."""
-        done = maintain(PIPELINE, self.layout)
+        done = maintain(self.pipeline, self.layout)
         assert not done.refused
         self.upkeep = self.upkeep.plus(done)
 
@@ -280,7 +282,7 @@ def build(pipeline: CompiledPipeline, layout: Layout, intervals: list[Interval],
     name, now = uuid.uuid4().hex[:8], datetime.now(UTC)
     expected = {(each.view, each.interval): each.generation for each in published(layout)}
     rows, certificates = [], []
-    for view in pipeline.views:
+    for view in live(pipeline, layout).views:
         generations = Generations.ensure(layout, view)
         written = []
         for interval in intervals:
@@ -340,10 +342,9 @@ def published(layout: Layout) -> list[Any]:
 
 
 def expected(
-    world: World, name: str, cuts: dict[str, int], until: int, side: Side
+    world: World, view: View, cuts: dict[str, int], until: int, side: Side
 ) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """Answer from the list: per interval, ids once up to the cut, rows as they are above it."""
-    view = next(each for each in PIPELINE.definition.views if each.name == name)
     groups: dict[tuple[Any, ...], list[Row]] = {}
     seen: set[int] = set()
     for row in sorted(world.rows, key=lambda each: (each.epoch, each.lane, each.offset)):
@@ -369,7 +370,7 @@ def check(world: World) -> None:
     """Compare every view and side with the list."""
     until = Master.open(world.layout).epoch
     cuts = {(each.view, each.interval): each.epoch for each in published(world.layout)}
-    for view in PIPELINE.views:
+    for view, declared in zip(PIPELINE.views, PIPELINE.definition.views, strict=True):
         mine = {interval: cut for (name, interval), cut in cuts.items() if name == view.id}
         for side in Side:
             found = reads.answer(PIPELINE, view, world.layout, side=side)
@@ -378,7 +379,7 @@ def check(world: World) -> None:
                 tuple(row[name] for name in columns): tuple(row[name] for name in MEASURES)
                 for row in found.table.to_pylist()
             }
-            assert rows == expected(world, view.name, mine, until, side), (view.name, side)
+            assert rows == expected(world, declared, mine, until, side), (view.name, side)
             parts = sum_of(found.table["batch_part"]) + sum_of(found.table["speed_part"])
             assert parts == sum_of(found.table["orders"])
 

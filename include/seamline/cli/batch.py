@@ -124,4 +124,19 @@ def spoken(plan: BatchPlan) -> list[str]:
     return lines if plan.builds or plan.left_out else [*lines, "  nothing to do"]
 
 
-COMMANDS = (plan, run, backfill, upkeep)
+@click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.option("--to", default="", help="A fingerprint, or how one begins; the definition's own if left out.")
+def flip(view: str, to: str) -> None:
+    """Serve another version of a view, once it is built; the one it replaces stays live to flip back to."""
+    from seamline.lake.flipping import flip_view
+
+    name, _, view_name = view.partition(".")
+    statements = flip_view(*opened(name), view_name, to=to)
+    for statement in statements:
+        click.echo(f"{view} is served as version {statement.view.partition('/')[2]} {statement.reason}.")
+    if not statements:
+        click.echo(f"{view} is served as that version already; nothing was changed.")
+
+
+COMMANDS = (plan, run, backfill, flip, upkeep)

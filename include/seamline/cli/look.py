@@ -40,6 +40,7 @@ def check() -> int:
 @click.option("--from", "start", help="First window start, UTC; it is in.")
 @click.option("--to", "end", help="End of the window starts, UTC; it is not in.")
 @click.option("--as-of", help="An epoch or an instant: answer as of then.")
+@click.option("--version", default="", help="The fingerprint of a version that is not the served one.")
 @click.option("--side", type=click.Choice(["merged", "batch", "speed"]), default="merged", show_default=True)
 @click.option(
     "--format", type=click.Choice(["table", "json", "csv", "parquet"]), default="table", show_default=True
@@ -54,6 +55,7 @@ def query(
     start: str | None,
     end: str | None,
     as_of: str | None,
+    version: str,
     side: str,
     format: str,
     out: Path | None,
@@ -65,7 +67,7 @@ def query(
     from seamline.serve.query import footer, written
     from seamline.serve.read import read
 
-    answer = read(view, where, start, end, as_of, side, format="answer")
+    answer = read(view, where, start, end, as_of, side, version=version, format="answer")
     written(answer, format, sys.stdout, file=out, limit=limit)
     click.echo(footer(answer), err=True)
 

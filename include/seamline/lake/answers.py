@@ -29,9 +29,11 @@ class Answer:
     ``table``: keys, ``window_start``, ``window_end``, measures, ``batch_part`` and ``speed_part`` (rows counted
     from either side), ``epoch`` (each row's own ``complete_to``), ``certified``, ``complete`` (the watermark
     is past the window's end). ``states``: the merged states per key and window start, on the same rows.
+    ``version`` is the fingerprint that answered.
     """
 
     view: str
+    version: str
     side: Side
     table: pa.Table
     states: pa.Table

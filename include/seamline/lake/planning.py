@@ -9,6 +9,7 @@ from seamline.lake.ledger import Ledger
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.tables import Table
+from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval, spans
@@ -17,10 +18,10 @@ from seamline.plan.batch import BatchPlan, plan_batch
 
 
 def plan_run(pipeline: CompiledPipeline, layout: Layout, *, asked: Interval | None, dirty: bool) -> BatchPlan:
-    """Plan a run over the intervals in ``asked``, over the dirty ones, or over both."""
+    """Plan a run of all live versions over the intervals in ``asked``, over the dirty ones, or over both."""
     epochs = known_epochs(layout)
     manifest = ManifestTable.ensure(layout).read()
-    views = [view.id for view in pipeline.views]
+    views = [view.id for view in live(pipeline, layout).views]
     return plan_batch(epochs, manifest, pipeline.grid, views, asked=asked, dirty=dirty)
 
 

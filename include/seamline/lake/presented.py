@@ -26,8 +26,6 @@ def presented(
     panes: tuple[int, int],
     side: Side,
     intervals: Collection[str] | None,
-    *,
-    has_event_id: bool,
 ) -> Answer:
     """Merge the states per key and window, present them, and say how far each row is right."""
     view = snapshot.view
@@ -61,6 +59,7 @@ def presented(
     order = pc.sort_indices(answer, [("window_start", "ascending"), *((name, "ascending") for name in keys)])
     return Answer(
         view=view.qualified,
+        version=view.fingerprint,
         side=side,
         table=answer.take(order),
         states=merged.select(names).take(order),
@@ -68,7 +67,7 @@ def presented(
         epoch=snapshot.epoch,
         until=snapshot.until,
         manifest_version=snapshot.manifest.version,
-        has_event_id=has_event_id,
+        has_event_id=snapshot.has_event_id,
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from seamline.lake import serving
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
+from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import Conflict, NotFound
+from seamline.model.live import foremost
 from seamline.model.manifest import Generation, Manifest, Statement
 from seamline.plan.publish import Candidate, publish
 
@@ -88,10 +91,8 @@ def unpublished(manifest: Manifest, offered: list[Candidate]) -> list[Candidate]
 
 
 def refresh_serving(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> None:
-    """Bring the serving tables up to date for the intervals of a run."""
-    from seamline.lake import serving
-
-    for view in pipeline.views:
-        intervals = [row.interval for row in builds if row.view == view.id]
+    """Bring the serving tables of a run's views up to date for its intervals."""
+    for view in foremost(live(pipeline, layout)):
+        intervals = {row.interval for row in builds if row.view.partition("/")[0] == view.name}
         if intervals:
-            serving.refresh(pipeline, layout, view, intervals)
+            serving.refresh(pipeline, layout, view, sorted(intervals))

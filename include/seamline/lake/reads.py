@@ -62,9 +62,11 @@ def answer(
     as_of: int | datetime | None = None,
     side: Side = Side.MERGED,
     intervals: Collection[str] | None = None,
+    version: str = "",
 ) -> Answer:
     """Answer for the windows that start in ``[start, end)`` and in one of ``intervals``, where the keys fit.
 
+    The version that is served answers, whatever the definition at hand says; ``version`` asks for another.
     Pins, reads, and pins again where a table was cleaned up meanwhile; ReadUnstable after several attempts.
     """
     if start is not None and end is not None:
@@ -74,10 +76,8 @@ def answer(
     last: Exception | None = None
     for attempt in range(ATTEMPTS):
         try:
-            snapshot = Snapshot.pin(pipeline, view, layout, side, as_of=as_of)
-            return read_snapshot(
-                snapshot, span, side, where, has_event_id=bool(pipeline.definition.source.event_id)
-            )
+            snapshot = Snapshot.pin(pipeline, view, layout, side, as_of=as_of, version=version)
+            return read_snapshot(snapshot, span, side, where)
         except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             last = problem
             time.sleep(0.02 * 2**attempt)
@@ -87,14 +87,10 @@ def answer(
     ) from last
 
 
-def read_snapshot(
-    snapshot: Snapshot, span: Span, side: Side, where: str | None = None, *, has_event_id: bool = False
-) -> Answer:
+def read_snapshot(snapshot: Snapshot, span: Span, side: Side, where: str | None = None) -> Answer:
     """Answer from what is pinned; Unsettled where it does not fit together."""
     taken = take(snapshot, span, side, where)
-    return presented(
-        snapshot, taken, span.panes(snapshot.view), side, span.intervals, has_event_id=has_event_id
-    )
+    return presented(snapshot, taken, span.panes(snapshot.view), side, span.intervals)
 
 
 def take(snapshot: Snapshot, span: Span, side: Side, where: str | None) -> pa.Table:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
+import deltalake
 import numpy as np
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
@@ -18,6 +19,7 @@ from seamline.lake.presented import id_of
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT, arrow_type, key_fields
+from seamline.lake.versions import served
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import Conflict
 from seamline.model.intervals import Grid, Interval
@@ -25,6 +27,7 @@ from seamline.model.windows import MICROSECOND
 
 APP = "seamline.serving"
 HELD = "seamline.held"
+VERSION = "seamline.version"
 ATTEMPTS = 10
 
 
@@ -68,23 +71,33 @@ def refresh(
 ) -> None:
     """Replace the served rows of some intervals by the merged answer, whole and in one commit.
 
-    The table is read before the answer is made and the commit is conditional on that, so no row is ever
-    replaced by one older in manifest version or epoch (rule 15). Raises Conflict if others keep coming first.
+    Rows of another version than the served one are replaced all at once, and the columns with them: after a
+    flip no intervals need be named. The table is read before the answer is made and the commit is
+    conditional on that, so no row is ever replaced by one older in manifest version or epoch (rule 15).
+    Raises Conflict if others keep coming first.
     """
-    if not intervals:
-        return
-    wanted = starting_in(view, pipeline.grid, intervals)
-    table = ensure(layout, view)
     for _ in range(ATTEMPTS):
-        table.refresh()
-        found = answer(pipeline, view, layout, intervals=wanted)
-        written = list(write(table, view, pipeline.grid, found))
+        owner, version = served(pipeline, layout, view)
+        table = ensure(layout, version)
+        anew = holds_another(table, version)
+        if not anew and not intervals:
+            return
+        wanted = None if anew else starting_in(version, owner.grid, intervals)
+        found = answer(owner, version, layout, intervals=wanted)
+        if found.version != version.fingerprint:
+            continue
+        facts = {
+            HELD: str(found.epoch),
+            "seamline.manifest": str(found.manifest_version),
+            VERSION: version.fingerprint,
+        }
         try:
             table.append(
-                written,
+                write(table, version, owner.grid, found),
                 txns={APP: table.version + 1},
-                metadata={HELD: str(found.epoch), "seamline.manifest": str(found.manifest_version)},
-                removes=removals(table, wanted),
+                metadata=facts,
+                removes=[] if wanted is None else removals(table, wanted),
+                instead=serving_schema(version) if anew else None,
             )
         except Conflict:
             continue
@@ -93,6 +106,13 @@ def refresh(
         f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
         hint="is a second stream running?",
     )
+
+
+def holds_another(table: Table, view: CompiledView) -> bool:
+    """Tell whether a serving table's rows, or its columns, are those of another version."""
+    if table.handle.schema() != deltalake.Schema.from_arrow(serving_schema(view)):
+        return True
+    return table.version > 0 and bool(table.metadata().get(VERSION) != view.fingerprint)
 
 
 def starting_in(view: CompiledView, grid: Grid, intervals: Collection[str]) -> frozenset[str]:

@@ -16,10 +16,11 @@ from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
-from seamline.model.errors import BadRange, NotFound, ProtocolError
+from seamline.model.errors import BadRange, NotFound
 from seamline.model.intervals import Grid, stamp
 from seamline.model.manifest import Manifest, Statement
 from seamline.model.seam import NOTHING, Side
+from seamline.model.stored import version_of
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Snapshot:
 
     view: CompiledView
     grid: Grid
+    has_event_id: bool
     epoch: int
     until: int
     as_of: bool
@@ -84,8 +86,15 @@ class Snapshot:
         side: Side = Side.MERGED,
         *,
         as_of: int | datetime | None = None,
+        version: str = "",
     ) -> Snapshot:
-        """Pin what ``side`` needs; NotFound where the stream never ran, BadRange for an unknown ``as_of``."""
+        """Pin what ``side`` needs of the version that is served under the view's name, or of ``version``.
+
+        NotFound where the stream never ran, BadRange for an unknown ``as_of``, ProtocolError for a version
+        that cannot be made from its stored definition.
+        """
+        known = manifest_of(layout)
+        pipeline, view = version_of(pipeline, known, chosen(known, view, version))
         log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
         if log is None:
             raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")
@@ -94,14 +103,14 @@ class Snapshot:
         if as_of is not None:
             epoch, watermark = moment_of(layout, log, held, as_of)
         slices = None if side is Side.BATCH else look(layout.slices(view), "files", Files.of)
-        manifest = (
-            look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read()) or Manifest()
-        )
-        check_served(manifest, view)
+        manifest = manifest_of(layout)
+        if chosen(manifest, view, version) != view.id:
+            return cls.pin(pipeline, view, layout, side, as_of=as_of, version=version)
         generations = None if side is Side.SPEED else look(layout.generations(view), "files", Files.of)
         return cls(
             view=view,
             grid=pipeline.grid,
+            has_event_id=bool(pipeline.definition.source.event_id),
             epoch=epoch,
             until=min(epoch, log.frontier),
             as_of=as_of is not None,
@@ -212,12 +221,12 @@ def moments(table: Table) -> dict[int, tuple[datetime, datetime | None]]:
     }
 
 
-def check_served(manifest: Manifest, view: CompiledView) -> None:
-    """Refuse to answer by a definition that is not the served one: its tables are others (rule 7)."""
-    served = manifest.serving.get(view.name)
-    if served is not None and served != view.id:
-        raise ProtocolError(
-            f"{view.qualified} is served as version {served.partition('/')[2]}; this definition is "
-            f"{view.fingerprint} and has not been flipped to.",
-            hint="build the new version and flip, or read with the definition that is served.",
-        )
+def manifest_of(layout: Layout) -> Manifest:
+    """Give the newest manifest; an empty one where there is none."""
+    found = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
+    return found or Manifest()
+
+
+def chosen(manifest: Manifest, view: CompiledView, version: str) -> str:
+    """Give the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
+    return f"{view.name}/{version}" if version else manifest.serving.get(view.name, view.id)

@@ -106,9 +106,11 @@ class Table:
         txns: Mapping[str, int] | None = None,
         metadata: Mapping[str, str] | None = None,
         removes: Iterable[RemoveAction] = (),
+        instead: pa.Schema | None = None,
     ) -> int:
         """Commit files (none is fine) and give the new version.
 
+        With ``instead`` they replace all there is, and the table has that schema from then on.
         With a token the commit is fenced and raises FenceLost; without one it is conditional on its
         ``txns`` and raises Conflict.
         """
@@ -123,7 +125,9 @@ class Table:
             if self.txn(TOKEN) != self.token:
                 raise self._lost()
             marks[TOKEN] = self.token
-        return self._commit(actions, marks, dict(metadata or {}), fenced=self.token is not None)
+        return self._commit(
+            actions, marks, dict(metadata or {}), fenced=self.token is not None, instead=instead
+        )
 
     def _commit(
         self,
@@ -132,12 +136,13 @@ class Table:
         metadata: Mapping[str, str],
         *,
         fenced: bool,
+        instead: pa.Schema | None = None,
     ) -> int:
         try:
             self.handle.create_write_transaction(
                 actions,
-                "append",
-                self.handle.schema(),
+                "append" if instead is None else "overwrite",
+                self.handle.schema() if instead is None else deltalake.Schema.from_arrow(instead),
                 partition_by=self.handle.metadata().partition_columns or None,
                 commit_properties=CommitProperties(
                     custom_metadata=dict(metadata) or None,

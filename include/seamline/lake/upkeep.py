@@ -16,6 +16,7 @@ from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
 from seamline.lake.tables import Table
+from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict
@@ -36,7 +37,7 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
         short = f"the ledger lacks epoch {min(unknown)}, which the master holds: nothing else was done"
         return done.plus(Upkeep(refused=(short,)))
     manifest = ManifestTable.ensure(layout).read()
-    for view in pipeline.views:
+    for view in live(pipeline, layout).views:
         if Table.exists(layout.slices(view)):
             done = done.plus(compact(view, layout, held, bounds(manifest, view, held, master)))
             done = done.plus(cleaned(layout.slices(view), held))

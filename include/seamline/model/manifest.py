@@ -24,6 +24,7 @@ class Act(StrEnum):
 class Statement:
     """One manifest row. ``view`` is ``name/fingerprint``; ``epoch`` is a birth, a cut or a floor.
 
+    The ``interval`` of a birth is the last one that had rows by then; ``definition`` is that of its pipeline.
     ``seq`` is the manifest version that wrote it; rows of one commit share it and commute.
     """
 
@@ -59,10 +60,14 @@ class Generation:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The state that all statements up to ``version`` add up to."""
+    """The state that all statements up to ``version`` add up to.
+
+    ``filled`` gives the last interval that had rows when a view version was born, where that is known.
+    """
 
     version: int = NOTHING
     births: Mapping[str, int] = field(default_factory=dict)
+    filled: Mapping[str, str] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
     serving: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
@@ -70,8 +75,13 @@ class Manifest:
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def floor(self, view: str, interval: str) -> int:
-        """Give the epoch up to which slices of the interval may be gone."""
+        """Give the epoch up to which slices of the interval may be gone.
+
+        An interval that had no rows yet when the version was born has lost none.
+        """
         birth = self.births.get(view, NOTHING + 1) - 1
+        if view in self.filled and interval > self.filled[view]:
+            birth = NOTHING
         return max(birth, self.floors.get((view, interval), NOTHING))
 
     def cut(self, view: str, interval: str) -> int:
@@ -89,6 +99,7 @@ class Manifest:
 def fold(statements: Iterable[Statement], version: int) -> Manifest:
     """Add up statements in the order of their commits."""
     births: dict[str, int] = {}
+    filled: dict[str, str] = {}
     definitions: dict[str, str] = {}
     serving: dict[str, str] = {}
     published: dict[tuple[str, str], Statement] = {}
@@ -100,6 +111,8 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
             case Act.BIRTH:
                 births[statement.view] = statement.epoch
                 definitions[statement.view] = statement.definition
+                if statement.interval:
+                    filled[statement.view] = statement.interval
             case Act.FLIP:
                 serving[statement.view.partition("/")[0]] = statement.view
             case Act.PUBLISH:
@@ -107,4 +120,4 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
                 history[place] = (*history.get(place, ()), statement)
             case Act.FLOOR:
                 floors[place] = max(statement.epoch, floors.get(place, NOTHING))
-    return Manifest(version, births, definitions, serving, published, history, floors)
+    return Manifest(version, births, filled, definitions, serving, published, history, floors)

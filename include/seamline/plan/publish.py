@@ -1,13 +1,14 @@
-"""Whether the manifest accepts generations, and the statements that publish them."""
+"""Whether the manifest accepts generations, births and flips, and the statements that say so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from seamline.model.errors import Conflict, PublishRefused
 from seamline.model.manifest import Act, Generation, Manifest, Statement
+from seamline.model.seam import NOTHING
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,56 @@ def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback:
     )
 
 
-def born(manifest: Manifest, definitions: Mapping[str, str], *, held: int, now: datetime) -> list[Statement]:
+def born(
+    manifest: Manifest, definitions: Mapping[str, str], *, held: int, now: datetime, filled: str = ""
+) -> list[Statement]:
     """Give the birth of every view version that the manifest does not know (rule 7).
 
-    ``definitions`` are by ``name/fingerprint``; ``held`` is E. The first version of a view is served at once.
+    ``definitions`` are by ``name/fingerprint``; ``held`` is E, ``filled`` the last interval that has rows.
+    The first version of a view is served at once.
     """
     statements = []
     for view, definition in definitions.items():
         if view in manifest.births:
             continue
-        statements.append(Statement(Act.BIRTH, view, epoch=held + 1, definition=definition, at=now))
+        statements.append(
+            Statement(Act.BIRTH, view, epoch=held + 1, interval=filled, definition=definition, at=now)
+        )
         if view.partition("/")[0] not in manifest.serving:
             statements.append(Statement(Act.FLIP, view, epoch=held + 1, at=now))
     return statements
+
+
+def flip(
+    manifest: Manifest,
+    view_name: str,
+    to_version: str,
+    *,
+    intervals_with_rows: Collection[str],
+    frontiers: Mapping[str, int],
+    now: datetime,
+) -> list[Statement]:
+    """Give the statement that serves another version of a view, none if it is served; or refuse (rule 7).
+
+    ``to_version`` and the keys of ``frontiers``, which are W, are ``name/fingerprint``.
+    """
+    served = manifest.serving.get(view_name, "")
+    if served == to_version:
+        return []
+    if to_version not in manifest.births:
+        raise PublishRefused(f"{to_version} was never born.", hint="start the stream with its definition.")
+    missing = sorted(each for each in intervals_with_rows if manifest.building(to_version, each))
+    if missing:
+        more = f", and {len(missing) - 1} more are not" if len(missing) > 1 else ""
+        raise PublishRefused(
+            f"{missing[0]} of {to_version} is not built to its floor "
+            f"{manifest.floor(to_version, missing[0])}{more}.",
+            hint="build them: seamline run PIPELINE --dirty; an open interval must close first.",
+        )
+    new, old = frontiers.get(to_version, NOTHING), frontiers.get(served, NOTHING)
+    if new < old:
+        raise PublishRefused(
+            f"{to_version} has slices up to epoch {new}, {served} up to {old}.",
+            hint="answers would go back: let the stream catch it up, then flip.",
+        )
+    return [Statement(Act.FLIP, to_version, epoch=new, reason=f"instead of {served or 'nothing'}", at=now)]

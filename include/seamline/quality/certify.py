@@ -16,6 +16,7 @@ from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
 from seamline.lake.planning import known_epochs
 from seamline.lake.types import partial_schema
+from seamline.lake.versions import live
 from seamline.model.certificate import Certificate, Evidence, judge
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch, Kind
@@ -37,7 +38,7 @@ def certify_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Ce
     logs = {cut: Log.until(cut, ledger) for cut in {row.cut for row in builds}}
     now = datetime.now(UTC)
     certificates = []
-    for view in pipeline.views:
+    for view in live(pipeline, layout).views:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
             rows = [row for row in mine if row.generation == generation]

@@ -18,6 +18,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.presented import id_of
 from seamline.lake.tables import Table
 from seamline.lake.types import arrow_type, partial_schema
+from seamline.lake.versions import named, served
 from seamline.model.catalog import load
 from seamline.model.certificate import Certificate
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -99,12 +100,14 @@ def explain(
 
     ``page`` counts from 0 over the master's rows, ``size`` a page. Raises NotFound where there is no such row.
     """
-    pipeline, compiled = load(places.definitions()).view(view)
+    name, _, view_name = view.partition(".")
+    pipeline = load(places.definitions()).pipeline(name)
+    layout = layout or Layout(places.warehouse(), pipeline.name)
     start = parse_moment(window if isinstance(window, str) else window.isoformat())
     return explained(
         pipeline,
-        compiled,
-        layout or Layout(places.warehouse(), pipeline.name),
+        named(pipeline, layout, view_name),
+        layout,
         key,
         start,
         page=page,
@@ -122,7 +125,8 @@ def explained(
     page: int = 0,
     size: int = 20,
 ) -> Explanation:
-    """Take apart one number of a compiled view."""
+    """Take apart one number of the version that is served under the view's name."""
+    pipeline, view = served(pipeline, layout, view)
     if (span := view.window.of(start)).start != start:
         raise BadRange(
             f"No window starts at {stamp(start)}.", hint=f"the one around it starts at {stamp(span.start)}."
@@ -130,7 +134,7 @@ def explained(
     values = typed(view, key)
     for _ in range(reads.ATTEMPTS):
         try:
-            snapshot = reads.Snapshot.pin(pipeline, view, layout)
+            snapshot = reads.Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
             wanted = reads.Span(span.start, span.end)
             answer = reads.read_snapshot(snapshot, wanted, Side.MERGED)
             taken = only(reads.take(snapshot, wanted, Side.MERGED, None), values)

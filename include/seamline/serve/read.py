@@ -12,6 +12,7 @@ from seamline.lake import layout as places
 from seamline.lake.answers import Answer
 from seamline.lake.layout import Layout
 from seamline.lake.reads import answer
+from seamline.lake.versions import named
 from seamline.model.catalog import load
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment
@@ -32,6 +33,7 @@ def read(
     as_of: int | Moment | None = ...,
     side: str = ...,
     *,
+    version: str = ...,
     format: Literal["arrow"] = ...,
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -45,6 +47,7 @@ def read(
     as_of: int | Moment | None = ...,
     side: str = ...,
     *,
+    version: str = ...,
     format: Literal["pandas"],
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -58,6 +61,7 @@ def read(
     as_of: int | Moment | None = ...,
     side: str = ...,
     *,
+    version: str = ...,
     format: Literal["answer"],
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -72,6 +76,7 @@ def read(
     as_of: int | Moment | None = None,
     side: str = "merged",
     *,
+    version: str = "",
     format: str = "arrow",
     warehouse: Path | None = None,
     definitions: Path | None = None,
@@ -81,20 +86,24 @@ def read(
 
     ``where`` is a Spark SQL condition on the key columns; ``as_of`` an epoch or an instant; ``side`` is
     ``merged``, ``batch`` or ``speed``; ``format`` is ``arrow``, ``pandas``, or ``answer`` for the table together
-    with how far it is right. Raises NotFound, BadRange, ExpressionError, ReadUnstable.
+    with how far it is right. The version that is served answers; ``version`` is the fingerprint of another.
+    Raises NotFound, BadRange, ExpressionError, ReadUnstable.
     """
     if format not in ("arrow", "pandas", "answer"):
         raise BadRange(f"{format!r} is not a format.", hint='use "arrow", "pandas" or "answer".')
-    pipeline, compiled = load(definitions or places.definitions()).view(view)
+    name, _, view_name = view.partition(".")
+    pipeline = load(definitions or places.definitions()).pipeline(name)
+    layout = Layout(warehouse or places.warehouse(), pipeline.name)
     found = answer(
         pipeline,
-        compiled,
-        Layout(warehouse or places.warehouse(), pipeline.name),
+        named(pipeline, layout, view_name),
+        layout,
         where=where,
         start=moment(start),
         end=moment(end),
         as_of=epoch_or_moment(as_of),
         side=side_of(side),
+        version=version,
     )
     if format == "answer":
         return found

@@ -12,8 +12,9 @@ from seamline.lake.pins import Files
 from seamline.lake.planning import known_epochs
 from seamline.lake.reads import connection, scan
 from seamline.lake.tables import Table
-from seamline.model.compiled import CompiledPipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import stamp
+from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
 from seamline.model.seam import NOTHING, Status
 from seamline.plan.batch import last_edge
@@ -40,7 +41,8 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     for each in epochs:
         for interval, rows in each.accepted.items():
             accepted.setdefault(interval, {})[each.number] = rows
-    for view in pipeline.views:
+    live = live_views(pipeline, manifest)
+    for view in live.views:
         tally = dict.fromkeys(Status, 0)
         for interval, by_epoch in accepted.items():
             tally[state(manifest, view.id, interval, by_epoch)] += 1
@@ -48,8 +50,23 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         counts = (
             ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "no intervals"
         )
-        lines.append(f"  {view.qualified}: {counts}" + (f", {behind} epochs behind" if behind else ""))
+        lines.append(
+            f"  {view.qualified} {view.fingerprint}{standing(pipeline, manifest, view)}: {counts}"
+            + (f", {behind} epochs behind" if behind else "")
+        )
+    for id, why in stood_still(pipeline, manifest).items():
+        name, _, version = id.partition("/")
+        served = " (served)" if manifest.serving.get(name) == id else ""
+        lines.append(f"  {pipeline.name}.{name} {version}{served}: gets no more slices: {why}")
     return lines
+
+
+def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:
+    """Tell what a version is for where there is more than the one of the definition."""
+    said = ["served"] if manifest.serving.get(view.name) == view.id else []
+    said += ["of the definition"] if view in pipeline.views else []
+    said += ["not born yet: start the stream"] if view.id not in manifest.births else []
+    return "" if said == ["served", "of the definition"] else f" ({', '.join(said) or 'live'})"
 
 
 def state(manifest: Manifest, view: str, interval: str, accepted: dict[int, int]) -> Status:

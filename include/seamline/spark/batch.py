@@ -18,6 +18,7 @@ from seamline.lake.generations import Generations, Volume
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
 from seamline.model.intervals import EPOCH, Interval, stamp
@@ -44,11 +45,12 @@ NO_ROWS = Counts(0, 0, 0, {})
 
 
 def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> list[BuildRow]:
-    """Build every view's intervals in ``job.spans`` from the master's rows up to ``job.cut``.
+    """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
     One attempt has one generation id. Raises ProtocolError if the master does not hold the cut.
     """
     began = time.monotonic()
+    pipeline = live(pipeline, layout)
     expected = ManifestTable.ensure(layout).read().published
     attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
     rows = marked(master_rows(spark, layout, job), pipeline).persist(StorageLevel.MEMORY_AND_DISK)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from seamline.lake.layout import Layout
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.intervals import parse_duration
+from seamline.model.live import foremost
 
 log = logging.getLogger("seamline.stream")
 
@@ -37,7 +38,7 @@ class Refresher:
             self.refresh()
 
     def refresh(self) -> None:
-        """Refresh every view once; a failure is logged and the intervals are tried again."""
+        """Refresh the served version of every view once; a failure is logged and the intervals are tried again."""
         with self.lock:
             intervals, self.touched = self.touched, set()
         if not intervals:
@@ -46,7 +47,7 @@ class Refresher:
         try:
             from seamline.lake import serving
 
-            for view in self.pipeline.views:
+            for view in foremost(self.pipeline):
                 serving.refresh(self.pipeline, self.layout, view, sorted(intervals))
         except Exception as error:  # noqa: BLE001 - serving is a cache: never fatal
             log.warning("Serving not refreshed: %s: %s", type(error).__name__, error)

@@ -57,7 +57,7 @@ class Driver:
         self.control = ControlTable.ensure(self.layout)
         self.topic = Topic(self.pipeline.definition.source)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
-        self.refresher = Refresher(self.pipeline, self.layout)
+        self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.writer.repaired()
         self.topic.assert_read_before(ledger)
         self.epochs = Epochs(self.writer, self.topic, self.refresher, ledger, self.folder / "driver.json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +14,16 @@ from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.planning import known_epochs
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE, partial_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, FenceLost
-from seamline.model.fingerprint import view_facts
+from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
+from seamline.model.stored import to_json
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import born
 from seamline.spark.failpoints import reach
@@ -32,20 +33,29 @@ log = logging.getLogger("seamline.stream")
 
 
 class Writer:
-    """Every table of a pipeline that the stream writes, taken over under one token."""
+    """Every table of a pipeline that the stream writes, taken over under one token.
+
+    ``pipeline`` is the definition with every version that the manifest calls live among its views.
+    """
 
     def __init__(
         self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None
     ) -> None:
-        self.layout, self.pipeline, self.token, self.jvm = layout, pipeline, token, jvm
+        self.layout, self.token, self.jvm = layout, token, jvm
         self.master = Master.ensure(layout, pipeline)
         self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
         self.ledger = Ledger.ensure(layout)
-        self.slices = {view.id: Slices.ensure(layout, view) for view in pipeline.views}
+        self.slices: dict[str, Slices] = {}
         for table in self.tables:
             table.fence(token)
-        manifest = self.births()
-        self.frontiers = {view.id: self.frontier(manifest, view) for view in pipeline.views}
+        manifest = self.births(pipeline)
+        self.pipeline = live_views(pipeline, manifest)
+        for id, why in stood_still(pipeline, manifest).items():
+            log.warning("View %s gets no more slices: %s", id, why)
+        for view in self.pipeline.views:
+            self.slices[view.id] = Slices.ensure(layout, view)
+            self.slices[view.id].table.fence(token)
+        self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
         self.number = next_number([self.master.epoch, *(table.txn(EPOCH) for table in self.tables)]) - 1
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
         self.phases: Callable[[str], None] = lambda _: None
@@ -56,17 +66,16 @@ class Writer:
         others = [slices.table for slices in self.slices.values()]
         return [self.master.table, self.quarantine, self.ledger.table, *others]
 
-    def births(self) -> Manifest:
+    def births(self, pipeline: CompiledPipeline) -> Manifest:
         """Record the birth of every view version that the manifest does not know, before its first slice."""
-        definition = self.pipeline.definition
-        definitions = {
-            compiled.id: json.dumps(view_facts(definition, view), sort_keys=True)
-            for compiled, view in zip(self.pipeline.views, definition.views, strict=True)
-        }
+        definitions = dict.fromkeys((view.id for view in pipeline.views), to_json(pipeline.definition))
+        filled = max((each for epoch in known_epochs(self.layout) for each in epoch.accepted), default="")
         manifest = ManifestTable.ensure(self.layout)
         while True:
             current = manifest.read()
-            statements = born(current, definitions, held=self.master.epoch, now=datetime.now(UTC))
+            statements = born(
+                current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=filled
+            )
             if not statements:
                 return current
             try:

@@ -1,0 +1,62 @@
+"""Flipping: one manifest commit serves another version of a view, then the serving table is made anew."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from seamline.lake import serving
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.master import Master
+from seamline.lake.planning import known_epochs
+from seamline.lake.versions import named
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.errors import BadRange, Conflict
+from seamline.model.manifest import Manifest, Statement
+from seamline.plan.publish import flip
+
+ATTEMPTS = 20
+
+
+def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to: str = "") -> list[Statement]:
+    """Serve the version of that fingerprint, or of an unmistakable beginning of one; none written if it is.
+
+    Without ``to`` it is the definition's own. Raises PublishRefused where answers would lack something.
+    """
+    view = named(pipeline, layout, view_name)
+    table = ManifestTable.ensure(layout)
+    for attempt in range(ATTEMPTS):
+        manifest = table.read()
+        statements = flip(
+            manifest,
+            view_name,
+            begun(manifest, view_name, to) if to else view.id,
+            intervals_with_rows={each for epoch in known_epochs(layout) for each in epoch.accepted},
+            frontiers=frontiers(manifest, layout),
+            now=datetime.now(UTC),
+        )
+        try:
+            if statements:
+                table.commit(statements)
+        except Conflict:
+            if attempt + 1 == ATTEMPTS:
+                raise
+            continue
+        serving.refresh(pipeline, layout, view, ())
+        return statements
+    return []
+
+
+def begun(manifest: Manifest, view_name: str, to: str) -> str:
+    """Find the version of a view whose fingerprint begins so."""
+    ids = [id for id in manifest.births if id.startswith(f"{view_name}/{to}")]
+    if len(ids) != 1:
+        born = ", ".join(id for id in manifest.births if id.startswith(f"{view_name}/")) or "none"
+        raise BadRange(f"{to!r} names {len(ids)} versions of {view_name}.", hint=f"born are: {born}.")
+    return ids[0]
+
+
+def frontiers(manifest: Manifest, layout: Layout) -> dict[str, int]:
+    """Give W of every version: the master's word, and never below the epoch before its birth."""
+    master = Master.open(layout)
+    return {id: max(master.frontier(id), birth - 1) for id, birth in manifest.births.items()}

@@ -1,0 +1,37 @@
+"""Versions of views as the manifest has them now: which run, and which one is served."""
+
+from __future__ import annotations
+
+from seamline.lake.layout import Layout
+from seamline.lake.snapshot import chosen, manifest_of
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import NotFound
+from seamline.model.live import live_views
+from seamline.model.stored import version_of
+
+
+def live(pipeline: CompiledPipeline, layout: Layout) -> CompiledPipeline:
+    """Add the versions that the manifest calls live to a definition's own views, which come first."""
+    return live_views(pipeline, manifest_of(layout))
+
+
+def named(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> CompiledView:
+    """Find a view by name: the definition's, or one that it no longer has and that is still served; NotFound."""
+    if view := pipeline.view(view_name):
+        return view
+    manifest = manifest_of(layout)
+    if view_name in manifest.serving:
+        return version_of(pipeline, manifest, manifest.serving[view_name])[1]
+    names = ", ".join(view.qualified for view in pipeline.views)
+    raise NotFound(f"There is no view {pipeline.name}.{view_name!r}.", hint=f"there are: {names}.")
+
+
+def served(
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, version: str = ""
+) -> tuple[CompiledPipeline, CompiledView]:
+    """Find what answers under the view's name, or the version of that fingerprint, and its pipeline.
+
+    Raises ProtocolError where it cannot be made from its stored definition.
+    """
+    manifest = manifest_of(layout)
+    return version_of(pipeline, manifest, chosen(manifest, view, version))
