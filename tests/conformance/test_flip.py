@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipe
 from seamline.model.definition import View
 from seamline.model.errors import PublishRefused
 from seamline.model.measures import count, min, sum
-from seamline.model.seam import Side
+from seamline.model.seam import Side, Status
 from seamline.model.windows import Tumbling
 from seamline.serve.explain import explained
 
@@ -173,6 +175,27 @@ def test_an_edited_view_is_flipped_to_and_back(tmp_path: Path, seed: int) -> Non
     flip_view(EDITED, world.layout, OLD.name)
     check_all(world, NEW)
     assert len({each.interval for each in world.rows}) == DAYS
+
+
+def test_days_that_begin_after_a_birth_need_no_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A running stream always has an open interval: waiting for its build, a flip would wait for ever."""
+    world = World(tmp_path, 5)
+    run(world, 4)
+    world.pipeline = EDITED
+    world.restart()
+    run(world, 1)
+    build_all(world)
+    world.ids += 1
+    monkeypatch.setattr(sys.modules[World.__module__], "DAYS", 2 * DAYS)
+    run(world, 6)
+    later = {row.interval for row in world.rows if row.at >= START + timedelta(days=DAYS)}
+    assert later
+    flip_view(EDITED, world.layout, OLD.name)
+    new = EDITED.views[0]
+    found = reads.answer(EDITED, new, world.layout)
+    assert rows_of(found.table, NEW) == oracle(world, new, NEW)
+    assert later <= {id for id, each in found.intervals.items() if each.status is Status.OPEN}
+    check_all(world, NEW)
 
 
 def test_a_version_that_lags_is_not_flipped_to(tmp_path: Path) -> None:

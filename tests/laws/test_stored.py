@@ -1,0 +1,121 @@
+"""A stored definition is the definition: whatever is stored at a birth must run years later."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamline.model import definition
+from seamline.model.catalog import load
+from seamline.model.compiled import compile_pipeline
+from seamline.model.definition import Batch, Expect, KafkaSource, Origin, Pipeline, Rule, Stream, View
+from seamline.model.errors import DefinitionError
+from seamline.model.fingerprint import fingerprint, record_version, view_facts
+from seamline.model.measures import MEASURES, Measure, Quantile
+from seamline.model.stored import CLASSES, from_json, to_json
+from seamline.model.watermark import Watermark
+from seamline.model.windows import Tumbling
+
+TEXT = st.text(max_size=12)
+NAMES = st.text("abcdefgh", min_size=1, max_size=6)
+NUMBERS = st.none() | st.integers() | st.floats(allow_nan=False)
+
+
+def several(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(each, max_size=3) | st.lists(each, max_size=3).map(tuple)
+
+
+MEASURE = st.sampled_from(MEASURES).flatmap(
+    lambda made: (
+        st.builds(made, of=TEXT, at=st.floats(0, 1)) if made is Quantile else st.builds(made, of=TEXT)
+    )
+)
+VIEW = st.builds(
+    View,
+    name=NAMES,
+    keys=several(NAMES),
+    window=st.builds(Tumbling, TEXT),
+    measures=st.dictionaries(NAMES | st.sampled_from(["is", "of", "rows"]), MEASURE, max_size=4),
+    where=TEXT,
+    expect=several(st.builds(Expect, NAMES, at_least=NUMBERS, at_most=NUMBERS, not_null=st.booleans())),
+)
+PIPELINE = st.builds(
+    Pipeline,
+    name=NAMES,
+    source=st.builds(
+        KafkaSource,
+        topic=TEXT,
+        schema=TEXT,
+        event_time=TEXT,
+        event_id=several(NAMES),
+        watermark=st.builds(Watermark, TEXT, TEXT),
+    ),
+    views=several(VIEW),
+    batch=st.builds(Batch, TEXT, TEXT),
+    rules=several(st.builds(Rule, TEXT, TEXT)),
+    stream=st.builds(Stream, trigger=TEXT, edge_epochs=st.integers()),
+    tags=several(TEXT),
+)
+
+
+def flights() -> Pipeline:
+    folder = Path(__file__).parents[2] / "include" / "pipelines"
+    return load(folder).pipeline("flights").definition
+
+
+@given(PIPELINE)
+def test_a_definition_comes_back_as_it_was(made: Pipeline) -> None:
+    """Equal, with equal fingerprints: the same tables are found and the same numbers made."""
+    back = from_json(to_json(made))
+    assert back == made
+    assert [fingerprint(back, view) for view in back.views] == [
+        fingerprint(made, view) for view in made.views
+    ]
+    assert record_version(back) == record_version(made)
+    assert to_json(back) == to_json(made)
+
+
+def test_the_demo_comes_back_and_compiles_to_the_same() -> None:
+    """The lines of the file are not kept, and nothing else is lost."""
+    made = flights()
+    text = to_json(made)
+    assert Path(made.origin.file).name not in text
+    assert from_json(text) == made
+    assert compile_pipeline(from_json(text)).views == compile_pipeline(made).views
+
+
+def test_every_word_of_a_definition_can_be_stored() -> None:
+    """A class added to the language and not to the registry would break the first start that uses it."""
+    words = {each for each in vars(definition).values() if is_dataclass(each)} - {Origin, Measure}
+    assert words <= set(CLASSES.values())
+
+
+def test_what_is_no_word_is_refused_when_it_is_stored() -> None:
+    """A birth that could not be read again would be found out too late."""
+    wrong = Pipeline("p", flights().source, [], Batch("1 day", "2024-01-01"), tags=[object()])  # type: ignore[list-item]
+    with pytest.raises(DefinitionError, match="object cannot be stored"):
+        to_json(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not json",
+        "[]",
+        '"flights"',
+        json.dumps(view_facts(flights(), flights().views[0])),
+        to_json(flights()).replace("Quantile", "Mode"),
+        to_json(flights()).replace('"owner"', '"landlord"'),
+    ],
+)
+def test_what_cannot_be_read_is_a_sentence(text: str) -> None:
+    """Also what an earlier or a later release stored."""
+    with pytest.raises(DefinitionError, match="stored definition"):
+        from_json(text)
