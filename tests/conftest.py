@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Start one session, as jobs have it, for every test that compares with Spark."""
+    from seamline.spark.session import session
+
+    started = session("tests")
+    yield started
+    started.stop()
 
 
 @pytest.hookimpl(wrapper=True)
