@@ -97,9 +97,8 @@ def parse(connection: KafkaConnection, home: Path) -> None:
             [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True
         )
         times.append(float(done.stdout.split()[-1]))
-    print(
-        f"parse of dags/: first {times[0]:.2f} s, then median {percentile(times[1:], 0.5):.2f} s (airflow.sdk imports included)"
-    )
+    median = percentile(times[1:], 0.5)
+    print(f"parse of dags/: first {times[0]:.2f} s, then median {median:.2f} s (airflow.sdk imports included)")
 
 
 def drain(connection: KafkaConnection, home: Path) -> None:

@@ -1,0 +1,63 @@
+"""The demo of a few days, from nothing to the checked answer: Kafka, Airflow, Spark and Delta at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_ports(count: int) -> int:
+    """Find the first of so many neighbouring ports that nobody listens on."""
+    for first in range(20000, 30000, 16):
+        with ExitStack() as held, suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no free ports")
+
+
+def living(home: Path) -> list[str]:
+    """List the processes that belong to a demo's folder."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("SEAMLINE_HOME") == str(home) or str(home) in " ".join(
+                process.cmdline()
+            ):
+                found.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
+    return found
+
+
+def test_the_demo_ends_right_and_leaves_nothing_running(tmp_path: Path) -> None:
+    """What a newcomer sees first is what must never break."""
+    home, first = tmp_path / "demo", free_ports(5)
+    environment = ROOT / ".seamline" / "env"
+    before = environment.read_bytes() if environment.exists() else None
+    command = [
+        *(sys.executable, "-m", "seamline.local.demo", "--exit"),
+        *("--until", "2013-01-06", "--seconds", "8", "--backfill-days", "1"),
+        *("--home", str(home), "--kafka-port", str(first), "--airflow-port", str(first + 2)),
+    ]
+    with (tmp_path / "output").open("wb") as output:
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "include")},
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    said = (tmp_path / "output").read_text(errors="replace")
+    assert done.returncode == 0, said[-6000:]
+    assert "everything is right" in said
+    assert living(home) == []
+    assert (environment.read_bytes() if environment.exists() else None) == before
