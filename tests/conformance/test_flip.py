@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conformance.test_seam import DAYS, PIPELINE, START, World, expected, published
+from tests.conformance.test_seam import DAYS, PIPELINE, START, World, build, expected, published
 
 from seamline.lake import reads, serving
 from seamline.lake.flipping import flip_view
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.planning import plan_run
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition import View
@@ -89,9 +90,9 @@ def build_all(world: World) -> None:
     """Build every interval to an edge, as a run over the dirty ones does."""
     while Master.open(world.layout).edge < Master.open(world.layout).epoch:
         run(world, 1)
-    world.dice.random = lambda: 1.0  # type: ignore[method-assign]
-    world.backfill()
-    del world.dice.random  # type: ignore[attr-defined]
+    plan = plan_run(world.pipeline, world.layout, asked=None, dirty=True)
+    if plan.builds:
+        build(world.pipeline, world.layout, [each.interval for each in plan.builds], plan.cut)
 
 
 def check_all(world: World, served: View) -> None:
