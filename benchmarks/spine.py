@@ -98,7 +98,9 @@ def parse(connection: KafkaConnection, home: Path) -> None:
         )
         times.append(float(done.stdout.split()[-1]))
     median = percentile(times[1:], 0.5)
-    print(f"parse of dags/: first {times[0]:.2f} s, then median {median:.2f} s (airflow.sdk imports included)")
+    print(
+        f"parse of dags/: first {times[0]:.2f} s, then median {median:.2f} s (airflow.sdk imports included)"
+    )
 
 
 def drain(connection: KafkaConnection, home: Path) -> None:
