@@ -206,7 +206,7 @@ class World:
             [
                 ("key", pa.binary()),
                 ("value", pa.binary()),
-                ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+                ("headers", pa.string()),
                 ("topic", pa.string()),
                 ("partition", pa.int32()),
                 ("offset", pa.int64()),

@@ -29,7 +29,7 @@ from seamline.model.epoch import Epoch
 from seamline.model.intervals import parse_moment
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.serve.read import read
-from seamline.spark.kernel import HEADERS, KernelConfig, run
+from seamline.spark.kernel import KernelConfig, run
 from seamline.spark.writer import Writer
 
 ROOT = Path(__file__).parents[2]
@@ -179,7 +179,7 @@ def raw(values: list[bytes]) -> pa.RecordBatch:
         {
             "key": pa.array([None] * count, pa.binary()),
             "value": pa.array(values, pa.binary()),
-            "headers": pa.nulls(count, HEADERS),
+            "headers": pa.nulls(count, pa.string()),
             "topic": pa.array(["flights.departures"] * count),
             "partition": pa.array([LANE.partition] * count, pa.int32()),
             "offset": pa.array(range(count), pa.int64()),

@@ -91,7 +91,7 @@ def batch(values: Sequence[bytes | None], *, first: int = 0) -> pa.RecordBatch:
         {
             "key": pa.array([b"k"] * count, pa.binary()),
             "value": pa.array(values, pa.binary()),
-            "headers": pa.array([[{"key": "h", "value": b"\x00"}]] * count, kernel.HEADERS),
+            "headers": pa.array(['[{"key":"h","value":"AA=="},{"key":"none"}]'] * count),
             "topic": pa.array(["sales"] * count),
             "partition": pa.array([0] * count, pa.int32()),
             "offset": pa.array(range(first, first + count), pa.int64()),
@@ -213,7 +213,7 @@ def test_rows_keep_all_that_came_and_what_was_read_from_it(tmp_path: Path) -> No
     result = run([batch([sale()], first=9)], config(tmp_path))
     (row,) = pq.read_table(tmp_path / "master" / result.master[0].path).to_pylist()
     assert row["_value"] == sale()
-    assert row["_headers"] == [{"key": "h", "value": b"\x00"}]
+    assert row["_headers"] == [{"key": "h", "value": b"\x00"}, {"key": "none", "value": None}]
     assert (row["_topic_id"], row["_partition"], row["_offset"], row["_epoch"]) == ("T", 0, 9, 42)
     assert row["_record_version"] == PIPELINE.record_version
     assert (row["id"], row["price"], row["paid"], row["raw"]) == (1, pytest.approx(12.25), True, b"\x00\xff")

@@ -6,6 +6,8 @@ and reports the files, the counts and the partial states. It commits nothing and
 
 from __future__ import annotations
 
+import base64
+import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,7 +113,7 @@ class Sink:
 
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:
-    """Judge, write and aggregate raw records (key, value, headers, topic, partition, offset, timestamp)."""
+    """Judge, write and aggregate raw records (key, value, topic, partition, offset, timestamp, headers)."""
     con = engine()
     result = KernelResult()
     views = [view for view in config.pipeline.views if view.id in config.views]
@@ -182,10 +184,18 @@ def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
 
 
 def headers(raw: pa.Table) -> pa.ChunkedArray:
-    """Give the headers; NULL where the source brings none."""
-    if "headers" not in raw.column_names:
+    """Read the headers, which come as JSON text with their values in base64; NULL where there are none."""
+    texts = raw["headers"]
+    if texts.null_count == raw.num_rows:
         return pa.chunked_array([pa.nulls(raw.num_rows, HEADERS)])
-    return raw["headers"].cast(HEADERS)
+    found = [None if text is None else [header(each) for each in json.loads(text)] for text in texts.to_pylist()]
+    return pa.chunked_array([pa.array(found, HEADERS)])
+
+
+def header(found: Mapping[str, str]) -> dict[str, Any]:
+    """Read one header; a value that is not there is NULL."""
+    value = found.get("value")
+    return {"key": found.get("key"), "value": None if value is None else base64.b64decode(value)}
 
 
 def judged(con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig) -> tuple[pa.Table, pa.Table]:
