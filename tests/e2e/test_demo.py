@@ -24,16 +24,17 @@ def free_ports(count: int) -> int:
     raise AssertionError("no free ports")
 
 
-def living(home: Path) -> list[str]:
-    """List the processes that belong to a demo's folder."""
+def left(home: Path) -> list[psutil.Process]:
+    """List the processes that belong to a demo's folder and do not end by themselves."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.environ().get("SEAMLINE_HOME") == str(home) or str(home) in " ".join(
                 process.cmdline()
             ):
-                found.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
-    return found
+                found.append(process)
+    # Python's resource tracker ends when it sees that its parent has.
+    return psutil.wait_procs(found, timeout=20)[1]
 
 
 def test_the_demo_ends_right_and_leaves_nothing_running(tmp_path: Path) -> None:
@@ -59,5 +60,5 @@ def test_the_demo_ends_right_and_leaves_nothing_running(tmp_path: Path) -> None:
     said = (tmp_path / "output").read_text(errors="replace")
     assert done.returncode == 0, said[-6000:]
     assert "everything is right" in said
-    assert living(home) == []
+    assert left(home) == []
     assert (environment.read_bytes() if environment.exists() else None) == before
