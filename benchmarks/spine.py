@@ -150,10 +150,10 @@ def query(stack: StreamStack) -> None:
         "seamline.cli",
         "query",
         "flights.delay_by_carrier",
-        "--start",
+        "--from",
         "2013-06-01",
     ]
-    command += ["--end", "2013-06-02", "--format", "json"]
+    command += ["--to", "2013-06-02", "--format", "json"]
     times = []
     for _ in range(3):
         began = time.perf_counter()

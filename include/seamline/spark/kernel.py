@@ -188,7 +188,9 @@ def headers(raw: pa.Table) -> pa.ChunkedArray:
     texts = raw["headers"]
     if texts.null_count == raw.num_rows:
         return pa.chunked_array([pa.nulls(raw.num_rows, HEADERS)])
-    found = [None if text is None else [header(each) for each in json.loads(text)] for text in texts.to_pylist()]
+    found = [
+        None if text is None else [header(each) for each in json.loads(text)] for text in texts.to_pylist()
+    ]
     return pa.chunked_array([pa.array(found, HEADERS)])
 
 

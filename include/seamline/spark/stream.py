@@ -39,12 +39,17 @@ GIVE_UP = 45
 
 
 class Driver:
-    """One run of a pipeline's stream under one token, from start to stop."""
+    """One run of a pipeline's stream under one token, from start to stop.
+
+    Making one asks Kafka for the topic: what is wrong there is said before Spark has started.
+    """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
         self.pipeline, self.layout, self.token = pipeline, layout, token
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
+        self.topic = Topic(pipeline.definition.source)
+        self.control = ControlTable.ensure(layout)
         self.parent = os.getppid()
         self.lock = threading.RLock()
         self.stopping = threading.Event()
@@ -54,8 +59,6 @@ class Driver:
     def start(self, spark: SparkSession) -> None:
         """Take the tables over, repair what is short, catch up, and find where to read from."""
         self.spark = spark
-        self.control = ControlTable.ensure(self.layout)
-        self.topic = Topic(self.pipeline.definition.source)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.writer.repaired()
