@@ -16,6 +16,7 @@ from seamline.model.definition import (
     Stream,
     View,
 )
+from seamline.model.formats import Avro, Csv, Json, Protobuf, Text, protobuf
 from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
 from seamline.model.watermark import Watermark
 from seamline.model.windows import Tumbling
@@ -26,12 +27,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Avro",
     "Batch",
+    "Csv",
     "Expect",
+    "Json",
     "KafkaSource",
     "Pipeline",
+    "Protobuf",
     "Rule",
     "Stream",
+    "Text",
     "Tumbling",
     "View",
     "Watermark",
@@ -40,6 +46,7 @@ __all__ = [
     "distinct",
     "max",
     "min",
+    "protobuf",
     "quantile",
     "read",
     "sum",

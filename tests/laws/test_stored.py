@@ -17,6 +17,7 @@ from seamline.model.compiled import compile_pipeline
 from seamline.model.definition import Batch, Expect, KafkaSource, Origin, Pipeline, Rule, Stream, View
 from seamline.model.errors import DefinitionError
 from seamline.model.fingerprint import fingerprint, record_version, view_facts
+from seamline.model.formats import Avro, Csv, Format, Json, Protobuf, Text
 from seamline.model.measures import MEASURES, Measure, Quantile
 from seamline.model.stored import CLASSES, from_json, to_json
 from seamline.model.watermark import Watermark
@@ -45,6 +46,13 @@ VIEW = st.builds(
     where=TEXT,
     expect=several(st.builds(Expect, NAMES, at_least=NUMBERS, at_most=NUMBERS, not_null=st.booleans())),
 )
+FORMAT = (
+    st.sampled_from(["json", "csv", Json()])
+    | st.builds(Csv, TEXT, TEXT, TEXT)
+    | st.builds(Text, TEXT)
+    | st.builds(Avro, TEXT, st.booleans())
+    | st.builds(Protobuf, TEXT, TEXT)
+)
 PIPELINE = st.builds(
     Pipeline,
     name=NAMES,
@@ -54,6 +62,7 @@ PIPELINE = st.builds(
         schema=TEXT,
         event_time=TEXT,
         event_id=several(NAMES),
+        format=FORMAT,
         watermark=st.builds(Watermark, TEXT, TEXT),
     ),
     views=several(VIEW),
@@ -92,7 +101,7 @@ def test_the_demo_comes_back_and_compiles_to_the_same() -> None:
 
 def test_every_word_of_a_definition_can_be_stored() -> None:
     """A class added to the language and not to the registry would break the first start that uses it."""
-    words = {each for each in vars(definition).values() if is_dataclass(each)} - {Origin, Measure}
+    words = {each for each in vars(definition).values() if is_dataclass(each)} - {Origin, Format, Measure}
     assert words <= set(CLASSES.values())
 
 

@@ -35,6 +35,24 @@ def test_spells_types_for_both_engines() -> None:
     ]
 
 
+def test_reads_nested_types() -> None:
+    """A record is rarely flat; both engines must be told of the same parts."""
+    (field,) = Schema.parse(
+        "cart STRUCT<id: BIGINT NOT NULL, lines ARRAY<STRUCT<sku: STRING, price: DECIMAL(6, 2)>>,"
+        " tags: MAP<STRING,ARRAY<INT>>> NOT NULL"
+    ).fields
+    assert not field.nullable
+    assert field.type.spark == (
+        "STRUCT<id: BIGINT NOT NULL, lines: ARRAY<STRUCT<sku: STRING, price: DECIMAL(6,2)>>, "
+        "tags: MAP<STRING, ARRAY<INT>>>"
+    )
+    assert Schema.parse(f"cart {field.type.spark}").fields[0].type == field.type
+    assert field.type.duckdb == (
+        'STRUCT("id" BIGINT, "lines" STRUCT("sku" VARCHAR, "price" DECIMAL(6,2))[], '
+        '"tags" MAP(VARCHAR, INTEGER[]))'
+    )
+
+
 def test_finds_a_column_whatever_the_case() -> None:
     """Spark ignores case in names, so must we."""
     assert Schema.parse("Flight BIGINT").field("fLIGHT") == Field("Flight", BIGINT)
@@ -49,7 +67,13 @@ def test_finds_a_column_whatever_the_case() -> None:
         ("a", "not a column"),
         ("a FLOAT", "unknown type 'FLOAT'"),
         ("a INT(3)", "unknown type"),
-        ("a ARRAY<INT>", "not a column"),
+        ("a ARRAY<FLOAT>", "unknown type 'FLOAT'"),
+        ("a ARRAY<INT, INT>", "unknown type"),
+        ("a ARRAY", "unknown type 'ARRAY'"),
+        ("a MAP<INT, STRING>", "unknown type"),
+        ("a STRUCT<>", "not a column"),
+        ("a STRUCT<b: INT, B: INT>", "declared twice"),
+        ("a ARRAY<INT", "unknown type"),
         ("a INT, a STRING", "declared twice"),
         ("a INT, A STRING", "declared twice"),
         ("_epoch BIGINT", "underscore"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.schema import Kind, SqlType, parse_type
 
 INSTANT = pa.timestamp("us", tz="UTC")
 ARROW = {
@@ -36,10 +37,23 @@ COORDINATES = pa.schema(
 
 def arrow_type(spark: str) -> pa.DataType:
     """Give the Arrow type of a Spark type."""
-    if spark.startswith("DECIMAL"):
-        precision, scale = spark[len("DECIMAL(") : -1].split(",")
-        return pa.decimal128(int(precision), int(scale))
-    return ARROW[spark]
+    return ARROW.get(spark) or arrow_of(parse_type(spark, ""))
+
+
+def arrow_of(type: SqlType) -> pa.DataType:
+    """Give the Arrow type of a type, part by part."""
+    match type.kind:
+        case Kind.DECIMAL:
+            return pa.decimal128(type.precision, type.scale)
+        case Kind.STRUCT:
+            return pa.struct([(field.name, arrow_of(field.type)) for field in type.fields])
+        case Kind.ARRAY:
+            assert type.element is not None
+            return pa.list_(arrow_of(type.element))
+        case Kind.MAP:
+            assert type.element is not None
+            return pa.map_(pa.string(), arrow_of(type.element))
+    return ARROW[type.kind.value]
 
 
 def master_schema(pipeline: CompiledPipeline) -> pa.Schema:

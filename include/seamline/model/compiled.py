@@ -13,6 +13,7 @@ from seamline.model.definition import Expect, Origin, Pipeline, Rule, View
 from seamline.model.errors import BadRange, DefinitionError
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.fingerprint import fingerprint, record_version
+from seamline.model.formats import Format, format_of
 from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
 from seamline.model.measures import Measure, Part
 from seamline.model.schema import Field, Schema
@@ -79,6 +80,7 @@ class CompiledPipeline:
     """A pipeline that may run."""
 
     definition: Pipeline
+    format: Format
     schema: Schema
     rules: tuple[tuple[Rule, Expression], ...]
     views: tuple[CompiledView, ...]
@@ -140,6 +142,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     source, origin = pipeline.source, pipeline.origin
     check_names(pipeline, problems)
     schema = problems.attempt("source.schema", source.origin, lambda: Schema.parse(source.schema))
+    format = problems.attempt("source.format", source.origin, lambda: format_of(source.format))
     grid = problems.attempt("batch", origin, lambda: grid_of(pipeline))
     future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
     problems.attempt(
@@ -148,8 +151,9 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     for setting in ("trigger", "edge_every", "serve_every"):
         declared: str = getattr(pipeline.stream, setting)
         problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
-    if schema is None or grid is None or future is None:
+    if schema is None or format is None or grid is None or future is None:
         return None, problems.found
+    problems.attempt("source.format", source.origin, lambda: format.check(schema))
     check_source(pipeline, schema, problems)
     rules = tuple(compile_rules(pipeline, schema, problems))
     views = tuple(
@@ -159,7 +163,9 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     )
     if problems.found:
         return None, problems.found
-    return CompiledPipeline(pipeline, schema, rules, views, grid, future, record_version(pipeline)), []
+    return CompiledPipeline(
+        pipeline, format, schema, rules, views, grid, future, record_version(pipeline)
+    ), []
 
 
 def grid_of(pipeline: Pipeline) -> Grid:
@@ -210,10 +216,6 @@ def check_names(pipeline: Pipeline, problems: Problems) -> None:
 def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
     """Note what does not fit in the source."""
     source = pipeline.source
-    if source.format != "json":
-        problems.note(
-            "source.format", source.origin, f"Format {source.format!r} is not known.", 'use "json".'
-        )
     for field, names in (("source.event_time", [source.event_time]), ("source.event_id", source.event_id)):
         for name in names:
             if (found := find(schema, name)) is None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seamline.model.formats import Format
 from seamline.model.measures import Measure
 from seamline.model.watermark import Watermark
 from seamline.model.windows import Tumbling
@@ -48,7 +49,7 @@ class KafkaSource:
     event_time: str
     event_id: Sequence[str] = ()
     connection: str = "kafka_default"
-    format: str = "json"
+    format: str | Format = "json"
     watermark: Watermark = Watermark()
     max_future: str = "1 day"
     origin: Origin = remembered()

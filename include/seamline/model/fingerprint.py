@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from seamline.model.definition import Pipeline, View
+from seamline.model.formats import format_of
 from seamline.model.measures import Measure
 
 KERNEL = 1
@@ -23,7 +24,7 @@ def record_facts(pipeline: Pipeline) -> dict[str, Any]:
     source = pipeline.source
     return {
         "kernel": KERNEL,
-        "format": source.format,
+        "format": format_of(source.format).facts,
         "schema": source.schema,
         "event_time": source.event_time,
         "event_id": list(source.event_id),

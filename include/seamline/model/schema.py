@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -21,8 +22,12 @@ class Kind(Enum):
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
     BINARY = "BINARY"
+    STRUCT = "STRUCT"
+    ARRAY = "ARRAY"
+    MAP = "MAP"
 
 
+NESTED = (Kind.STRUCT, Kind.ARRAY, Kind.MAP)
 DUCKDB = {
     Kind.STRING: "VARCHAR",
     Kind.INT: "INTEGER",
@@ -30,7 +35,10 @@ DUCKDB = {
     Kind.BINARY: "BLOB",
 }
 SYNONYMS = {"INTEGER": "INT", "LONG": "BIGINT", "DEC": "DECIMAL", "NUMERIC": "DECIMAL"}
-TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, BINARY"
+TYPES = (
+    "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, BINARY, STRUCT<name: TYPE>, "
+    "ARRAY<TYPE>, MAP<STRING, TYPE>"
+)
 
 
 @dataclass(frozen=True)
@@ -41,20 +49,47 @@ class SqlType:
     TIMESTAMP is an instant in microseconds: Spark's TIMESTAMP, Arrow's ``timestamp[us, UTC]``, DuckDB's
     TIMESTAMPTZ. Compiled expressions read UTC from the instant itself and never ask for a session's zone;
     only casts between text and TIMESTAMPTZ outside of them do, so sessions are set to UTC all the same.
+    A STRUCT has ``fields``; an ARRAY's items and a MAP's values are of type ``element``, a MAP's keys text.
     """
 
     kind: Kind
     precision: int = 0
     scale: int = 0
+    fields: tuple[Field, ...] = ()
+    element: SqlType | None = None
+
+    @property
+    def nested(self) -> bool:
+        """Tell whether values of it have parts."""
+        return self.kind in NESTED
 
     @property
     def spark(self) -> str:
-        """Spell it for Spark: ``BIGINT``, ``DECIMAL(10,2)``."""
-        return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+        """Spell it for Spark: ``BIGINT``, ``DECIMAL(10,2)``, ``ARRAY<STRING>``."""
+        match self.kind:
+            case Kind.DECIMAL:
+                return f"DECIMAL({self.precision},{self.scale})"
+            case Kind.STRUCT:
+                return f"STRUCT<{', '.join(map(str, self.fields))}>"
+            case Kind.ARRAY:
+                return f"ARRAY<{self.element}>"
+            case Kind.MAP:
+                return f"MAP<STRING, {self.element}>"
+        return str(self.kind.value)
 
     @property
     def duckdb(self) -> str:
         """Spell it for DuckDB."""
+        match self.kind:
+            case Kind.STRUCT:
+                parts = ", ".join(f'"{field.name}" {field.type.duckdb}' for field in self.fields)
+                return f"STRUCT({parts})"
+            case Kind.ARRAY:
+                assert self.element is not None
+                return f"{self.element.duckdb}[]"
+            case Kind.MAP:
+                assert self.element is not None
+                return f"MAP(VARCHAR, {self.element.duckdb})"
         return DUCKDB.get(self.kind, self.spark)
 
     def __str__(self) -> str:
@@ -76,11 +111,14 @@ def decimal(precision: int, scale: int) -> SqlType:
 
 @dataclass(frozen=True)
 class Field:
-    """A column of the source."""
+    """A column of the source, or a part of a STRUCT."""
 
     name: str
     type: SqlType
     nullable: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}{'' if self.nullable else ' NOT NULL'}"
 
 
 @dataclass(frozen=True)
@@ -92,53 +130,91 @@ class Schema:
     @classmethod
     def parse(cls, text: str) -> Schema:
         """Read ``name TYPE [NOT NULL], ...``; DefinitionError names the column that is wrong."""
-        parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)]
-        if not any(parts):
+        if not text.strip():
             raise DefinitionError(
                 "The schema is empty.", hint='list the columns: "carrier STRING, delay DOUBLE".'
             )
-        fields = tuple(parse_field(part) for part in parts)
-        seen: dict[str, str] = {}
-        for name in (field.name for field in fields):
-            if name.lower() in seen:
-                raise DefinitionError(
-                    f"Column {name!r} is declared twice (as {seen[name.lower()]!r} before).",
-                    hint="names must differ in more than upper and lower case: Spark ignores case.",
-                )
-            seen[name.lower()] = name
-        return cls(fields)
+        return cls(distinct(tuple(parse_field(part) for part in parted(text))))
 
     def field(self, name: str) -> Field | None:
         """Find a column as Spark does: by its name, whatever the case."""
         return next((field for field in self.fields if field.name.lower() == name.lower()), None)
 
+    def with_(self, *fields: Field) -> Schema:
+        """Add columns at the end."""
+        return Schema((*self.fields, *fields))
 
-FIELD = re.compile(r"(`[^`]+`|\S+)\s+(\w+(?:\s*\([^)]*\))?)\s*(NOT\s+NULL)?", re.IGNORECASE | re.ASCII)
+
+def distinct(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Give the fields; DefinitionError where two bear one name."""
+    seen: dict[str, str] = {}
+    for name in (field.name for field in fields):
+        if name.lower() in seen:
+            raise DefinitionError(
+                f"Column {name!r} is declared twice (as {seen[name.lower()]!r} before).",
+                hint="names must differ in more than upper and lower case: Spark ignores case.",
+            )
+        seen[name.lower()] = name
+    return fields
+
+
+NAMED = re.compile(r"(`[^`]+`|[^\s:]+)\s*[\s:]\s*(\S.*?)", re.ASCII | re.DOTALL)
+NOT_NULL = re.compile(r"(.*\S)\s+NOT\s+NULL", re.IGNORECASE | re.DOTALL)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+SPELLED = re.compile(r"(\w+)\s*(\(([^()]*)\)|<(.*)>)?", re.ASCII | re.DOTALL)
+
+
+def parted(text: str) -> Iterator[str]:
+    """Cut at the commas that stand between no brackets."""
+    depth = start = 0
+    for at, letter in enumerate(text):
+        depth += (letter in "(<") - (letter in ")>")
+        if letter == "," and depth == 0:
+            yield text[start:at].strip()
+            start = at + 1
+    yield text[start:].strip()
 
 
 def parse_field(text: str) -> Field:
-    """Read ``name TYPE [NOT NULL]``."""
-    match = FIELD.fullmatch(text)
+    """Read ``name TYPE [NOT NULL]``, or ``name: TYPE`` as inside of a STRUCT."""
+    match = NAMED.fullmatch(text)
     if match is None:
         raise DefinitionError(f"{text!r} is not a column.", hint='write "name TYPE" or "name TYPE NOT NULL".')
-    name = match[1].strip("`")
+    name, spelled = match[1].strip("`"), match[2]
     if name.startswith("_"):
         raise DefinitionError(
             f"Column {name!r} starts with an underscore.", hint="such names are Seamline's own: rename it."
         )
     if not NAME.fullmatch(name):
         raise DefinitionError(f"{name!r} is not a column name.", hint="use letters, digits and underscores.")
-    return Field(name, parse_type(match[2], name), nullable=match[3] is None)
+    required = NOT_NULL.fullmatch(spelled)
+    return Field(name, parse_type(required[1] if required else spelled, name), nullable=required is None)
 
 
 def parse_type(text: str, column: str) -> SqlType:
     """Read a type; ``column`` is named in the error."""
-    word, *digits = re.findall(r"\w+", text.upper())
-    word = SYNONYMS.get(word, word)
-    if word == "DECIMAL" and len(digits) <= 2 and all(digit.isdigit() for digit in digits):
-        precision, scale = map(int, [*digits, *["10", "0"][len(digits) :]])
-        return decimal(precision, scale)
-    if word not in Kind.__members__ or "(" in text:
-        raise DefinitionError(f"Column {column!r} has an unknown type {text!r}.", hint=f"use one of {TYPES}.")
-    return SqlType(Kind[word])
+    match = SPELLED.fullmatch(text.strip())
+    word = SYNONYMS.get(match[1].upper(), match[1].upper()) if match else ""
+    if match and match[4] is not None:
+        made = parse_nested(word, list(parted(match[4])), column)
+        if made is not None:
+            return made
+    elif match and word == "DECIMAL":
+        digits = [each.strip() for each in (match[3] or "10,0").split(",")]
+        if len(digits) <= 2 and all(digit.isdigit() for digit in digits):
+            precision, scale = map(int, [*digits, "0"][:2])
+            return decimal(precision, scale)
+    elif match and match[3] is None and word in Kind.__members__ and Kind[word] not in NESTED:
+        return SqlType(Kind[word])
+    raise DefinitionError(f"Column {column!r} has an unknown type {text!r}.", hint=f"use one of {TYPES}.")
+
+
+def parse_nested(word: str, parts: list[str], column: str) -> SqlType | None:
+    """Read what stands between < and >; None where no such type exists."""
+    if word == "STRUCT":
+        return SqlType(Kind.STRUCT, fields=distinct(tuple(parse_field(part) for part in parts)))
+    if word == "ARRAY" and len(parts) == 1:
+        return SqlType(Kind.ARRAY, element=parse_type(parts[0], column))
+    if word == "MAP" and len(parts) == 2 and parse_type(parts[0], column) == STRING:
+        return SqlType(Kind.MAP, element=parse_type(parts[1], column))
+    return None

@@ -11,6 +11,7 @@ from typing import Any
 from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition import Batch, Expect, KafkaSource, Origin, Pipeline, Rule, Stream, View
 from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
+from seamline.model.formats import FORMATS
 from seamline.model.manifest import Manifest
 from seamline.model.measures import MEASURES
 from seamline.model.watermark import Watermark
@@ -19,7 +20,7 @@ from seamline.model.windows import Tumbling
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Rule, View, Expect, Stream, Batch, Watermark, Tumbling, *MEASURES
+        Pipeline, KafkaSource, Rule, View, Expect, Stream, Batch, Watermark, Tumbling, *FORMATS, *MEASURES
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

@@ -1,8 +1,8 @@
 """How a raw record becomes a row or is refused, written as one DuckDB query.
 
-The first reason that applies is the record's reason, in this order: empty value, tombstone, not utf-8,
-malformed json, missing field, mistyped field, null event time, event time before start, event time in the
-future, rule, error in an expression.
+The first reason that applies is the record's reason, in this order: empty value, tombstone, not utf-8 (of
+formats that are text), malformed json (csv, text, avro, protobuf), missing field, mistyped field, null event
+time, event time before start, event time in the future, rule, error in an expression.
 """
 
 from __future__ import annotations
@@ -14,79 +14,44 @@ from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
-from seamline.model.schema import Field, Kind
+from seamline.spark.formats import Reader
+from seamline.spark.formats.reader import literal
 
 MICROSECOND = timedelta(microseconds=1)
-WHOLE = "('UBIGINT', 'BIGINT')"
-NUMBER = "('UBIGINT', 'BIGINT', 'DOUBLE')"
-DAY = r"\d{4}-\d{2}-\d{2}"
-ISO = rf"{DAY}([T ]\d{{2}}:\d{{2}}(:\d{{2}}(\.\d{{1,9}})?)?(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?"
-SHOWN = 120
+Reason = tuple[str, str, str]
 
 
-def judge_sql(pipeline: CompiledPipeline, relation: str) -> str:
-    """Write the query over ``relation`` (_value, _text, _kafka_timestamp) that judges every record.
+def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
+    """Write the query over ``relation`` (_value, _kafka_timestamp, the reader's columns) that judges records.
 
     It gives, row for row in the order of the relation, the parsed columns, ``_event_time`` and ``_judged``:
     NULL for a row accepted, else [reason, detail].
     """
     fields = pipeline.schema.fields
-    paths = ", ".join(text("$." + quoted(field.name)) for field in fields)
-    columns = ", ".join(f"{value(field, at)} AS {quoted(field.name)}" for at, field in enumerate(fields, 1))
-    tried = reasons_of(pipeline)
-    reasons = " ".join(f"WHEN {when} THEN [{text(reason)}, {detail}]" for when, reason, detail in tried)
+    columns = [f"{reader.value(field, at)} AS {quoted(field.name)}" for at, field in enumerate(fields, 1)]
+    event_time = f"{quoted(pipeline.definition.source.event_time)} AS _event_time"
+    steps = [*reader.steps(), ", ".join(columns), event_time]
+    tried = reasons_of(pipeline, reader)
+    reasons = " ".join(f"WHEN {when} THEN [{literal(reason)}, {detail}]" for when, reason, detail in tried)
+    chain = [f"step{at} AS (SELECT *, {each} FROM {before})" for at, each, before in chained(steps, relation)]
     return f"""
-        WITH checked AS (SELECT *, CASE WHEN json_valid(_text) THEN _text END AS _json FROM {relation}),
-        opened AS (
-            SELECT *, json_type(_json) AS _root, json_type(_json, [{paths}]) AS _types,
-                json_extract_string(_json, [{paths}]) AS _texts
-            FROM checked
-        ),
-        typed AS (SELECT *, {columns} FROM opened),
-        timed AS (SELECT *, {quoted(pipeline.definition.source.event_time)} AS _event_time FROM typed)
+        WITH {", ".join(chain)}
         SELECT {", ".join(quoted(field.name) for field in fields)}, _event_time,
             CASE {reasons} END AS _judged
-        FROM timed
+        FROM step{len(steps)}
     """
 
 
-def text(value: str) -> str:
-    """Write a string literal."""
-    return "'" + value.replace("'", "''") + "'"
+def chained(steps: list[str], relation: str) -> Iterator[tuple[int, str, str]]:
+    """Number the steps from 1, each with the relation that it reads."""
+    for at, step in enumerate(steps, 1):
+        yield at, step, f"step{at - 1}" if at > 1 else relation
 
 
-def value(field: Field, at: int) -> str:
-    """Write the typed value of a field; NULL where it is missing, null or of another JSON type."""
-    type, found = f"_types[{at}]", f"_texts[{at}]"
-    cast = f"TRY_CAST({found} AS {field.type.duckdb})"
-    match field.type.kind:
-        case Kind.STRING:
-            return f"CASE WHEN {type} = 'VARCHAR' THEN {found} END"
-        case Kind.INT | Kind.BIGINT:
-            return f"CASE WHEN {type} IN {WHOLE} THEN {cast} END"
-        case Kind.DOUBLE:
-            return f"CASE WHEN {type} IN {NUMBER} AND isfinite({cast}) THEN {cast} END"
-        case Kind.DECIMAL:
-            exact = rf"-?\d+(\.\d{{0,{field.type.scale}}}0*)?"
-            return f"CASE WHEN {type} IN {NUMBER} AND regexp_full_match({found}, '{exact}') THEN {cast} END"
-        case Kind.BOOLEAN:
-            return f"CASE WHEN {type} = 'BOOLEAN' THEN {found} = 'true' END"
-        case Kind.DATE:
-            return f"CASE WHEN {type} = 'VARCHAR' AND regexp_full_match({found}, '{DAY}') THEN {cast} END"
-        case Kind.TIMESTAMP:
-            return f"CASE WHEN {type} = 'VARCHAR' AND regexp_full_match({found}, '{ISO}') THEN {cast} END"
-        case Kind.BINARY:
-            return f"CASE WHEN {type} = 'VARCHAR' THEN TRY(from_base64({found})) END"
-
-
-def reasons_of(pipeline: CompiledPipeline) -> Iterator[tuple[str, str, str]]:
+def reasons_of(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
     """List (condition, reason, SQL of the detail) in the order in which they are tried."""
-    yield "_value IS NOT NULL AND octet_length(_value) = 0", "empty value", "''"
-    yield "_value IS NULL", "tombstone", "''"
-    yield "_text IS NULL", "not utf-8", "''"
-    yield "_json IS NULL", "malformed json", f"left(_text, {SHOWN})"
-    yield "_root <> 'OBJECT'", "malformed json", "'not an object: ' || _root"
-    yield from field_reasons(pipeline)
+    yield from value_reasons(reader)
+    yield from field_reasons(pipeline, reader)
     start = (pipeline.grid.start - EPOCH) // MICROSECOND
     late = f"epoch_us(_kafka_timestamp) + {pipeline.max_future // MICROSECOND}"
     yield "_event_time IS NULL", "null event time", "''"
@@ -94,24 +59,34 @@ def reasons_of(pipeline: CompiledPipeline) -> Iterator[tuple[str, str, str]]:
     yield f"epoch_us(_event_time) > {late}", "event time in the future", "_event_time::VARCHAR"
     for rule, condition in pipeline.rules:
         sound = " AND ".join([f"({each}) IS NOT TRUE" for each in guards(condition)] or ["TRUE"])
-        yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", text(condition.text)
+        yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", literal(condition.text)
     for place, selected, expression in expressions_of(pipeline):
         for guard in expression.guards:
             when = f"({selected}) AND ({guard.condition_duckdb}) IS TRUE"
-            yield when, f"error in {place}", text(guard.message)
+            yield when, f"error in {place}", literal(guard.message)
 
 
-def field_reasons(pipeline: CompiledPipeline) -> Iterator[tuple[str, str, str]]:
+def value_reasons(reader: Reader) -> Iterator[Reason]:
+    """List what can be wrong with a whole record."""
+    if not reader.empty:
+        yield "_value IS NOT NULL AND octet_length(_value) = 0", "empty value", "''"
+    yield "_value IS NULL", "tombstone", "''"
+    yield "_text IS NULL", "not utf-8", "''"
+    for when, detail in reader.broken():
+        yield when, f"malformed {reader.format.kind}", detail
+
+
+def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
     """List what can be wrong with a field: missing ones first, then mistyped ones."""
     fields = list(enumerate(pipeline.schema.fields, 1))
     for at, field in fields:
         if field.name in pipeline.required:
-            null = "" if field.name == pipeline.definition.source.event_time else f" OR _types[{at}] = 'NULL'"
-            yield f"_types[{at}] IS NULL{null}", f"missing field {field.name}", f"coalesce(_types[{at}], '')"
+            null = field.name != pipeline.definition.source.event_time
+            when, detail = reader.absent(field, at, null=null)
+            yield when, f"missing field {field.name}", detail
     for at, field in fields:
-        wrong = f"{quoted(field.name)} IS NULL AND _types[{at}] <> 'NULL'"
-        said = f"_types[{at}] || ' ' || left(_texts[{at}], {SHOWN}) || ' is no {field.type.spark}'"
-        yield wrong, f"mistyped field {field.name}", said
+        when, detail = reader.mistyped(field, at)
+        yield when, f"mistyped field {field.name}", detail
 
 
 def guards(expression: Expression) -> list[str]:

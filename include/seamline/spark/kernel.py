@@ -28,6 +28,7 @@ from seamline.lake.master import PRUNES
 from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import stamp
+from seamline.spark.formats import Reader, reader_of
 from seamline.spark.judgement import judge_sql
 
 RAW = ("_key", "_value", "_headers")
@@ -116,6 +117,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     """Judge, write and aggregate raw records (key, value, topic, partition, offset, timestamp, headers)."""
     con = engine()
     result = KernelResult()
+    reader = reader_of(config.pipeline)
     views = [view for view in config.pipeline.views if view.id in config.views]
     schema = master_schema(config.pipeline)
     master = Sink(config.master, schema, config, task)
@@ -124,7 +126,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         rows = fresh(raw, config)
         if not rows.num_rows:
             continue
-        accepted, refused = judged(con, rows, config)
+        accepted, refused = judged(con, rows, config, reader)
         master.write(accepted)
         quarantine.write(refused)
         result.seen.update(Counter(rows["_partition"].to_pylist()))
@@ -200,13 +202,17 @@ def header(found: Mapping[str, str]) -> dict[str, Any]:
     return {"key": found.get("key"), "value": None if value is None else base64.b64decode(value)}
 
 
-def judged(con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig) -> tuple[pa.Table, pa.Table]:
+def judged(
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
+) -> tuple[pa.Table, pa.Table]:
     """Part records into master rows and quarantine rows, both in the order they came."""
     if config.condemned:
         return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
-    raw = rows.select(["_value", "_kafka_timestamp"]).append_column("_text", texts(rows["_value"]))
+    raw = rows.select(["_value", "_kafka_timestamp"])
+    for name, column in reader.columns(rows["_value"]).items():
+        raw = raw.append_column(name, column)
     con.register("raw", raw)
-    found = con.sql(judge_sql(config.pipeline, "raw")).to_arrow_table()
+    found = con.sql(judge_sql(config.pipeline, reader, "raw")).to_arrow_table()
     con.unregister("raw")
     verdict = found["_judged"]
     good = pc.is_null(verdict)
@@ -224,22 +230,6 @@ def refusals(rows: pa.Table, reason: str, detail: str) -> pa.Table:
     """Refuse all rows for one reason."""
     rows = rows.append_column("_reason", pa.repeat(pa.scalar(reason), rows.num_rows))
     return rows.append_column("_detail", pa.repeat(pa.scalar(detail), rows.num_rows))
-
-
-def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read values as UTF-8; NULL where one is not."""
-    try:
-        return values.cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.chunked_array([pa.array([decoded(value) for value in values.to_pylist()], pa.string())])
-
-
-def decoded(value: bytes | None) -> str | None:
-    """Read one value as UTF-8; None where it is not."""
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def tell(

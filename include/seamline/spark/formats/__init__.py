@@ -1,0 +1,26 @@
+"""Readers: what the kernel does with the bytes of a record, one module for each format."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from seamline.model.compiled import CompiledPipeline
+from seamline.spark.formats.reader import Reader
+
+__all__ = ["Reader", "reader_of"]
+READERS = {
+    "avro": "AvroReader",
+    "csv": "CsvReader",
+    "json": "JsonReader",
+    "protobuf": "ProtobufReader",
+    "text": "TextReader",
+}
+
+
+def reader_of(pipeline: CompiledPipeline) -> Reader:
+    """Open the reader of a pipeline's format; only its module and the library behind it are imported."""
+    kind = pipeline.format.kind
+    made: Reader = getattr(import_module(f"{__name__}.{kind}"), READERS[kind])(
+        pipeline.format, pipeline.schema
+    )
+    return made

@@ -1,0 +1,40 @@
+"""Avro: single records in the plain binary encoding, written with the schema of the definition."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastavro import parse_schema, schemaless_reader
+
+from seamline.model.formats import Format
+from seamline.model.schema import Schema
+from seamline.spark.formats.decoded import DecodedReader
+
+CONFLUENT = 5
+
+
+class AvroReader(DecodedReader):
+    """Decodes with fastavro; bytes left over mean that another schema wrote them."""
+
+    empty = True
+
+    def __init__(self, format: Format, schema: Schema) -> None:
+        super().__init__(format, schema)
+        self.written = parse_schema(json.loads(self.format.schema))
+
+    def decode(self, value: bytes) -> Mapping[str, Any]:
+        start = 0
+        if self.format.confluent:
+            if len(value) < CONFLUENT or value[0]:
+                raise ValueError("does not begin with 0 and the number of a schema")
+            start = CONFLUENT
+        stream = io.BytesIO(value)
+        stream.seek(start)
+        found = schemaless_reader(stream, self.written, None)
+        if left := len(value) - stream.tell():
+            raise ValueError(f"{left} bytes left over")
+        wanted = {field.name for field in self.schema.fields}
+        return {name: each for name, each in found.items() if name in wanted}  # type: ignore[union-attr]

@@ -1,0 +1,41 @@
+"""Records that are a row of texts, one cell for each column: how a cell becomes a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seamline.lake.states import quoted
+from seamline.model.schema import Field, Kind
+from seamline.spark.formats.reader import SHOWN, Reader, cast, literal
+
+WHOLE = r"[+-]?\d+"
+NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+
+
+class CellReader(Reader):
+    """Types the list ``_cells``, in which a missing value is NULL; ``_trouble`` says why there is no list."""
+
+    def value(self, field: Field, at: int) -> str:
+        text = f"_cells[{at}]"
+        tried = cast(field.type, text)
+        match field.type.kind:
+            case Kind.STRING:
+                return text
+            case Kind.INT | Kind.BIGINT:
+                return f"CASE WHEN regexp_full_match({text}, '{WHOLE}') THEN {tried} END"
+            case Kind.DOUBLE:
+                spelled = f"regexp_full_match({text}, '{NUMBER}')"
+                return f"CASE WHEN {spelled} AND isfinite({tried}) THEN {tried} END"
+            case Kind.BOOLEAN:
+                return f"CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"
+        return tried
+
+    def broken(self) -> Iterator[tuple[str, str]]:
+        yield "_cells IS NULL", f"coalesce(_trouble || ': ', '') || left(_text, {SHOWN})"
+
+    def absent(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
+        return f"_cells[{at}] IS NULL" if null else "false", "''"
+
+    def mistyped(self, field: Field, at: int) -> tuple[str, str]:
+        said = f"left(_cells[{at}], {SHOWN}) || {literal(f' is no {field.type.spark}')}"
+        return f"{quoted(field.name)} IS NULL AND _cells[{at}] IS NOT NULL", said

@@ -1,0 +1,139 @@
+"""JSON: one object; every value must have the JSON type that its column's type asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seamline.lake.states import quoted
+from seamline.model.schema import Field, Kind, SqlType
+from seamline.spark.formats.reader import SHOWN, Reader, cast, literal
+
+WHOLE = "('UBIGINT', 'BIGINT')"
+NUMBER = "('UBIGINT', 'BIGINT', 'DOUBLE')"
+
+
+class JsonReader(Reader):
+    """Lets DuckDB parse ``_text`` once for all plain columns; a column with parts is opened by itself."""
+
+    exact_texts = False
+    """Whether a DECIMAL may be written as text, which keeps all of its digits."""
+
+    def steps(self) -> Iterator[str]:
+        paths = ", ".join(path(field.name) for field in self.schema.fields)
+        yield "CASE WHEN json_valid(_text) THEN _text END AS _json"
+        nested = [
+            f"json_extract(_json, {path(field.name)}) AS _part{at}"
+            for at, field in enumerate(self.schema.fields, 1)
+            if field.type.nested
+        ]
+        yield ", ".join(
+            [
+                "json_type(_json) AS _root",
+                f"json_type(_json, [{paths}]) AS _types",
+                f"json_extract_string(_json, [{paths}]) AS _texts",
+                *nested,
+            ]
+        )
+
+    def value(self, field: Field, at: int) -> str:
+        if field.type.nested:
+            return self.typed(field.type, f"_part{at}")
+        return self.scalar(field.type, f"_types[{at}]", f"_texts[{at}]")
+
+    def broken(self) -> Iterator[tuple[str, str]]:
+        yield "_json IS NULL", f"left(_text, {SHOWN})"
+        yield "_root <> 'OBJECT'", "'not an object: ' || _root"
+
+    def absent(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
+        also = f" OR _types[{at}] = 'NULL'" if null else ""
+        return f"_types[{at}] IS NULL{also}", f"coalesce(_types[{at}], '')"
+
+    def mistyped(self, field: Field, at: int) -> tuple[str, str]:
+        said = (
+            f"_types[{at}] || ' ' || left(_texts[{at}], {SHOWN}) || {literal(f' is no {field.type.spark}')}"
+        )
+        if field.type.nested:
+            return self.wrong(field.type, f"_part{at}"), said
+        return f"{quoted(field.name)} IS NULL AND _types[{at}] <> 'NULL'", said
+
+    def scalar(self, type: SqlType, found: str, text: str) -> str:
+        """Write the value of a type without parts from the JSON type and text of what was found."""
+        match type.kind:
+            case Kind.STRING:
+                return f"CASE WHEN {found} = 'VARCHAR' THEN {text} END"
+            case Kind.INT | Kind.BIGINT:
+                return f"CASE WHEN {found} IN {WHOLE} THEN {cast(type, text)} END"
+            case Kind.DOUBLE:
+                tried = cast(type, text)
+                return f"CASE WHEN {found} IN {NUMBER} AND isfinite({tried}) THEN {tried} END"
+            case Kind.DECIMAL:
+                texts = " OR " + f"{found} = 'VARCHAR'" if self.exact_texts else ""
+                return f"CASE WHEN {found} IN {NUMBER}{texts} THEN {cast(type, text)} END"
+            case Kind.BOOLEAN:
+                return f"CASE WHEN {found} = 'BOOLEAN' THEN {text} = 'true' END"
+        return f"CASE WHEN {found} = 'VARCHAR' THEN {cast(type, text)} END"
+
+    def typed(self, type: SqlType, json: str, depth: int = 0) -> str:
+        """Write the value of any type from a JSON value, part by part."""
+        item = f"x{depth}"
+        match type.kind:
+            case Kind.STRUCT:
+                parts = [
+                    f"{quoted(field.name)} := {self.typed(field.type, part(json, field), depth)}"
+                    for field in type.fields
+                ]
+                return f"CASE WHEN json_type({json}) = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
+            case Kind.ARRAY:
+                assert type.element is not None
+                made = self.typed(type.element, item, depth + 1)
+                items = f"list_transform(json_extract({json}, '$[*]'), lambda {item}: {made})"
+                return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {items} END"
+            case Kind.MAP:
+                assert type.element is not None
+                made = self.typed(type.element, entry(json, item), depth + 1)
+                values = f"list_transform({keys(json)}, lambda {item}: {made})"
+                return f"CASE WHEN json_type({json}) = 'OBJECT' THEN map({keys(json)}, {values}) END"
+        return self.scalar(type, f"json_type({json})", f"json_extract_string({json}, '$')")
+
+    def wrong(self, type: SqlType, json: str, depth: int = 0) -> str:
+        """Write the condition under which a JSON value, or a part of it, is not of its type."""
+        item, there = f"y{depth}", f"json_type({json}) <> 'NULL'"
+        match type.kind:
+            case Kind.STRUCT:
+                inside = [self.amiss(field, part(json, field), depth) for field in type.fields]
+                return f"({there} AND (json_type({json}) <> 'OBJECT' OR {' OR '.join(inside)}))"
+            case Kind.ARRAY | Kind.MAP:
+                assert type.element is not None
+                array = type.kind is Kind.ARRAY
+                value = item if array else entry(json, item)
+                each = f"coalesce({self.wrong(type.element, value, depth + 1)}, false)"
+                items = f"json_extract({json}, '$[*]')" if array else keys(json)
+                some = f"coalesce(list_bool_or(list_transform({items}, lambda {item}: {each})), false)"
+                root = "ARRAY" if array else "OBJECT"
+                return f"({there} AND (json_type({json}) <> '{root}' OR {some}))"
+        return f"({there} AND ({self.typed(type, json, depth)}) IS NULL)"
+
+    def amiss(self, field: Field, json: str, depth: int) -> str:
+        """Write whether a part of a STRUCT is of another type, or is not there and must be."""
+        wrong = f"coalesce({self.wrong(field.type, json, depth)}, false)"
+        return wrong if field.nullable else f"({wrong} OR coalesce(json_type({json}), 'NULL') = 'NULL')"
+
+
+def path(name: str) -> str:
+    """Write the path of a member."""
+    return literal("$." + quoted(name))
+
+
+def part(json: str, field: Field) -> str:
+    """Write a member of an object by its declared name."""
+    return f"json_extract({json}, {path(field.name)})"
+
+
+def keys(json: str) -> str:
+    """Write an object's keys, each once: of members of one name the first counts, as with columns."""
+    return f"list_sort(list_distinct(json_keys({json})))"
+
+
+def entry(json: str, key: str) -> str:
+    """Write a member of an object by a key that comes with the record."""
+    return f"json_extract({json}, '/' || replace(replace({key}, '~', '~0'), '/', '~1'))"

@@ -1,0 +1,89 @@
+"""What a reader gives: columns made from bytes, and the SQL that types them and says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from seamline.model.formats import Format
+from seamline.model.schema import Field, Kind, Schema, SqlType
+
+SHOWN = 120
+DAY = r"\d{4}-\d{2}-\d{2}"
+ISO = rf"{DAY}([T ]\d{{2}}:\d{{2}}(:\d{{2}}(\.\d{{1,9}})?)?(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?"
+
+
+class Reader:
+    """Reads records of one format. Fields are named by their place in the schema, from 1.
+
+    ``empty``: whether a value of no bytes can be a record.
+    """
+
+    empty = False
+
+    def __init__(self, format: Format, schema: Schema) -> None:
+        self.format: Any = format
+        self.schema = schema
+
+    def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
+        """Make the columns that the SQL reads from a column of bytes, row for row."""
+        return {"_text": texts(values)}
+
+    def steps(self) -> Iterator[str]:
+        """List select lists; each may use the columns of those before it."""
+        return iter(())
+
+    def value(self, field: Field, at: int) -> str:
+        """Write the typed value of a field; NULL where it is missing, null or of another type."""
+        raise NotImplementedError
+
+    def broken(self) -> Iterator[tuple[str, str]]:
+        """List (condition, detail) of what makes a whole record malformed."""
+        raise NotImplementedError
+
+    def absent(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
+        """Write (condition, detail) of a field that is not there; ``null``: or is null."""
+        raise NotImplementedError
+
+    def mistyped(self, field: Field, at: int) -> tuple[str, str]:
+        """Write (condition, detail) of a value that its type does not have; ``field`` is typed by then."""
+        raise NotImplementedError
+
+
+def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Read values as UTF-8; NULL where one is not."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.chunked_array([pa.array([decoded(value) for value in values.to_pylist()], pa.string())])
+
+
+def decoded(value: bytes | None) -> str | None:
+    """Read one value as UTF-8; None where it is not."""
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def literal(value: str) -> str:
+    """Write a string for SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def cast(type: SqlType, text: str) -> str:
+    """Write the value that a text spells in a type other than STRING and DOUBLE; NULL where it spells none."""
+    tried = f"TRY_CAST({text} AS {type.duckdb})"
+    match type.kind:
+        case Kind.DECIMAL:
+            exact = rf"-?\d+(\.\d{{0,{type.scale}}}0*)?"
+            return f"CASE WHEN regexp_full_match({text}, '{exact}') THEN {tried} END"
+        case Kind.DATE:
+            return f"CASE WHEN regexp_full_match({text}, '{DAY}') THEN {tried} END"
+        case Kind.TIMESTAMP:
+            return f"CASE WHEN regexp_full_match({text}, '{ISO}') THEN {tried} END"
+        case Kind.BINARY:
+            return f"TRY(from_base64({text}))"
+    return tried

@@ -1,0 +1,37 @@
+"""Plain text: named groups of a regular expression that matches the whole record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.model.formats import Format
+from seamline.model.schema import Schema
+from seamline.spark.formats.cells import CellReader
+from seamline.spark.formats.reader import texts
+
+
+class TextReader(CellReader):
+    """Matches with RE2 through Arrow; a line end after the text is not part of it."""
+
+    def __init__(self, format: Format, schema: Schema) -> None:
+        super().__init__(format, schema)
+        self.pattern = rf"\A(?:{self.format.pattern})(?:\r?\n)?\z"
+
+    def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
+        found = texts(values)
+        groups = pc.extract_regex(found, self.pattern).combine_chunks()
+        cells = [filled(pc.struct_field(groups, field.name)) for field in self.schema.fields]
+        rows = pc.is_valid(groups)
+        lists = pa.array(
+            [list(row) if matched else None for matched, *row in zip(rows.to_pylist(), *cells, strict=True)],
+            pa.list_(pa.string()),
+        )
+        return {"_text": found, "_cells": lists, "_trouble": pa.nulls(len(found), pa.string())}
+
+
+def filled(group: pa.Array) -> list[str | None]:
+    """Give a group's texts; one that matched nothing is None."""
+    return [each or None for each in group.to_pylist()]
