@@ -23,6 +23,7 @@ from seamline.model.windows import Tumbling
 
 if TYPE_CHECKING:
     from seamline.serve.read import read
+    from seamline.serve.side import side
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ __all__ = [
     "protobuf",
     "quantile",
     "read",
+    "side",
     "sum",
 ]
 
@@ -58,4 +60,8 @@ def __getattr__(name: str) -> Any:
         from seamline.serve.read import read
 
         return read
+    if name == "side":
+        from seamline.serve.side import side
+
+        return side
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -68,6 +68,9 @@ PIPELINE = st.builds(
     views=several(VIEW),
     batch=st.builds(Batch, TEXT, TEXT),
     rules=several(st.builds(Rule, TEXT, TEXT)),
+    select=st.dictionaries(NAMES, TEXT, max_size=3),
+    where=TEXT,
+    side=st.dictionaries(NAMES, TEXT, max_size=3),
     stream=st.builds(Stream, trigger=TEXT, edge_epochs=st.integers()),
     tags=several(TEXT),
 )

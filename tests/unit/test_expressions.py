@@ -10,7 +10,7 @@ from seamline.model.schema import BOOLEAN, DOUBLE, INT, Schema, decimal
 
 SCHEMA = Schema.parse(
     "carrier STRING NOT NULL, flight INT, seen BIGINT, delay DOUBLE, price DECIMAL(30,10), late BOOLEAN,"
-    " departed TIMESTAMP, booked DATE"
+    " departed TIMESTAMP, booked DATE, cart STRUCT<shop: STRING, lines: ARRAY<STRING>>, facts MAP<STRING, INT>"
 )
 
 
@@ -63,7 +63,7 @@ def test_what_cannot_fail_has_no_guard(text: str) -> None:
     ("text", "fact", "way_out"),
     [
         ("delai > 1", "no column", "did you mean delay"),
-        ("t.delay > 1", "no column", "delay"),
+        ("t.delay > 1", "no column", "the columns are"),
         ("zzz", "no column", "the columns are carrier"),
         ("count(*)", "count", "measure"),
         ("sum(delay) OVER ()", "OVER", "window"),
@@ -104,6 +104,24 @@ def test_what_cannot_fail_has_no_guard(text: str) -> None:
         ("", "not an expression", "one Spark SQL"),
         ("delay AS late", "AS", "alias"),
         ("length()", "1 arguments", "docs"),
+        ("cart.shp", "no part 'shp'", "shop"),
+        ("carrier.shop", "no named parts", "STRUCT"),
+        ("facts.a", "no named parts", "['key']"),
+        ("cart = cart", "has parts", "name one"),
+        ("cart.lines <=> NULL", "has parts", "name one"),
+        ("cart.lines[-1]", "literal index", "from 0"),
+        ("cart.lines[flight]", "literal index", "from 0"),
+        ("element_at(cart.lines, 0)", "literal index", "from 1"),
+        ("facts[carrier]", "literal key", "m['key']"),
+        ("facts[1]", "literal key", "m['key']"),
+        ("carrier[0]", "no ARRAY", "MAP"),
+        ("size(carrier)", "no ARRAY or MAP", "length"),
+        ("array_contains(cart.lines, 1)", "is INT", "cast"),
+        ("array_contains(carrier, 'a')", "STRING in STRING", "ARRAY"),
+        ("late AND cart.lines[0] = 'a'", "can fail", "try_"),
+        ("length(cart)", "STRUCT", "cast"),
+        ("header('a')", "not taken", "select="),
+        ("_key = 'a'", "no column '_key'", "select="),
     ],
 )  # fmt: skip
 def test_refusals_say_what_is_wrong_and_what_to_write(text: str, fact: str, way_out: str) -> None:

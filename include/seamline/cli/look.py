@@ -1,4 +1,4 @@
-"""Commands that only look: check, query, explain, status, quarantine."""
+"""Commands that only look: check, query, explain, status, quarantine, side."""
 
 from __future__ import annotations
 
@@ -112,4 +112,16 @@ def quarantine(pipeline: str, samples: int) -> None:
     click.echo("\n".join(quarantined(*opened(pipeline), samples=samples)))
 
 
-COMMANDS = (check, query, explain, status, quarantine)
+@click.command()
+@click.argument("name", metavar="PIPELINE.SIDE")
+@click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
+def side(name: str, format: str, limit: int | None) -> None:
+    """Show the records that a pipeline routes to a named side."""
+    from seamline.serve.query import rows_written
+    from seamline.serve.side import side as read
+
+    rows_written(read(name).slice(0, limit), format, sys.stdout)
+
+
+COMMANDS = (check, query, explain, status, quarantine, side)

@@ -29,8 +29,10 @@ class Master:
 
     @classmethod
     def ensure(cls, layout: Layout, pipeline: CompiledPipeline) -> Master:
-        """Open the master, made if it is not there."""
-        return cls(Table.ensure(layout.table("master"), master_schema(pipeline)))
+        """Open the master, made if it is not there; columns that it lacks are added."""
+        return cls(
+            Table.ensure(layout.table("master"), master_schema(pipeline)).widen(master_schema(pipeline))
+        )
 
     @classmethod
     def open(cls, layout: Layout) -> Master:

@@ -16,6 +16,7 @@ from seamline.lake.reads import connection, micros, quoted, scan
 from seamline.lake.types import INSTANT, arrow_type
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import Interval, parse_moment
+from seamline.model.record import SELECTED
 
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 
@@ -99,8 +100,10 @@ def rows_of(
 ) -> pa.Table:
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
     ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
+    selected = quoted(SELECTED) if pipeline.record.selective else "true"
     spare = (
-        f"_epoch <= {cut} AND row_number() OVER (PARTITION BY {ids} ORDER BY _epoch, _partition, _offset) > 1"
+        f"_epoch <= {cut} AND row_number() OVER "
+        f"(PARTITION BY {selected}, {ids} ORDER BY _epoch, _partition, _offset) > 1"
         if ids
         else "false"
     )

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from seamline.lake.files import DataFile
-from seamline.model.errors import Conflict, FenceLost, NotFound
+from seamline.model.errors import Conflict, FenceLost, NotFound, ProtocolError
 
 TOKEN = "seamline.token"
 EPOCH = "seamline.epoch"
@@ -81,6 +81,31 @@ class Table:
         """Move the handle to the newest version."""
         self.handle.update_incremental()
         return self
+
+    def widen(self, schema: pa.Schema) -> Table:
+        """Add the columns that the table lacks; ProtocolError where one is there with another type.
+
+        Two that add the same at once both find it there.
+        """
+        wanted = deltalake.Schema.from_arrow(schema)
+        held = {field.name: field.type for field in self.handle.schema().fields}
+        for field in wanted.fields:
+            if held.get(field.name, field.type) != field.type:
+                raise ProtocolError(
+                    f"Column {field.name!r} of {self.root.name} holds {held[field.name]}, and the definition "
+                    f"makes it {field.type}.",
+                    hint="rows keep the type they were written with: give the new column another name.",
+                )
+        if missing := [field for field in wanted.fields if field.name not in held]:
+            try:
+                self.handle.alter.add_columns(missing)
+            except DeltaError:
+                self.refresh()
+                if any(
+                    field.name not in {each.name for each in self.handle.schema().fields} for field in missing
+                ):
+                    raise
+        return self.refresh()
 
     def txn(self, app: str) -> int | None:
         """Give the version that the last ``txn`` action of an app id carries."""

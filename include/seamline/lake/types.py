@@ -57,9 +57,10 @@ def arrow_of(type: SqlType) -> pa.DataType:
 
 
 def master_schema(pipeline: CompiledPipeline) -> pa.Schema:
-    """Give the master's columns: coordinates, event time, then the parsed columns."""
-    parsed = [(field.name, arrow_type(field.type.spark)) for field in pipeline.schema.fields]
-    return pa.schema([*COORDINATES, pa.field("_event_time", INSTANT), *(pa.field(*each) for each in parsed)])
+    """Give the master's columns: coordinates, event time, where the row belongs, parsed and derived columns."""
+    own = [*pipeline.record.flags, *pipeline.schema.fields]
+    columns = [pa.field(field.name, arrow_type(field.type.spark)) for field in own]
+    return pa.schema([*COORDINATES, pa.field("_event_time", INSTANT), *columns])
 
 
 QUARANTINE = pa.schema([*COORDINATES, pa.field("_reason", pa.string()), pa.field("_detail", pa.string())])

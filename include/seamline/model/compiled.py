@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
 
-from seamline.model.definition import Expect, Origin, Pipeline, Rule, View
-from seamline.model.errors import BadRange, DefinitionError
+from seamline.model.definition import Expect, Pipeline, Rule, View
+from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.fingerprint import fingerprint, record_version
 from seamline.model.formats import Format, format_of
 from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
 from seamline.model.measures import Measure, Part
+from seamline.model.problems import NAME, Problems, boolean, find, known
+from seamline.model.record import Record, check_source, compile_record
 from seamline.model.schema import Field, Schema
 from seamline.model.windows import Tumbling
 
-T = TypeVar("T")
-NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 RESERVED = ("pane", "rows", "from_epoch", "to_epoch", "generation", "interval", "window_start", "window_end")
 PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "manifest_version")
 
@@ -81,8 +78,7 @@ class CompiledPipeline:
 
     definition: Pipeline
     format: Format
-    schema: Schema
-    rules: tuple[tuple[Rule, Expression], ...]
+    record: Record
     views: tuple[CompiledView, ...]
     grid: Grid
     max_future: timedelta
@@ -94,38 +90,26 @@ class CompiledPipeline:
         return self.definition.name
 
     @property
+    def schema(self) -> Schema:
+        """The columns of a row that views see: parsed ones, then derived ones."""
+        return self.record.schema
+
+    @property
+    def rules(self) -> tuple[tuple[Rule, Expression], ...]:
+        """The rules with their conditions."""
+        return self.record.rules
+
+    @property
     def required(self) -> frozenset[str]:
         """The columns without which a record is refused."""
         source = self.definition.source
-        stated = {field.name for field in self.schema.fields if not field.nullable}
-        return frozenset(stated | {source.event_time, *source.event_id})
+        fields = self.record.parsed.fields
+        wanted = {source.event_time, *source.event_id}
+        return frozenset(field.name for field in fields if not field.nullable or field.name in wanted)
 
     def view(self, name: str) -> CompiledView | None:
         """Find a view by name."""
         return next((view for view in self.views if view.name == name), None)
-
-
-class Problems:
-    """Collects what is wrong, so that all of it can be said at once."""
-
-    def __init__(self) -> None:
-        self.found: list[DefinitionError] = []
-
-    def attempt(self, field: str, origin: Origin, make: Callable[[], T]) -> T | None:
-        """Give what ``make`` makes; where it raises, note the problem with its place and give None."""
-        try:
-            return make()
-        except DefinitionError as error:
-            self.found.append(error.at(field=field, file=origin.file, line=origin.line))
-        except BadRange as error:
-            self.note(field, origin, error.message, error.hint)
-        return None
-
-    def note(self, field: str, origin: Origin, message: str, hint: str) -> None:
-        """Note a problem."""
-        self.found.append(
-            DefinitionError(message, hint=hint, field=field, file=origin.file, line=origin.line)
-        )
 
 
 def compile_pipeline(pipeline: Pipeline) -> CompiledPipeline:
@@ -141,7 +125,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     problems = Problems()
     source, origin = pipeline.source, pipeline.origin
     check_names(pipeline, problems)
-    schema = problems.attempt("source.schema", source.origin, lambda: Schema.parse(source.schema))
+    parsed = problems.attempt("source.schema", source.origin, lambda: Schema.parse(source.schema))
     format = problems.attempt("source.format", source.origin, lambda: format_of(source.format))
     grid = problems.attempt("batch", origin, lambda: grid_of(pipeline))
     future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
@@ -151,21 +135,19 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     for setting in ("trigger", "edge_every", "serve_every"):
         declared: str = getattr(pipeline.stream, setting)
         problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
-    if schema is None or format is None or grid is None or future is None:
+    if parsed is None or format is None or grid is None or future is None:
         return None, problems.found
-    problems.attempt("source.format", source.origin, lambda: format.check(schema))
-    check_source(pipeline, schema, problems)
-    rules = tuple(compile_rules(pipeline, schema, problems))
+    problems.attempt("source.format", source.origin, lambda: format.check(parsed))
+    record = compile_record(pipeline, parsed, problems)
+    check_source(pipeline, record.schema, problems)
     views = tuple(
         view
-        for view in [compile_view(pipeline, view, schema, grid, problems) for view in pipeline.views]
+        for view in [compile_view(pipeline, view, record, grid, problems) for view in pipeline.views]
         if view is not None
     )
     if problems.found:
         return None, problems.found
-    return CompiledPipeline(
-        pipeline, format, schema, rules, views, grid, future, record_version(pipeline)
-    ), []
+    return CompiledPipeline(pipeline, format, record, views, grid, future, record_version(pipeline)), []
 
 
 def grid_of(pipeline: Pipeline) -> Grid:
@@ -213,42 +195,18 @@ def check_names(pipeline: Pipeline, problems: Problems) -> None:
         problems.note("views", pipeline.origin, "A pipeline needs a view.", "add one: View(name, keys, ...).")
 
 
-def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
-    """Note what does not fit in the source."""
-    source = pipeline.source
-    for field, names in (("source.event_time", [source.event_time]), ("source.event_id", source.event_id)):
-        for name in names:
-            if (found := find(schema, name)) is None:
-                problems.note(field, source.origin, f"There is no column {name!r}.", known(schema))
-            elif field.endswith("time") and found.type.spark != "TIMESTAMP":
-                problems.note(field, source.origin, f"{name} is {found.type.spark}.", "declare it TIMESTAMP.")
-
-
-def compile_rules(
-    pipeline: Pipeline, schema: Schema, problems: Problems
-) -> Iterator[tuple[Rule, Expression]]:
-    """Compile each rule's condition."""
-    for rule in pipeline.rules:
-        condition = problems.attempt(
-            f"rules[{rule.name}].condition",
-            rule.origin,
-            lambda r=rule: boolean(r.condition, schema),  # type: ignore[misc]
-        )
-        if condition is not None:
-            yield rule, condition
-
-
 def compile_view(
-    pipeline: Pipeline, view: View, schema: Schema, grid: Grid, problems: Problems
+    pipeline: Pipeline, view: View, record: Record, grid: Grid, problems: Problems
 ) -> CompiledView | None:
     """Compile a view; note its problems and give None where it has any."""
+    schema = record.schema
     before, place = len(problems.found), f"views[{view.name}]"
     keys = []
     for name in view.keys:
         key = find(schema, name)
         if key is None:
             problems.note(f"{place}.keys", view.origin, f"There is no column {name!r}.", known(schema))
-        elif key.type.spark in ("DOUBLE", "BINARY"):
+        elif key.type.spark in ("DOUBLE", "BINARY") or key.type.nested:
             problems.note(
                 f"{place}.keys", view.origin, f"{name} is {key.type.spark}.", "a key must compare exactly."
             )
@@ -283,7 +241,7 @@ def compile_view(
         keys=tuple(keys),
         window=view.window,
         pane=pane,
-        where=where,
+        where=record.selected(where),
         measures=tuple(measure for measure in measures if measure is not None),
         expect=tuple(view.expect),
         fingerprint=fingerprint(pipeline, view),
@@ -307,21 +265,3 @@ def compile_measure(
         return CompiledMeasure(name, measure, expression, expression.type.spark)
 
     return problems.attempt(place, view.origin, make)
-
-
-def boolean(text: str, schema: Schema) -> Expression:
-    """Compile a condition; DefinitionError where it is not one."""
-    expression = compile_expression(text, schema)
-    if expression.type.spark != "BOOLEAN":
-        raise DefinitionError(f"{text!r} is {expression.type.spark}, not a condition.", hint="compare it.")
-    return expression
-
-
-def find(schema: Schema, name: str) -> Field | None:
-    """Find a column by its exact name."""
-    return next((field for field in schema.fields if field.name == name), None)
-
-
-def known(schema: Schema) -> str:
-    """Say which columns there are."""
-    return f"the schema has {', '.join(field.name for field in schema.fields)}."

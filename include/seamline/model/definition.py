@@ -109,13 +109,20 @@ class Batch:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One source, its rules and its views: declared once, run by both layers."""
+    """One source, its rules and its views: declared once, run by both layers.
+
+    ``select`` derives columns (name: expression, which may use those before it). A record for which ``where``
+    is not true is accepted and in no view. ``side`` routes records to a named side (name: condition).
+    """
 
     name: str
     source: KafkaSource
     views: Sequence[View]
     batch: Batch
     rules: Sequence[Rule] = ()
+    select: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+    side: Mapping[str, str] = field(default_factory=dict)
     stream: Stream = Stream()
     owner: str = "airflow"
     tags: Sequence[str] = ()

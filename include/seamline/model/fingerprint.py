@@ -22,7 +22,13 @@ def digest(facts: Any) -> str:
 def record_facts(pipeline: Pipeline) -> dict[str, Any]:
     """List all that turns a raw record into a row."""
     source = pipeline.source
+    steps = {
+        "select": [[name, text] for name, text in pipeline.select.items()],
+        "where": pipeline.where,
+        "side": [[name, text] for name, text in pipeline.side.items()],
+    }
     return {
+        **{name: said for name, said in steps.items() if said},
         "kernel": KERNEL,
         "format": format_of(source.format).facts,
         "schema": source.schema,

@@ -31,7 +31,13 @@ def written(
     elif file is not None:
         with file.open("w", newline="") as sink:
             written(answer, format, sink, limit=limit)
-    elif format == "csv":
+    else:
+        rows_written(rows, format, out)
+
+
+def rows_written(rows: pa.Table, format: str, out: TextIO) -> None:
+    """Write rows as csv, as a JSON object a line, or as a table."""
+    if format == "csv":
         as_csv(rows, out)
     elif format == "json":
         out.writelines(json.dumps(row, default=plain) + "\n" for row in rows.to_pylist())

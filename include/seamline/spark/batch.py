@@ -23,6 +23,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
 from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.model.jobs import BuildJob
+from seamline.model.record import SELECTED
 from seamline.spark.measures import quoted, states
 
 MICROSECOND = timedelta(microseconds=1)
@@ -114,18 +115,19 @@ def inside(spans: Sequence[Interval]) -> Column:
 def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     """Keep what states need, with the interval's start in microseconds and whether the row is a duplicate.
 
-    Of the rows of one event id in one interval the first by (epoch, partition, offset) counts.
+    Of the selected rows of one event id in one interval the first by (epoch, partition, offset) counts.
     """
     moment, length = f.unix_micros(f.col("_event_time")), f.lit(pipeline.grid.length // MICROSECOND)
-    columns = [quoted(field.name) for field in pipeline.schema.fields]
+    columns = [quoted(field.name) for field in (*pipeline.record.flags, *pipeline.schema.fields)]
     kept = rows.select(
         *columns, "_event_time", "_record_version", *ORDER, (moment - f.pmod(moment, length)).alias(CELL)
     )
     event_id = [quoted(name) for name in pipeline.definition.source.event_id]
     if not event_id:
         return kept.withColumn(SPARE, f.lit(False))
-    first = Window.partitionBy(CELL, *event_id).orderBy(*ORDER)
-    return kept.withColumn(SPARE, f.row_number().over(first) > 1)
+    selected = f.col(SELECTED) if pipeline.record.selective else f.lit(True)
+    first = Window.partitionBy(CELL, selected, *event_id).orderBy(*ORDER)
+    return kept.withColumn(SPARE, selected & (f.row_number().over(first) > 1))
 
 
 def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:

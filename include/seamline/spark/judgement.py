@@ -1,8 +1,8 @@
 """How a raw record becomes a row or is refused, written as one DuckDB query.
 
 The first reason that applies is the record's reason, in this order: empty value, tombstone, not utf-8 (of
-formats that are text), malformed json (csv, text, avro, protobuf), missing field, mistyped field, null event
-time, event time before start, event time in the future, rule, error in an expression.
+formats that are text), malformed json (csv, text, avro, protobuf), missing field, mistyped field, error in
+a derived column, null event time, event time before start, event time in the future, rule, error in an expression.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
+from seamline.model.record import SELECTED, SIDE
 from seamline.spark.formats import Reader
 from seamline.spark.formats.reader import literal
 
@@ -22,24 +23,41 @@ Reason = tuple[str, str, str]
 
 
 def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
-    """Write the query over ``relation`` (_value, _kafka_timestamp, the reader's columns) that judges records.
+    """Write the query over ``relation`` (_value, what Kafka knows, the reader's columns) that judges records.
 
-    It gives, row for row in the order of the relation, the parsed columns, ``_event_time`` and ``_judged``:
+    It gives, row for row in the order of the relation, where it belongs, its columns, ``_event_time`` and ``_judged``:
     NULL for a row accepted, else [reason, detail].
     """
-    fields = pipeline.schema.fields
-    columns = [f"{reader.value(field, at)} AS {quoted(field.name)}" for at, field in enumerate(fields, 1)]
-    event_time = f"{quoted(pipeline.definition.source.event_time)} AS _event_time"
-    steps = [*reader.steps(), ", ".join(columns), event_time]
+    record, source = pipeline.record, pipeline.definition.source
+    parsed = [
+        f"{reader.value(field, at)} AS {quoted(field.name)}"
+        for at, field in enumerate(record.parsed.fields, 1)
+    ]
+    derived = [f"{made.duckdb} AS {quoted(field.name)}" for field, made in record.derived]
+    event_time = f"{quoted(source.event_time)} AS _event_time"
+    steps = [*reader.steps(), ", ".join(parsed), *derived, event_time, *flags(pipeline)]
     tried = reasons_of(pipeline, reader)
     reasons = " ".join(f"WHEN {when} THEN [{literal(reason)}, {detail}]" for when, reason, detail in tried)
     chain = [f"step{at} AS (SELECT *, {each} FROM {before})" for at, each, before in chained(steps, relation)]
+    names = [quoted(field.name) for field in (*record.flags, *pipeline.schema.fields)]
     return f"""
         WITH {", ".join(chain)}
-        SELECT {", ".join(quoted(field.name) for field in fields)}, _event_time,
+        SELECT {", ".join(names)}, _event_time,
             CASE {reasons} END AS _judged
         FROM step{len(steps)}
     """
+
+
+def flags(pipeline: CompiledPipeline) -> Iterator[str]:
+    """Write the side of a record, then whether it is selected."""
+    record = pipeline.record
+    if record.sides:
+        cases = " ".join(f"WHEN {condition.duckdb} THEN {literal(name)}" for name, condition in record.sides)
+        yield f"CASE {cases} END AS {SIDE}"
+    if record.selective:
+        stays = f"{SIDE} IS NULL" if record.sides else "true"
+        chosen = f"({record.where.duckdb}) IS TRUE" if record.where else "true"
+        yield f"({stays} AND {chosen}) AS {SELECTED}"
 
 
 def chained(steps: list[str], relation: str) -> Iterator[tuple[int, str, str]]:
@@ -52,6 +70,11 @@ def reasons_of(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
     """List (condition, reason, SQL of the detail) in the order in which they are tried."""
     yield from value_reasons(reader)
     yield from field_reasons(pipeline, reader)
+    for field, made in pipeline.record.derived:
+        yield from errors_in(f"select {field.name}", "TRUE", made)
+    for name in pipeline.definition.source.event_id:
+        if name not in pipeline.required:
+            yield f"{quoted(name)} IS NULL", f"missing field {name}", "''"
     start = (pipeline.grid.start - EPOCH) // MICROSECOND
     late = f"epoch_us(_kafka_timestamp) + {pipeline.max_future // MICROSECOND}"
     yield "_event_time IS NULL", "null event time", "''"
@@ -61,9 +84,14 @@ def reasons_of(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
         sound = " AND ".join([f"({each}) IS NOT TRUE" for each in guards(condition)] or ["TRUE"])
         yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", literal(condition.text)
     for place, selected, expression in expressions_of(pipeline):
-        for guard in expression.guards:
-            when = f"({selected}) AND ({guard.condition_duckdb}) IS TRUE"
-            yield when, f"error in {place}", literal(guard.message)
+        yield from errors_in(place, selected, expression)
+
+
+def errors_in(place: str, selected: str, expression: Expression) -> Iterator[Reason]:
+    """List when an expression has no value on a record for which it is evaluated."""
+    for guard in expression.guards:
+        when = f"({selected}) AND ({guard.condition_duckdb}) IS TRUE"
+        yield when, f"error in {place}", literal(guard.message)
 
 
 def value_reasons(reader: Reader) -> Iterator[Reason]:
@@ -78,7 +106,7 @@ def value_reasons(reader: Reader) -> Iterator[Reason]:
 
 def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
     """List what can be wrong with a field: missing ones first, then mistyped ones."""
-    fields = list(enumerate(pipeline.schema.fields, 1))
+    fields = list(enumerate(pipeline.record.parsed.fields, 1))
     for at, field in fields:
         if field.name in pipeline.required:
             null = field.name != pipeline.definition.source.event_time
@@ -98,6 +126,12 @@ def expressions_of(pipeline: CompiledPipeline) -> Iterator[tuple[str, str, Expre
     """List every expression with its place and the condition under which it is evaluated."""
     for rule, condition in pipeline.rules:
         yield f"rule {rule.name}", "TRUE", condition
+    passed = "TRUE"
+    for name, condition in pipeline.record.sides:
+        yield f"side {name}", passed, condition
+        passed = f"({passed}) AND ({condition.duckdb}) IS NOT TRUE"
+    if pipeline.record.where:
+        yield "where", passed, pipeline.record.where
     for view in pipeline.views:
         if view.where:
             yield f"{view.name}.where", "TRUE", view.where

@@ -10,7 +10,7 @@ import base64
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -29,6 +29,7 @@ from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, maste
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import stamp
 from seamline.spark.formats import Reader, reader_of
+from seamline.spark.formats.reader import decoded, texts
 from seamline.spark.judgement import judge_sql
 
 RAW = ("_key", "_value", "_headers")
@@ -208,8 +209,11 @@ def judged(
     """Part records into master rows and quarantine rows, both in the order they came."""
     if config.condemned:
         return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
-    raw = rows.select(["_value", "_kafka_timestamp"])
-    for name, column in reader.columns(rows["_value"]).items():
+    raw = rows.select(["_value", "_topic", "_partition", "_offset", "_kafka_timestamp"])
+    for name, column in {
+        **known(rows, config.pipeline.record.metadata),
+        **reader.columns(rows["_value"]),
+    }.items():
         raw = raw.append_column(name, column)
     con.register("raw", raw)
     found = con.sql(judge_sql(config.pipeline, reader, "raw")).to_arrow_table()
@@ -224,6 +228,22 @@ def judged(
     why = verdict.filter(bad)
     refused = rows.filter(bad).append_column("_reason", pc.list_element(why, 0))
     return accepted, refused.append_column("_detail", pc.list_element(why, 1))
+
+
+def known(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:
+    """Give key and headers as expressions see them: text, NULL where it is none; of one name the last header."""
+    found = {}
+    if "_key" in wanted:
+        found["_key"] = texts(rows["_key"])
+    if "_headers" in wanted:
+        lists = rows["_headers"].to_pylist()
+        pairs = [
+            each
+            and list({one["key"]: decoded(one["value"]) for one in each if one["key"] is not None}.items())
+            for each in lists
+        ]
+        found["_headers"] = pa.chunked_array([pa.array(pairs, pa.map_(pa.string(), pa.string()))])
+    return found
 
 
 def refusals(rows: pa.Table, reason: str, detail: str) -> pa.Table:

@@ -78,6 +78,11 @@ def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlTy
     ``literal_digits``: comparisons count the digits of an INT literal, CASE and its kin those of INT.
     """
     present = [term for term in terms if term.type is not None]
+    for term in present:
+        if term.type is not None and term.type.nested:
+            raise refuse(
+                f"{term.spark} is {term.type}, which has parts.", "name one of them: a.b, a[0], a['key']."
+            )
     result: SqlType | None = present[0].type if present else None
     if all(term.type == result for term in present):
         return result

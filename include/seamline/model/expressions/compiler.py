@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from seamline.model.expressions import conditions, terms
+from seamline.model.expressions import conditions, parts, terms
 from seamline.model.expressions.arithmetic import arithmetic, negated
 from seamline.model.expressions.casts import cast
 from seamline.model.expressions.coercion import parse_day, parse_instant
@@ -92,29 +92,43 @@ class Compiler:
         return self.term(node.this), self.term(node.expression)
 
     def column(self, node: exp.Expr) -> Term:
-        """Find a column in the schema."""
-        field = self.schema.field(node.name)
-        if field is None or node.args.get("table"):
-            raise self.unknown(node)
-        bounds = RANGES.get(field.type)
-        return Term(
+        """Find a column in the schema, and the part of it that the names behind it lead to."""
+        names = [node.args[each].name for each in ("catalog", "db", "table") if node.args.get(each)]
+        first, *others = [*names, node.name]
+        field = self.schema.field(first)
+        if field is None:
+            raise self.unknown(node, first)
+        term = Term(
             field.type,
             f"`{field.name}`",
             f'"{field.name}"',
             field.nullable,
             frozenset({field.name}),
-            bounds=bounds,
+            bounds=RANGES.get(field.type),
         )
+        for name in others:
+            term = parts.member(term, name)
+        return term
 
-    def unknown(self, node: exp.Expr) -> Exception:
+    def dot(self, node: exp.Expr) -> Term:
+        """Compile a name behind something that is no name itself: ``lines[0].sku``."""
+        if not isinstance(node.expression, exp.Identifier):
+            raise refuse(f"{node.sql(dialect='spark')!r} is not taken in an expression.", "name a part: a.b.")
+        return parts.member(self.term(node.this), node.expression.name)
+
+    def bracket(self, node: exp.Expr) -> Term:
+        """Compile ``array[0]`` and ``map['key']``."""
+        if len(node.expressions) != 1:
+            raise refuse(f"{node.sql(dialect='spark')!r} is not taken in an expression.", "give one index.")
+        return parts.item(self.term(node.this), self.term(node.expressions[0]))
+
+    def unknown(self, node: exp.Expr, first: str) -> Exception:
         """Make the error of a name that is no column."""
         names = [field.name for field in self.schema.fields]
-        close = difflib.get_close_matches(node.name.lower(), [name.lower() for name in names], n=3)
+        close = difflib.get_close_matches(first.lower(), [name.lower() for name in names], n=3)
         near = [name for name in names if name.lower() in close]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}."
-        return refuse(
-            f"There is no column {node.sql(dialect='spark')!r}.", REFUSED.get(node.name.lower(), hint)
-        )
+        return refuse(f"There is no column {node.sql(dialect='spark')!r}.", REFUSED.get(first.lower(), hint))
 
     def literal(self, node: exp.Expr) -> Term:
         """Give a literal Spark's type."""
@@ -229,6 +243,8 @@ class Compiler:
     def function(self, node: exp.Expr) -> Term:
         """Compile a call by its name."""
         name = str(node.this)
+        if name.lower() == "header" and self.schema.field("_headers") and len(node.expressions) == 1:
+            return parts.item(self.term(exp.column("_headers")), self.term(node.expressions[0]))
         return call(name, [] if name.lower() in REFUSED else [self.term(each) for each in node.expressions])
 
 
@@ -245,11 +261,13 @@ def is_decimal(text: str) -> bool:
 FORMS: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {
     exp.Anonymous: Compiler.function,
     exp.Between: Compiler.between,
+    exp.Bracket: Compiler.bracket,
     exp.Boolean: lambda _, node: terms.boolean(bool(node.this)),
     exp.Case: Compiler.case,
     exp.Cast: Compiler.cast,
     exp.Column: Compiler.column,
     exp.DPipe: Compiler.joined,
+    exp.Dot: Compiler.dot,
     exp.Escape: Compiler.like,
     exp.If: Compiler.choice,
     exp.In: Compiler.within,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from seamline.model.expressions import parts
 from seamline.model.expressions.arithmetic import absolute, arithmetic, tried
 from seamline.model.expressions.casts import cast, clock, saturated
 from seamline.model.expressions.coercion import coerced
@@ -231,6 +232,12 @@ def two(make: Callable[[Term, Term], Term]) -> tuple[int, int, Function]:
 FUNCTIONS: dict[str, tuple[int, int, Function]] = {
     **{name: (1, 1, field_of(name)) for name in FIELDS},
     **{name: two(partial(tried, sign, name)) for name, sign in TRIED.items()},
+    "array_contains": two(parts.array_contains),
+    "cardinality": (1, 1, lambda arguments: parts.size(arguments[0])),
+    "element_at": two(parts.element_at),
+    "get": two(parts.get),
+    "size": (1, 1, lambda arguments: parts.size(arguments[0])),
+    "try_element_at": two(parts.try_element_at),
     "abs": (1, 1, lambda arguments: absolute(definite(arguments[0]))),
     "ceil": (1, 1, whole_number("ceil", "ceil")),
     "ceiling": (1, 1, whole_number("ceil", "ceil")),

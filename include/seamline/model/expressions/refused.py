@@ -8,6 +8,7 @@ CHANCE = "its value changes between two runs; a record must mean the same each t
 CASE_HINT = "engines map letters beyond ASCII differently; list the spellings with IN, or use transform=."
 PATTERN = "engines' regular expressions differ; use LIKE, startswith, contains, or transform=."
 POWERS = "engines' last digits differ; use transform=."
+METADATA = 'a view sees columns only: name it in the pipeline, select={"name": "..."}, and use that name.'
 REFUSED = {
     **dict.fromkeys(
         ("count", "sum", "avg", "mean", "min", "max", "first", "last", "collect_list"), AGGREGATE
@@ -17,6 +18,9 @@ REFUSED = {
     **dict.fromkeys(("upper", "lower", "ucase", "lcase", "initcap"), CASE_HINT),
     **dict.fromkeys(("rlike", "regexp", "regexp_like", "regexp_extract", "regexp_replace", "split"), PATTERN),
     **dict.fromkeys(("sqrt", "pow", "power", "exp", "ln", "log", "log10", "sin", "cos", "tan"), POWERS),
+    **dict.fromkeys(
+        ("_key", "_headers", "header", "_topic", "_partition", "_offset", "_kafka_timestamp"), METADATA
+    ),
     "date_format": "engines' formats differ; use year, month, day, hour or date_trunc.",
     "to_timestamp": "declare the column TIMESTAMP in the schema: text is read there.",
     "int": "write CAST(x AS INT).",

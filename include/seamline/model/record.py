@@ -1,0 +1,154 @@
+"""From record to row: what a definition does to each record between its bytes and the views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from seamline.model.definition import Origin, Pipeline, Rule
+from seamline.model.expressions import Expression, Guard, compile_expression
+from seamline.model.problems import NAME, Problems, boolean, known
+from seamline.model.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Kind, Schema, SqlType
+
+METADATA = (
+    Field("_key", STRING),
+    Field("_headers", SqlType(Kind.MAP, element=STRING)),
+    Field("_topic", STRING, nullable=False),
+    Field("_partition", INT, nullable=False),
+    Field("_offset", BIGINT, nullable=False),
+    Field("_kafka_timestamp", TIMESTAMP, nullable=False),
+)
+"""What Kafka knows of a record, for the expressions of a record; views see it by the names of ``select``."""
+SELECTED, SIDE = "_selected", "_side"
+
+
+@dataclass(frozen=True)
+class Record:
+    """The steps in their order: parsed columns, derived ones, rules, sides, selection.
+
+    ``derived`` are columns with their expressions, each of which may use those before it. ``sides`` are tried
+    in order; a record of none is selected if ``where`` is true.
+    """
+
+    parsed: Schema
+    derived: tuple[tuple[Field, Expression], ...] = ()
+    rules: tuple[tuple[Rule, Expression], ...] = ()
+    sides: tuple[tuple[str, Expression], ...] = ()
+    where: Expression | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """List the columns of a row that views see."""
+        return self.parsed.with_(*(field for field, _ in self.derived))
+
+    @property
+    def selective(self) -> bool:
+        """Tell whether a record may be accepted and yet be in no view."""
+        return self.where is not None or bool(self.sides)
+
+    @property
+    def flags(self) -> tuple[Field, ...]:
+        """List the columns that say where a row belongs."""
+        selected = (Field(SELECTED, SqlType(Kind.BOOLEAN), nullable=False),) if self.selective else ()
+        return (*selected, Field(SIDE, STRING)) if self.sides else selected
+
+    @property
+    def metadata(self) -> frozenset[str]:
+        """List what is asked of Kafka's own columns."""
+        conditions = [condition for _, condition in (*self.derived, *self.rules, *self.sides)]
+        used = frozenset[str]().union(*(each.columns for each in [*conditions, *filter(None, [self.where])]))
+        return used & {field.name for field in METADATA}
+
+    def selected(self, where: Expression | None) -> Expression | None:
+        """Restrict a view's condition to the rows that are selected at all."""
+        if not self.selective:
+            return where
+        own = compile_expression(f"`{SELECTED}`", Schema(self.flags))
+        if where is None:
+            return own
+        return replace(
+            where,
+            spark=f"({own.spark} AND {where.spark})",
+            duckdb=f"({own.duckdb} AND {where.duckdb})",
+            guards=tuple(
+                Guard(f"({own.duckdb} AND {each.condition_duckdb})", each.message) for each in where.guards
+            ),
+        )
+
+
+def compile_record(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Record:
+    """Compile the steps of a record; problems are noted and what has them is left out."""
+    origin = pipeline.origin
+    derived: list[tuple[Field, Expression]] = []
+    seen = parsed
+    for name, text in pipeline.select.items():
+        place = f"select[{name}]"
+        if not NAME.fullmatch(name) or "__" in name:
+            problems.note(
+                place, origin, f"{name!r} is not a name.", "lower case letters, digits, underscores."
+            )
+        elif seen.field(name):
+            problems.note(place, origin, f"There is a column {name!r} already.", "choose another name.")
+        elif (made := attempt(text, seen, place, origin, problems)) is not None:
+            derived.append((Field(name, made.type), made))
+            seen = seen.with_(derived[-1][0])
+    wide = seen.with_(*METADATA)
+    rules = tuple(compile_rules(pipeline, wide, problems))
+    sides = tuple(compile_sides(pipeline.side, wide, origin, problems))
+    where = (
+        problems.attempt("where", origin, lambda: boolean(pipeline.where, wide)) if pipeline.where else None
+    )
+    return Record(parsed, tuple(derived), rules, sides, where)
+
+
+def attempt(text: str, seen: Schema, place: str, origin: Origin, problems: Problems) -> Expression | None:
+    """Compile an expression over the columns so far and what Kafka knows."""
+    return problems.attempt(place, origin, lambda: compile_expression(text, seen.with_(*METADATA)))
+
+
+def compile_rules(
+    pipeline: Pipeline, schema: Schema, problems: Problems
+) -> Iterator[tuple[Rule, Expression]]:
+    """Compile each rule's condition."""
+    for rule in pipeline.rules:
+        condition = problems.attempt(
+            f"rules[{rule.name}].condition",
+            rule.origin,
+            lambda r=rule: boolean(r.condition, schema),  # type: ignore[misc]
+        )
+        if condition is not None:
+            yield rule, condition
+
+
+def compile_sides(
+    sides: Mapping[str, str], schema: Schema, origin: Origin, problems: Problems
+) -> Iterator[tuple[str, Expression]]:
+    """Compile the condition of each side."""
+    for name, text in sides.items():
+        place = f"side[{name}]"
+        if not NAME.fullmatch(name) or "__" in name:
+            problems.note(
+                place, origin, f"{name!r} is not a name.", "lower case letters, digits, underscores."
+            )
+            continue
+        condition = problems.attempt(place, origin, lambda t=text: boolean(t, schema))  # type: ignore[misc]
+        if condition is not None:
+            yield name, condition
+
+
+def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
+    """Note an event time or id that is no column, or none of the right type."""
+    source = pipeline.source
+    wide = schema.with_(*(field for field in METADATA if field.name == "_kafka_timestamp"))
+    for field, names, columns in (
+        ("source.event_time", [source.event_time], wide),
+        ("source.event_id", source.event_id, schema),
+    ):
+        for name in names:
+            found = next((each for each in columns.fields if each.name == name), None)
+            if found is None:
+                problems.note(field, source.origin, f"There is no column {name!r}.", known(schema))
+            elif field.endswith("time") and found.type != TIMESTAMP:
+                problems.note(field, source.origin, f"{name} is {found.type}.", "declare it TIMESTAMP.")
+            elif found.type.nested:
+                problems.note(field, source.origin, f"{name} is {found.type}.", "name its parts in select=.")

@@ -1,0 +1,25 @@
+"""`seamline.side`: what a pipeline routes away from its views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from seamline.lake import layout as places
+from seamline.lake.layout import Layout
+from seamline.lake.sides import side_rows
+from seamline.model.catalog import load
+from seamline.model.errors import NotFound
+
+
+def side(name: str, *, warehouse: Path | None = None, definitions: Path | None = None) -> pa.Table:
+    """Read the records of a side by ``PIPELINE.SIDE``: coordinates, event time and columns, each record once.
+
+    Raises NotFound where there is no such pipeline, side or table.
+    """
+    pipeline_name, dot, side_name = name.partition(".")
+    if not dot:
+        raise NotFound(f"{name!r} names no side.", hint="write PIPELINE.SIDE.")
+    pipeline = load(definitions or places.definitions()).pipeline(pipeline_name)
+    return side_rows(pipeline, Layout(warehouse or places.warehouse(), pipeline.name), side_name)
