@@ -24,6 +24,8 @@ from seamline.model.errors import Conflict, FenceLost, NotFound, ProtocolError
 TOKEN = "seamline.token"
 EPOCH = "seamline.epoch"
 SETTINGS = {"delta.checkpointInterval": "50"}
+OVERTAKEN = ("concurrent", "changed since")
+"""What deltalake says of a commit that another has overtaken; a full disk says neither."""
 
 
 class Table:
@@ -175,10 +177,11 @@ class Table:
                 ),
             )
         except CommitFailedError as error:
-            if "transaction" not in str(error).lower():
-                raise
-            if fenced:
+            words = str(error).lower()
+            if fenced and "concurrent transaction" in words:
                 raise self._lost() from error
+            if fenced or not any(each in words for each in OVERTAKEN):
+                raise
             raise Conflict(
                 f"{self.root.name} changed since version {self.version} was read.",
                 hint="read it again and decide again.",
