@@ -144,7 +144,9 @@ def test_the_dags_have_what_their_definition_says(folder, tmp_path):
             assert task.owner == "data-platform"
             assert task.pool in POOLS
     batch = made["flights__batch"]
-    assert [task.task_id for task in batch.topological_sort()] == ["plan", "build", "certify", "publish"]
+    order = [task.task_id for task in batch.topological_sort()]
+    assert order == ["plan", "build", "certify", "publish", "all_certified"]
+    assert {task.task_id for task in batch.leaves} == {"publish", "all_certified"}
     assert sorted(batch.params) == ["from", "reason", "to"]
 
 

@@ -260,7 +260,8 @@ def test_a_failed_expectation_fails_the_run_and_serves_the_old(world: World, fir
         "plan": "success",
         "build": "success",
         "certify": "failed",
-        "publish": "upstream_failed",
+        "publish": "failed",
+        "all_certified": "upstream_failed",
     }
     assert world.published() == before
     assert world.answer() == served

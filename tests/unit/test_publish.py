@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.model.certificate import Certificate, Check
 from seamline.model.errors import Conflict, NotFound, PublishRefused
+from seamline.model.manifest import Generation
+from seamline.plan.publish import Candidate, certified
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHOP = sales_pipeline()
@@ -63,20 +66,37 @@ def served(layout: Layout) -> list[str]:
 def test_a_run_is_published_in_one_commit_and_only_once(layout: Layout):
     """A retried task must not write the same generation again."""
     offer(layout, "a")
-    assert len(publishing.publish_run(SHOP, layout, "a")) == 2
+    assert len(publishing.publish_run(SHOP, layout, "a").statements) == 2
     version = ManifestTable.ensure(layout).read().version
-    assert publishing.publish_run(SHOP, layout, "a") == []
+    assert publishing.publish_run(SHOP, layout, "a").statements == ()
     assert (ManifestTable.ensure(layout).read().version, served(layout)) == (version, ["g-a", "g-a"])
 
 
-def test_one_failed_certificate_keeps_the_whole_run_unpublished(layout: Layout):
-    """Half a run in the manifest would mix two states of the log."""
+def test_a_red_interval_is_held_back_and_the_green_one_published(layout: Layout):
+    """One day that can never be green must not keep the year from being served."""
     offer(layout, "a")
     publishing.publish_run(SHOP, layout, "a")
     offer(layout, "b", cut=9, expected="g-a", passed=False)
-    with pytest.raises(PublishRefused):
+    done = publishing.publish_run(SHOP, layout, "b")
+    assert ([each.interval for each in done.statements], done.held_back) == ([DAYS[0]], (DAYS[1],))
+    assert served(layout) == ["g-b", "g-a"]
+
+
+def test_the_views_of_a_red_interval_are_held_back_together(layout: Layout):
+    """Two views of one day that tell of different logs would contradict each other."""
+    day = SHOP.grid.named(DAYS[0])
+    one, other = (Candidate(Generation("g", view, day, 5, 1), view == "a/1", "") for view in ("a/1", "b/1"))
+    assert certified([one, other]) == ([], (DAYS[0],))
+    assert certified([one]) == ([one], ())
+
+
+def test_a_run_without_a_green_interval_publishes_nothing(layout: Layout):
+    """A certify task that died has left no certificates at all."""
+    offer(layout, "a")
+    Builds.ensure(layout).append([replace(row, run="b") for row in Builds.ensure(layout).of("a")])
+    with pytest.raises(PublishRefused, match="No interval of run 'b' is certified"):
         publishing.publish_run(SHOP, layout, "b")
-    assert served(layout) == ["g-a", "g-a"]
+    assert served(layout) == []
 
 
 def test_a_run_that_another_has_overtaken_is_refused(layout: Layout):
@@ -95,7 +115,7 @@ def test_a_repeated_publish_does_not_undo_what_came_after(layout: Layout):
     publishing.publish_run(SHOP, layout, "a")
     offer(layout, "b", cut=9, expected="g-a")
     publishing.publish_run(SHOP, layout, "b")
-    assert publishing.publish_run(SHOP, layout, "a") == []
+    assert publishing.publish_run(SHOP, layout, "a").statements == ()
     assert served(layout) == ["g-b", "g-b"]
 
 
@@ -110,7 +130,7 @@ def test_a_commit_lost_to_somebody_else_is_decided_again(layout: Layout, monkeyp
         return real(table, statements)
 
     monkeypatch.setattr(ManifestTable, "commit", commit)
-    assert len(publishing.publish_run(SHOP, layout, "a")) == 2
+    assert len(publishing.publish_run(SHOP, layout, "a").statements) == 2
 
 
 def test_a_run_that_built_nothing_says_so(layout: Layout):

@@ -18,11 +18,11 @@ from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, Rule
 from seamline.model.errors import BadRange, ProtocolError, PublishRefused
 from seamline.model.live import foremost, live_views, stood_still
-from seamline.model.manifest import Act, Manifest, Statement, fold
+from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
 from seamline.model.measures import count, min
 from seamline.model.seam import Status
 from seamline.model.stored import to_json
-from seamline.plan.publish import born, flip
+from seamline.plan.publish import Candidate, born, flip, publish, retire
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD = sales_pipeline()
@@ -122,6 +122,32 @@ def test_a_flip_never_goes_back_in_the_log(new: int, old: int, accepted: bool) -
         return
     with pytest.raises(PublishRefused, match="up to epoch 11, .* up to 12"):
         flip(both(), "sales", B, **asked)  # type: ignore[arg-type]
+
+
+def test_a_retired_version_runs_no_more_and_comes_back_only_by_a_new_birth() -> None:
+    """Else every edit of a view would be computed for ever, and a flip back would serve a gap."""
+    manifest = both()
+    [statement] = retire(manifest, B, own={A}, reason="a trial", now=NOW)
+    gone = state(*birth(OLD, Manifest(), -1), *birth(NEW, state(*birth(OLD, Manifest(), -1)), 9), statement)
+    assert live_views(OLD, gone).views == OLD.views
+    assert retire(gone, B, own={A}, reason="", now=NOW) == []
+    asked = {"intervals_with_rows": [], "frontiers": {A: 12, B: 12}, "now": NOW}
+    with pytest.raises(PublishRefused, match="is retired"):
+        flip(gone, "sales", B, **asked)  # type: ignore[arg-type]
+    late = Candidate(Generation("g", B, OLD.grid.named(DAYS[0]), 12, 1), True, "")
+    with pytest.raises(PublishRefused, match="is retired"):
+        publish(gone, [late], now=NOW)
+    [again] = birth(NEW, gone, 40)
+    back = fold([*birth(OLD, Manifest(), -1), replace(statement, seq=5), replace(again, seq=6)], 6)
+    assert (back.live, back.floor(B, DAYS[0])) == ((A, B), 40)
+
+
+def test_what_is_served_or_declared_is_not_retired() -> None:
+    """Its readers would see it stand still."""
+    with pytest.raises(PublishRefused, match="is served"):
+        retire(both(), A, own={B}, reason="", now=NOW)
+    with pytest.raises(PublishRefused, match="what the definition declares"):
+        retire(both(), B, own={B}, reason="", now=NOW)
 
 
 def test_a_flip_to_what_is_served_is_nothing_and_to_what_was_never_born_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Commands about the batch layer: plan, run, backfill, upkeep."""
+"""Commands about the batch layer: plan, run, backfill, flip, retire, upkeep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from seamline.cli.context import opened, span
+from seamline.cli.context import actor, opened, span
 from seamline.model.errors import BackfillFailed, BadRange, CertificateFailed
 from seamline.model.intervals import Interval, parse_moment, stamp
 from seamline.plan.batch import BatchPlan
@@ -65,13 +65,14 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
     for certificate in failed:
         checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
         click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
+    done = publish_run(compiled, layout, name)
+    click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.")
     if failed:
         raise CertificateFailed(
-            f"{len(failed)} of {len(certificates)} generations are not certified; nothing of run {name} is published.",
+            f"{len(failed)} of {len(certificates)} generations of run {name} are not certified; held back: "
+            f"{', '.join(done.held_back)}.",
             hint="mend what the checks name, then run again.",
         )
-    published = publish_run(compiled, layout, name)
-    click.echo(f"Certified {len(certificates)}, published {len(published)}.")
 
 
 @click.command()
@@ -139,4 +140,18 @@ def flip(view: str, to: str) -> None:
         click.echo(f"{view} is served as that version already; nothing was changed.")
 
 
-COMMANDS = (plan, run, backfill, flip, upkeep)
+@click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.argument("version", metavar="FINGERPRINT")
+@click.option("--reason", required=True, help="Kept in the manifest.")
+def retire(view: str, version: str, reason: str) -> None:
+    """Stop feeding a version that is neither served nor declared; its tables stay."""
+    from seamline.lake.flipping import retire_version
+
+    name, _, view_name = view.partition(".")
+    done = retire_version(*opened(name), view_name, version, reason=f"{actor()}: {reason}")
+    running = "the stream drops it at its next start" if done else "it was before; nothing was changed"
+    click.echo(f"{view} version {version} is retired: {running}.")
+
+
+COMMANDS = (plan, run, backfill, flip, retire, upkeep)

@@ -1,4 +1,4 @@
-"""Flipping: one manifest commit serves another version of a view, then the serving table is made anew."""
+"""Which version of a view is served: a flip is one manifest commit, then the serving table is made anew."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seamline.lake.versions import named
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange, Conflict
 from seamline.model.manifest import Manifest, Statement
-from seamline.plan.publish import flip
+from seamline.plan.publish import flip, retire
 
 ATTEMPTS = 20
 
@@ -43,6 +43,30 @@ def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to:
                 raise
             continue
         serving.refresh(pipeline, layout, view, ())
+        return statements
+    return []
+
+
+def retire_version(
+    pipeline: CompiledPipeline, layout: Layout, view_name: str, version: str, *, reason: str
+) -> list[Statement]:
+    """Let the version of that fingerprint, or of an unmistakable beginning of one, run no more.
+
+    None written if it is retired. Raises PublishRefused for one that is served or declared.
+    """
+    table = ManifestTable.ensure(layout)
+    for attempt in range(ATTEMPTS):
+        manifest = table.read()
+        own = {view.id for view in pipeline.views}
+        id = begun(manifest, view_name, version)
+        statements = retire(manifest, id, own, reason=reason, now=datetime.now(UTC))
+        try:
+            if statements:
+                table.commit(statements)
+        except Conflict:
+            if attempt + 1 == ATTEMPTS:
+                raise
+            continue
         return statements
     return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from seamline.lake import serving
@@ -11,29 +12,41 @@ from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
-from seamline.model.errors import Conflict, NotFound
+from seamline.model.errors import Conflict, NotFound, PublishRefused
 from seamline.model.live import foremost
 from seamline.model.manifest import Generation, Manifest, Statement
-from seamline.plan.publish import Candidate, publish
+from seamline.plan.publish import Candidate, certified, publish
 
 ATTEMPTS = 20
 
 
-def publish_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Statement]:
-    """Publish what a run built and give the statements written: none if that was done before.
+@dataclass(frozen=True)
+class Publication:
+    """What a run has published (nothing if that was done before), and the intervals that were held back."""
 
-    Raises PublishRefused if a certificate is missing or not passed, and Conflict if another run published
-    one of the intervals since this one began; nothing is published then.
+    statements: tuple[Statement, ...]
+    held_back: tuple[str, ...]
+
+
+def publish_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> Publication:
+    """Publish the intervals of a run whose certificates are all there and green, in one commit.
+
+    Raises PublishRefused if there is none, and Conflict if another run published one of the intervals since
+    this one began; nothing is published then.
     """
     builds = Builds.ensure(layout).of(run)
     if not builds:
         raise NotFound(
             f"Run {run!r} of {pipeline.name} has built nothing.", hint="build first, then publish."
         )
-    offered = candidates(pipeline, layout, builds)
-    statements = commit(ManifestTable.ensure(layout), offered)
-    refresh_serving(pipeline, layout, builds)
-    return statements
+    green, held_back = certified(candidates(pipeline, layout, builds))
+    if not green:
+        raise PublishRefused(
+            f"No interval of run {run!r} is certified.", hint="see its certificates, mend, build again."
+        )
+    statements = commit(ManifestTable.ensure(layout), green)
+    refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
+    return Publication(tuple(statements), held_back)
 
 
 def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:

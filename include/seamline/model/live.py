@@ -12,19 +12,19 @@ from seamline.model.stored import version_of
 
 
 def live_views(pipeline: CompiledPipeline, manifest: Manifest) -> CompiledPipeline:
-    """Add every version that was born to the definition's own, which come first (rule 7).
+    """Add every version that is live to the definition's own, which come first (rule 7).
 
     Versions that cannot be fed with this definition's rows are left out: see ``stood_still``.
     """
     own = {view.id for view in pipeline.views}
-    others = [id for id in manifest.births if id not in own and not why_still(pipeline, manifest, id)]
+    others = [id for id in manifest.live if id not in own and not why_still(pipeline, manifest, id)]
     added = [version_of(pipeline, manifest, id)[1] for id in others]
     return replace(pipeline, views=(*pipeline.views, *added))
 
 
 def stood_still(pipeline: CompiledPipeline, manifest: Manifest) -> Mapping[str, str]:
     """Give the versions that were born and get no more slices, and why: their W stands still."""
-    found = {id: why_still(pipeline, manifest, id) for id in manifest.births}
+    found = {id: why_still(pipeline, manifest, id) for id in manifest.live}
     return {id: why for id, why in found.items() if why}
 
 

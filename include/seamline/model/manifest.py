@@ -18,6 +18,7 @@ class Act(StrEnum):
     FLIP = "flip"
     PUBLISH = "publish"
     FLOOR = "floor"
+    RETIRE = "retire"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Manifest:
     """The state that all statements up to ``version`` add up to.
 
     ``filled`` gives the last interval that had rows when a view version was born, where that is known.
+    ``retired`` are the versions that run no more; a new birth takes one back.
     """
 
     version: int = NOTHING
@@ -73,6 +75,12 @@ class Manifest:
     published: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
     history: Mapping[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    retired: frozenset[str] = frozenset()
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The versions that were born and are not retired, in the order of their births."""
+        return tuple(view for view in self.births if view not in self.retired)
 
     def floor(self, view: str, interval: str) -> int:
         """Give the epoch up to which slices of the interval may be gone.
@@ -105,10 +113,14 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
     published: dict[tuple[str, str], Statement] = {}
     history: dict[tuple[str, str], tuple[Statement, ...]] = {}
     floors: dict[tuple[str, str], int] = {}
+    retired: set[str] = set()
     for statement in sorted(statements, key=lambda each: each.seq):
         place = (statement.view, statement.interval)
         match statement.act:
+            case Act.RETIRE:
+                retired.add(statement.view)
             case Act.BIRTH:
+                retired.discard(statement.view)
                 births[statement.view] = statement.epoch
                 definitions[statement.view] = statement.definition
                 if statement.interval:
@@ -120,4 +132,6 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
                 history[place] = (*history.get(place, ()), statement)
             case Act.FLOOR:
                 floors[place] = max(statement.epoch, floors.get(place, NOTHING))
-    return Manifest(version, births, filled, definitions, serving, published, history, floors)
+    return Manifest(
+        version, births, filled, definitions, serving, published, history, floors, frozenset(retired)
+    )

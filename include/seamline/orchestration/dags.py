@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_parsing_context, task
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, chain, get_parsing_context, task
 
 from seamline.model.compiled import grid_of
 from seamline.model.definition import Pipeline
@@ -98,7 +99,11 @@ def common(pipeline: Pipeline, layer: str, *, retries: int) -> dict[str, Any]:
 
 
 def batch_dag(pipeline: Pipeline) -> DAG:
-    """Plan, build, certify, publish: an interval per scheduled or backfill run, any span by the form."""
+    """Plan, build, certify, publish: an interval per scheduled or backfill run, any span by the form.
+
+    What is green is published even where ``certify`` fails for something else; ``all_certified``, which nobody
+    has to run, then fails the run.
+    """
     assets = Assets.of(pipeline)
     timetable = CronDataIntervalTimetable(cron(grid_of(pipeline).length), timezone="UTC")
     with DAG(
@@ -122,9 +127,13 @@ def batch_dag(pipeline: Pipeline) -> DAG:
             tasks.certify
         )(pipeline.name, assets.generations)
         published = task(
-            task_id="publish", pool=BATCH, inlets=[assets.generations], outlets=[assets.serving]
+            task_id="publish",
+            pool=BATCH,
+            inlets=[assets.generations],
+            outlets=[assets.serving],
+            trigger_rule=TriggerRule.NONE_SKIPPED,
         )(tasks.publish)(pipeline.name, assets.serving)
-        chain(planned, build, certified, published)
+        chain(planned, build, certified, [published, EmptyOperator(task_id="all_certified", pool=BATCH)])
     return dag
 
 
@@ -189,7 +198,7 @@ def doc(pipeline: Pipeline, layer: str) -> str:
         "batch": "Plans, builds, certifies and publishes intervals. A scheduled run takes its interval and the "
         "dirty ones; a backfill exactly its own; a trigger takes the form's span, or the dirty intervals.",
         "stream": "Starts the stream's supervisor where none lives. Pausing this DAG stops the reconciling, "
-        f"never the stream; `seamline stop {pipeline.name}` stops the stream.",
+        f"never the stream; `seamline stream stop {pipeline.name}` stops the stream.",
         "upkeep": "Compacts and cleans up. Never touches what a reader may still need.",
     }[layer]
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)

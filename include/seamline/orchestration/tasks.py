@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, Connection, get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from seamline.model.errors import BadRange, CertificateFailed, DefinitionError, NotFound, SetupError
+from seamline.model.errors import (
+    BadRange,
+    CertificateFailed,
+    DefinitionError,
+    NotFound,
+    PublishRefused,
+    SetupError,
+)
 from seamline.orchestration.intervals import RunRequest, resolve
 
 if TYPE_CHECKING:
@@ -104,13 +111,22 @@ def failures(certificates: Iterable[Certificate]) -> Iterable[str]:
 
 
 def publish(name: str, asset: Asset) -> None:
-    """Publish what is certified in one commit, and tell those who read."""
+    """Publish the intervals that are certified in one commit, and tell those who read.
+
+    The others are held back: ``certify`` has failed for them, and the run fails with it.
+    """
     from seamline.lake.manifest import ManifestTable
     from seamline.lake.publishing import publish_run
 
     context = get_current_context()
     pipeline, layout = compiled(name)
-    statements = publish_run(pipeline, layout, str(context["run_id"]))
+    try:
+        done = publish_run(pipeline, layout, str(context["run_id"]))
+    except (NotFound, PublishRefused) as refused:
+        raise AirflowFailException(str(refused)) from refused
+    for interval in done.held_back:
+        print(f"held back {interval}: not certified")
+    statements = done.statements
     if not statements:
         raise AirflowSkipException("published already")
     for statement in statements:

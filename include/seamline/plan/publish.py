@@ -1,4 +1,4 @@
-"""Whether the manifest accepts generations, births and flips, and the statements that say so."""
+"""Whether the manifest accepts generations, births, flips and retirements, and the statements that say so."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ def publish(
     return [accept(manifest, candidate, now=now, rollback=rollback) for candidate in candidates]
 
 
+def certified(candidates: Iterable[Candidate]) -> tuple[list[Candidate], tuple[str, ...]]:
+    """Part what may be published from the intervals held back: those in which any view is not certified.
+
+    The views of one interval are published together, so that they tell of the same log; days are not.
+    """
+    offered = list(candidates)
+    held = {each.generation.interval.id for each in offered if not each.certified}
+    return [each for each in offered if each.generation.interval.id not in held], tuple(sorted(held))
+
+
 def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback: bool) -> Statement:
     """Check one candidate against what is published."""
     new = candidate.generation
@@ -39,6 +49,8 @@ def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback:
             f"{candidate.expected or 'nothing'}.",
             hint="another run published first; plan again.",
         )
+    if new.view in manifest.retired:
+        raise PublishRefused(f"{name}: {new.view} is retired.", hint="the run is older than that; drop it.")
     if not candidate.certified:
         raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, mend, rebuild.")
     if new.cut < manifest.floor(*place):
@@ -74,7 +86,7 @@ def born(
     """
     statements = []
     for view, definition in definitions.items():
-        if view in manifest.births:
+        if view in manifest.live:
             continue
         statements.append(
             Statement(Act.BIRTH, view, epoch=held + 1, interval=filled, definition=definition, at=now)
@@ -102,6 +114,11 @@ def flip(
         return []
     if to_version not in manifest.births:
         raise PublishRefused(f"{to_version} was never born.", hint="start the stream with its definition.")
+    if to_version in manifest.retired:
+        raise PublishRefused(
+            f"{to_version} is retired: it has had no slices since.",
+            hint="put its definition back and start the stream: it is born again.",
+        )
     missing = sorted(each for each in intervals_with_rows if manifest.building(to_version, each))
     if missing:
         more = f", and {len(missing) - 1} more are not" if len(missing) > 1 else ""
@@ -117,3 +134,21 @@ def flip(
             hint="answers would go back: let the stream catch it up, then flip.",
         )
     return [Statement(Act.FLIP, to_version, epoch=new, reason=f"instead of {served or 'nothing'}", at=now)]
+
+
+def retire(
+    manifest: Manifest, version: str, own: Collection[str], *, reason: str, now: datetime
+) -> list[Statement]:
+    """Give the statement that lets a version run no more, none if it is retired; or refuse.
+
+    ``version`` and ``own``, the definition's versions, are ``name/fingerprint``. Its tables stay.
+    """
+    if version in manifest.retired:
+        return []
+    if version == manifest.serving.get(version.partition("/")[0]):
+        raise PublishRefused(f"{version} is served.", hint="flip the view to another version first.")
+    if version in own:
+        raise PublishRefused(
+            f"{version} is what the definition declares.", hint="take it out of the definition first."
+        )
+    return [Statement(Act.RETIRE, version, reason=reason, at=now)]
