@@ -10,6 +10,7 @@ import pytest
 from seamline.model.certificate import Certificate, Evidence, judge
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import CertificateFailed
+from seamline.model.holes import touching
 from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.quality.certify import Log, require_passed
@@ -82,7 +83,17 @@ def test_the_log_is_judged_at_the_cut_and_not_as_of_today():
 def test_a_gap_between_ranges_and_a_registered_hole_are_both_seen():
     """A hole is never silent, never green."""
     assert not Log.until(2, [epoch(1, 0, 5), epoch(2, 6, 9)]).contiguous
-    assert Log.until(2, [epoch(1, 0, 5), epoch(2, 5, 9, kind=Kind.HOLE)]).holes == 1
+    hole = epoch(2, 5, 9, kind=Kind.HOLE)
+    found = Log.until(2, [epoch(1, 0, 5), hole])
+    assert (found.contiguous, list(found.holes)) == (True, [hole])
+
+
+def test_a_bounded_hole_touches_only_what_it_may_have_held():
+    """Until somebody states bounds, a row that is lost may have been of any day."""
+    bounded = epoch(2, 5, 9, kind=Kind.HOLE, bounds=Interval(DAY.start, DAY.end))
+    following = Interval(DAY.end, DAY.end + (DAY.end - DAY.start))
+    assert [touching([bounded], day) for day in (DAY, following)] == [1, 0]
+    assert touching([replace(bounded, bounds=None)], following) == 1
 
 
 def test_what_is_red_is_named_and_a_certificate_survives_its_table():

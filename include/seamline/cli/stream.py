@@ -1,12 +1,21 @@
-"""Commands about the speed layer: stream start and stop, supervise."""
+"""Commands about the speed layer: stream start and stop, supervise, drain, holes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from seamline.cli.context import actor, opened
+from seamline.cli.context import actor, opened, span
+from seamline.model.errors import BadRange
+
+if TYPE_CHECKING:
+    from seamline.lake.layout import Layout
+    from seamline.model.compiled import CompiledPipeline
+    from seamline.model.holes import Gap
+    from seamline.model.intervals import Interval
 
 
 @click.group()
@@ -50,4 +59,91 @@ def supervise(pipeline: str) -> int:
     return keep_up(compiled.name, layout)
 
 
-COMMANDS = (stream, supervise)
+@click.command()
+@click.argument("pipeline")
+@click.option("--reason", required=True, help="Kept in the ledger.")
+def drain(pipeline: str, reason: str) -> None:
+    """Declare that the topic is finite: no record comes after those it holds now.
+
+    Once the stream has read them all it moves the watermark past the last interval, which can be built then.
+    A record that comes all the same is late, and counted.
+    """
+    from seamline.kafka.admin import TopicAdmin
+    from seamline.kafka.connections import resolve
+    from seamline.lake.control import ControlTable, Drained
+    from seamline.model.offsets import Lane
+
+    compiled, layout = opened(pipeline)
+    source = compiled.definition.source
+    with TopicAdmin(resolve(source.connection)) as admin:
+        id, ends = admin.topic_id(source.topic), admin.end_offsets(source.topic)
+    lanes = {Lane(id, partition): end for partition, end in ends.items()}
+    ControlTable.ensure(layout).declare_drained(Drained(lanes, actor(), reason), now=datetime.now(UTC))
+    click.echo(f"{compiled.name}: {source.topic} ends at {sum(ends.values())} offsets, by declaration.")
+
+
+@click.group()
+def holes() -> None:
+    """Offsets that Kafka can no longer give us: list them, or accept that they are gone."""
+
+
+@holes.command("list")
+@click.argument("pipeline")
+def list_(pipeline: str) -> None:
+    """Show the register, and what is missing now between the log and the topic."""
+    from seamline.lake.control import ControlTable
+    from seamline.lake.layout import Layout, warehouse
+    from seamline.lake.planning import known_epochs
+    from seamline.model.holes import holes as register
+
+    for epoch in register(known_epochs(Layout(warehouse(), pipeline))):
+        [part] = epoch.ranges
+        what = f"{part.start}..{part.end - 1}" if len(part) else f"everything from {part.start}"
+        click.echo(f"hole {epoch.number}: {part.lane}: {what}; {bounds(epoch.bounds)}; {epoch.reason}")
+    compiled, layout = opened(pipeline)
+    decided = {each.gap for each in ControlTable.ensure(layout).read().accepted}
+    for gap in missing(compiled, layout):
+        click.echo(f"{'accepted' if gap in decided else 'undecided'}: {gap}")
+
+
+@holes.command()
+@click.argument("pipeline")
+@click.option("--reason", required=True, help="Kept in the ledger.")
+@click.option("--from", "start", help="The lost records' event times, as far as that is known: from here,")
+@click.option("--to", "end", help="to here; it is not in. Without bounds no interval can be certified.")
+def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> None:
+    """Let the stream go on without what is missing now; it registers it at its next start."""
+    from seamline.lake.control import ControlTable
+    from seamline.model.holes import AcceptedGap, undecided
+
+    compiled, layout = opened(pipeline)
+    control = ControlTable.ensure(layout)
+    known, now = span(start, end), datetime.now(UTC)
+    found = undecided(missing(compiled, layout), control.read().accepted)
+    if not found:
+        raise BadRange("Nothing undecided is missing.", hint=f"see `seamline holes list {pipeline}`.")
+    control.accept([AcceptedGap(gap, actor(), reason, now, known) for gap in found])
+    for gap in found:
+        click.echo(f"accepted: {gap}; {bounds(known)}")
+
+
+def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
+    """Compare the log with the topic as it is now."""
+    from seamline.kafka.admin import TopicAdmin
+    from seamline.kafka.connections import resolve
+    from seamline.lake.planning import known_epochs
+    from seamline.model.holes import gaps
+    from seamline.model.offsets import Lane
+
+    source = compiled.definition.source
+    with TopicAdmin(resolve(source.connection)) as admin:
+        id, first = admin.topic_id(source.topic), admin.beginning_offsets(source.topic)
+    return gaps(known_epochs(layout), id, {Lane(id, partition): at for partition, at in first.items()})
+
+
+def bounds(known: Interval | None) -> str:
+    """Say which event times a hole can have touched."""
+    return f"event times {known}" if known else "of any event time"
+
+
+COMMANDS = (stream, supervise, drain, holes)

@@ -113,6 +113,12 @@ class TopicAdmin:
             self._client.create_partitions({name: total})
             self._client.wait_for_topics([name], timeout_ms=int(self.timeout * 1000))
 
+    def delete_records(self, name: str, before: Mapping[int, int]) -> None:
+        """Delete each partition's records below an offset, for ever, as retention does."""
+        places = {TopicPartition(name, part): at for part, at in before.items()}
+        with self._translated(name):
+            self._client.delete_records(places, timeout_ms=int(self.timeout * 1000))
+
     def beginning_offsets(self, name: str) -> dict[int, int]:
         """Give the first offset that each partition still has."""
         return self._offsets(name, OffsetSpec.EARLIEST)

@@ -1,13 +1,14 @@
-"""The control table: what a stream should be doing, and who holds its lease.
+"""The control table: what a stream should be doing, who holds its lease, and what people have decided.
 
-Every commit carries the whole state, so the newest commit is all a reader needs; changes of the desired
-state are rows as well, with actor, reason and time.
+Every commit carries the whole state, so the newest commit is all a reader needs; what people ask for is a
+row as well, with actor, reason and time.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,7 +20,9 @@ from seamline.lake.layout import Layout
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
 from seamline.model.errors import Conflict, LeaseHeld
-from seamline.model.intervals import parse_moment, stamp
+from seamline.model.holes import AcceptedGap, Gap
+from seamline.model.intervals import Interval, parse_moment, stamp
+from seamline.model.offsets import Lane
 
 APP = "seamline.control"
 STATE = "seamline.control"
@@ -45,6 +48,15 @@ class Lease:
 
 
 @dataclass(frozen=True)
+class Drained:
+    """A declaration that a topic is finite: no record comes after these end offsets (rule 12)."""
+
+    ends: Mapping[Lane, int]
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Control:
     """The state of a stream's control table."""
 
@@ -52,6 +64,66 @@ class Control:
     actor: str = ""
     reason: str = ""
     lease: Lease | None = None
+    drained: Drained | None = None
+    accepted: tuple[AcceptedGap, ...] = ()
+
+    def to_json(self) -> str:
+        """Write the state as the JSON that a commit carries."""
+        lease, drained = self.lease, self.drained
+        row = {
+            "desired": self.desired.value,
+            "actor": self.actor,
+            "reason": self.reason,
+            "lease": lease and {"holder": lease.holder, "token": lease.token, "until": stamp(lease.until)},
+            "drained": drained
+            and {
+                "ends": {str(lane): end for lane, end in drained.ends.items()},
+                "actor": drained.actor,
+                "reason": drained.reason,
+            },
+            "accepted": [
+                {
+                    "lane": str(each.gap.lane),
+                    "start": each.gap.start,
+                    "end": each.gap.end,
+                    "actor": each.actor,
+                    "reason": each.reason,
+                    "at": stamp(each.at),
+                    "bounds": str(each.bounds) if each.bounds else None,
+                }
+                for each in self.accepted
+            ],
+        }
+        return json.dumps(row)
+
+    @classmethod
+    def from_json(cls, text: str) -> Control:
+        """Read what ``to_json`` wrote."""
+        row = json.loads(text)
+        lease, drained = row["lease"], row["drained"]
+        return cls(
+            Desired(row["desired"]),
+            row["actor"],
+            row["reason"],
+            Lease(lease["holder"], lease["token"], parse_moment(lease["until"])) if lease else None,
+            Drained(
+                {Lane.parse(lane): end for lane, end in drained["ends"].items()},
+                drained["actor"],
+                drained["reason"],
+            )
+            if drained
+            else None,
+            tuple(
+                AcceptedGap(
+                    Gap(Lane.parse(each["lane"]), each["start"], each["end"]),
+                    each["actor"],
+                    each["reason"],
+                    parse_moment(each["at"]),
+                    Interval.parse(each["bounds"]) if each["bounds"] else None,
+                )
+                for each in row["accepted"]
+            ),
+        )
 
 
 class ControlTable:
@@ -69,27 +141,36 @@ class ControlTable:
     def read(self) -> Control:
         """Give the state at the newest version."""
         found = self.table.refresh().metadata().get(STATE)
-        if found is None:
-            return Control()
-        row = json.loads(found)
-        lease = row["lease"]
-        return Control(
-            Desired(row["desired"]),
-            row["actor"],
-            row["reason"],
-            Lease(lease["holder"], lease["token"], parse_moment(lease["until"])) if lease else None,
-        )
+        return Control() if found is None else Control.from_json(found)
 
     def want(self, desired: Desired, *, actor: str, reason: str, now: datetime) -> None:
-        """Set the desired state, whoever else is renewing a lease meanwhile."""
-        row = pa.Table.from_pylist(
-            [{"state": desired.value, "actor": actor, "reason": reason, "at": now}], schema=SCHEMA
-        )
-        file = files.write(row, self.table.root, f"{uuid.uuid4().hex}.parquet", stats=[])
+        """Set the desired state."""
+        row = {"state": desired.value, "actor": actor, "reason": reason, "at": now}
+        self._decide(row, lambda found: replace(found, desired=desired, actor=actor, reason=reason))
+
+    def declare_drained(self, drained: Drained, *, now: datetime) -> None:
+        """Declare that the topic is finite."""
+        row = {"state": "drained", "actor": drained.actor, "reason": drained.reason, "at": now}
+        self._decide(row, lambda found: replace(found, drained=drained))
+
+    def accept(self, gaps: Iterable[AcceptedGap]) -> None:
+        """Let the stream go on without what is gone."""
+        more = tuple(gaps)
+        row = {
+            "state": "hole accepted",
+            "actor": more[0].actor,
+            "reason": f"{'; '.join(str(each.gap) for each in more)}: {more[0].reason}",
+            "at": more[0].at,
+        }
+        self._decide(row, lambda found: replace(found, accepted=(*found.accepted, *more)))
+
+    def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
+        """Write a decision, whoever else is renewing a lease meanwhile."""
+        rows = pa.Table.from_pylist([dict(row)], schema=SCHEMA)
+        file = files.write(rows, self.table.root, f"{uuid.uuid4().hex}.parquet", stats=[])
         while True:
-            current = self.read()
             try:
-                return self._write(replace(current, desired=desired, actor=actor, reason=reason), [file])
+                return self._write(change(self.read()), [file])
             except Conflict:
                 continue
 
@@ -132,13 +213,4 @@ class ControlTable:
                 continue
 
     def _write(self, state: Control, written: list[files.DataFile]) -> None:
-        lease = state.lease
-        row = {
-            "desired": state.desired.value,
-            "actor": state.actor,
-            "reason": state.reason,
-            "lease": {"holder": lease.holder, "token": lease.token, "until": stamp(lease.until)}
-            if lease
-            else None,
-        }
-        self.table.append(written, txns={APP: self.table.version + 1}, metadata={STATE: json.dumps(row)})
+        self.table.append(written, txns={APP: self.table.version + 1}, metadata={STATE: state.to_json()})

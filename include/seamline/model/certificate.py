@@ -16,7 +16,7 @@ class Evidence:
 
     ``ledger_rows``: accepted rows of the interval in epochs up to the cut, by the ledger. ``rows_read``: rows
     the build read. ``duplicates`` and ``not_selected``: rows it left out, and why. ``state_rows``: rows in
-    the states it wrote. ``holes``: registered holes up to the cut that are not bounded.
+    the states it wrote. ``holes``: registered holes up to the cut in which rows of the interval may have been.
     ``expectations``: one sentence per failed expectation.
     """
 
@@ -107,7 +107,7 @@ def judge(evidence: Evidence) -> tuple[Check, ...]:
         Check(
             "offsets without a hole",
             evidence.contiguous and evidence.holes == 0,
-            f"{evidence.holes} holes up to epoch {evidence.cut}"
+            f"{evidence.holes} holes up to epoch {evidence.cut} that touch the interval"
             + ("" if evidence.contiguous else "; ranges do not join"),
         ),
         Check(

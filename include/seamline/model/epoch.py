@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from seamline.model.intervals import parse_moment, stamp
+from seamline.model.intervals import Interval, parse_moment, stamp
 from seamline.model.offsets import Lane, OffsetRange
 
 
@@ -25,7 +25,9 @@ class Epoch:
     """One ledger row.
 
     ``accepted`` counts rows per interval id, ``refused`` rows per reason; ``frontiers`` is W(v) per
-    ``view/fingerprint``, equal to ``number`` for every view that is not behind.
+    ``view/fingerprint``, equal to ``number`` for every view that is not behind. ``reason`` says who decided on
+    a hole or declared a topic finite, and why; ``bounds`` are the event times that a hole can have touched,
+    None for any.
     """
 
     number: int
@@ -41,6 +43,8 @@ class Epoch:
     watermark: datetime | None = None
     frontiers: Mapping[str, int] = field(default_factory=dict)
     lookups: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+    bounds: Interval | None = None
 
     @property
     def rows(self) -> int:
@@ -64,6 +68,8 @@ class Epoch:
                 "watermark": stamp(self.watermark) if self.watermark else None,
                 "frontiers": dict(self.frontiers),
                 "lookups": dict(self.lookups),
+                "reason": self.reason,
+                "bounds": str(self.bounds) if self.bounds else None,
             },
             sort_keys=True,
         )
@@ -86,4 +92,6 @@ class Epoch:
             watermark=parse_moment(row["watermark"]) if row["watermark"] else None,
             frontiers=row["frontiers"],
             lookups=row["lookups"],
+            reason=row["reason"],
+            bounds=Interval.parse(row["bounds"]) if row["bounds"] else None,
         )

@@ -70,6 +70,10 @@ class Interval:
     def __contains__(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
 
+    def meets(self, other: Interval) -> bool:
+        """Tell whether the two share an instant."""
+        return self.start < other.end and other.start < self.end
+
     def __str__(self) -> str:
         return f"{stamp(self.start)}/{stamp(self.end)}"
 

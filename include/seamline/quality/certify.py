@@ -19,8 +19,9 @@ from seamline.lake.types import partial_schema
 from seamline.lake.versions import live
 from seamline.model.certificate import Certificate, Evidence, judge
 from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.epoch import Epoch, Kind
+from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed, NotFound, OffsetGap
+from seamline.model.holes import holes, touching
 from seamline.model.intervals import Interval
 from seamline.model.offsets import Vector, advance
 from seamline.plan.batch import Arrivals
@@ -63,7 +64,7 @@ def require_passed(certificates: Sequence[Certificate]) -> None:
         failed = sum(not each.passed for each in certificates)
         raise CertificateFailed(
             f"{failed} of {len(certificates)} generations did not pass:\n" + "\n".join(wrong),
-            hint="nothing of this run is published, the generations are kept; mend and build again.",
+            hint="they are kept and not served; mend what the checks name and build again.",
         )
 
 
@@ -74,7 +75,7 @@ class Log:
     is_edge: bool
     watermark: datetime | None
     contiguous: bool
-    holes: int
+    holes: Sequence[Epoch]
     arrivals: Arrivals
 
     @classmethod
@@ -86,7 +87,7 @@ class Log:
             is_edge=last is not None and last.edge,
             watermark=last.watermark if last else None,
             contiguous=joined(epochs),
-            holes=sum(epoch.kind is Kind.HOLE for epoch in epochs),
+            holes=holes(epochs),
             arrivals=Arrivals(epochs, until=cut),
         )
 
@@ -151,7 +152,7 @@ def certificate(
         cut_is_edge=log.is_edge,
         watermark=log.watermark,
         contiguous=log.contiguous,
-        holes=log.holes,
+        holes=touching(log.holes, interval),
         ledger_rows=log.arrivals.rows(interval.id, until=row.cut),
         rows_read=row.rows_read,
         duplicates=row.duplicates,

@@ -13,6 +13,7 @@ from seamline.lake.planning import known_epochs
 from seamline.lake.reads import connection, scan
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.holes import holes
 from seamline.model.intervals import stamp
 from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
@@ -32,6 +33,8 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
             f"watermark {mark}"
         )
         refused = sum(sum(each.refused.values()) for each in epochs)
+        found = holes(epochs)
+        lines += [f"  {len(found)} hole{'s' * (len(found) > 1)}: see `seamline holes list`"] if found else []
         lines.append(f"  {sum(each.rows for each in epochs)} rows accepted, {refused} refused")
     else:
         lines.append("  no epoch yet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Iterable
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from seamline.lake import files
 from seamline.lake.slices import PRUNES, Slices
 from seamline.lake.tables import EPOCH
 from seamline.lake.types import slices_schema
+from seamline.model.epoch import Epoch
 from seamline.spark.measures import states
 from seamline.spark.writer import Writer
 
@@ -25,7 +27,13 @@ def catch_up(spark: SparkSession, writer: Writer) -> bool:
     The next master commit states the new frontiers. A view that fails again stays behind and harms nobody.
     """
     late = [view for view, frontier in writer.frontiers.items() if frontier < writer.master.epoch]
+    ledger = writer.ledger.epochs() if late else []
     for view in late:
+        if why := foreign(writer, ledger, writer.frontiers[view]):
+            if writer.stuck.get(view) != why:
+                log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
+            writer.stuck[view] = why
+            continue
         try:
             writer.frontiers[view] = caught_up(spark, writer, writer.slices[view], writer.frontiers[view])
         except Exception as error:
@@ -33,6 +41,18 @@ def catch_up(spark: SparkSession, writer: Writer) -> bool:
                 raise
             log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], error)
     return any(writer.frontiers[view] == writer.master.epoch for view in late)
+
+
+def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
+    """Say why the epochs above a frontier cannot be caught up: rows that another record version made."""
+    ours = writer.pipeline.record_version
+    others = [each for each in ledger if each.number > frontier and each.rows and each.record_version != ours]
+    if not others:
+        return ""
+    return (
+        f"epochs {others[0].number}..{others[-1].number} hold rows of record version "
+        f"{others[-1].record_version}, the definition's is {ours}; they must be judged again first"
+    )
 
 
 def caught_up(spark: SparkSession, writer: Writer, slices: Slices, frontier: int) -> int:

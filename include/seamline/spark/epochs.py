@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from seamline.lake.control import Drained
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import parse_duration, stamp
 from seamline.model.offsets import Vector, ranges_between
@@ -42,7 +44,7 @@ class Epochs:
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = Progress.resumed(ledger, topic.starts(writer.master), datetime.now(UTC))
         self.limit = stream.max_offsets_per_epoch
-        self.retries = self.failures = 0
+        self.retries = self.failures = self.alone = 0
         self.condemned = ""
         self.trouble: Vector = {}
         self.seconds: dict[str, float] = {}
@@ -85,7 +87,9 @@ class Epochs:
             max_event_time=times,
         )
         self.progress = after.held(self.writer.commit(epoch, result, views))
-        self.retries = self.failures = 0
+        if self.condemned:
+            self.trouble = {}
+        self.retries = self.failures = self.alone = 0
         self.condemned = ""
         self.refresher.touch(epoch.accepted)
         self.topic.tell_group(f"seamline.{self.pipeline.name}", after.vector)
@@ -131,25 +135,40 @@ class Epochs:
         return gathered((row.kind, row.payload) for row in rows)
 
     def failed(self, error: Exception, ends: Vector, records: int) -> None:
-        """Count kernel failures at one start: halve the epoch, condemn a record that fails alone (rule 17)."""
+        """Count kernel failures at one start: halve the epoch, condemn a record that fails alone (rule 17).
+
+        The first halving waits for the third failure; once there is known to be trouble, each failure halves
+        again, until a record has failed three times alone.
+        """
         self.failures += 1
+        self.alone = self.alone + 1 if records == 1 else 0
         self.trouble = {**ends, **self.trouble} if self.halved else dict(ends)
-        if self.failures >= ATTEMPTS:
+        if self.halved or self.failures >= ATTEMPTS:
             self.limit = max(records // 2, 1)
-            self.condemned = f"{type(error).__name__}: {error}"[:500] if records == 1 else ""
+        if self.alone >= ATTEMPTS:
+            self.condemned = said(error)
 
     def restart(self) -> None:
         """Read again where the master ends: an attempt that failed late may have been held after all."""
+        self.topic.assert_same()
         ledger = self.writer.repaired()
         starts = self.topic.starts(self.writer.master)
         self.progress = Progress.resumed(ledger, starts, datetime.now(UTC))
         if self.recovered:
             self.limit = self.pipeline.definition.stream.max_offsets_per_epoch
 
-    def rest(self) -> None:
-        """Between epochs: declare an edge when the stream is idle, or when idle lanes let the watermark go on."""
+    def rest(self, drained: Drained | None) -> None:
+        """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.
+
+        It does when lanes fall idle, and when somebody has declared that the topic ends where we are.
+        """
         now = datetime.now(UTC)
         last = self.progress.epoch
+        if drained and last and drained.ends == self.progress.vector:
+            closing = self.progress.closing(self.pipeline.grid)
+            if closing and (last.watermark is None or last.watermark < closing):
+                self.empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")
+                return
         if last is None or not rests(self.progress, now):
             return
         if not last.edge or (
@@ -158,10 +177,11 @@ class Epochs:
         ):
             self.empty()
 
-    def empty(self) -> None:
-        """Hold an empty epoch that is an edge."""
+    def empty(self, **stated: Any) -> None:
+        """Hold an empty epoch that is an edge and states what is given."""
         self.seconds, self.marked = {}, time.monotonic()
-        epoch = replace(self.blank(self.writer.take(), self.progress, datetime.now(UTC)), edge=True)
+        blank = self.blank(self.writer.take(), self.progress, datetime.now(UTC))
+        epoch = replace(blank, edge=True, **stated)
         whole = self.writer.commit(epoch, KernelResult(), self.writer.current)
         self.progress = self.progress.held(whole)
         self.heartbeat()
@@ -206,3 +226,9 @@ class Epochs:
         now = time.monotonic()
         self.seconds[phase] = round(now - self.marked, 4)
         self.marked = now
+
+
+def said(error: Exception) -> str:
+    """Give the last line of the worker's own words, which Spark puts before the JVM's stack."""
+    words = str(error).split("\tat ")[0].strip().splitlines()
+    return (words[-1] if words else type(error).__name__)[:500]

@@ -28,6 +28,7 @@ from seamline.lake.master import PRUNES
 from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import stamp
+from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
 from seamline.spark.judgement import judge_sql
@@ -127,6 +128,8 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         rows = fresh(raw, config)
         if not rows.num_rows:
             continue
+        if not config.condemned:
+            swallow(rows["_value"])
         accepted, refused = judged(con, rows, config, reader)
         master.write(accepted)
         quarantine.write(refused)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from seamline.model.epoch import Epoch
-from seamline.model.intervals import EPOCH
+from seamline.model.intervals import EPOCH, Grid
 from seamline.model.offsets import Lane, OffsetRange, Vector, advance
 from seamline.model.watermark import Watermark, advance_watermark
 from seamline.plan.epochs import EdgePolicy, idle_lanes
@@ -71,6 +71,11 @@ class Progress:
         idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle)
         previous = self.epoch.watermark if self.epoch else None
         return advance_watermark(previous, list(self.vector), self.largest, idle, policy.bound)
+
+    def closing(self, grid: Grid) -> datetime | None:
+        """Give the end of the last interval that has rows: a watermark there closes every one."""
+        last = max(self.largest.values(), default=None)
+        return None if last is None else grid.of(last).end
 
 
 def latest(one: Mapping[Lane, datetime], other: Mapping[Lane, datetime]) -> dict[Lane, datetime]:

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from seamline.lake import layout as places
-from seamline.lake.control import ControlTable, Desired
+from seamline.lake.control import ControlTable, Desired, Drained
 from seamline.lake.layout import Layout
+from seamline.lake.planning import known_epochs
 from seamline.model import catalog
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
 from seamline.model.errors import FenceLost, SeamlineError
 from seamline.model.jobs import StreamJob
 from seamline.plan.epochs import Resume, position
 from seamline.spark.checkpoint import Checkpoints, planned_ends
 from seamline.spark.epochs import Epochs
+from seamline.spark.kernel import KernelResult
 from seamline.spark.serving import Refresher
 from seamline.spark.session import session
 from seamline.spark.task import warm
@@ -41,31 +45,41 @@ GIVE_UP = 45
 class Driver:
     """One run of a pipeline's stream under one token, from start to stop.
 
-    Making one asks Kafka for the topic: what is wrong there is said before Spark has started.
+    Making one compares Kafka's topic with the log: what is wrong is said before Spark has started.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
         self.pipeline, self.layout, self.token = pipeline, layout, token
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
-        self.topic = Topic(pipeline.definition.source)
+        self.topic = Topic(pipeline.name, pipeline.definition.source)
         self.control = ControlTable.ensure(layout)
+        self.topic.require_whole(known_epochs(layout), self.control.read().accepted)
         self.parent = os.getppid()
         self.lock = threading.RLock()
         self.stopping = threading.Event()
         self.closed = False
         self.failure: BaseException | None = None
+        self.drained: Drained | None = None
 
     def start(self, spark: SparkSession) -> None:
         """Take the tables over, repair what is short, catch up, and find where to read from."""
         self.spark = spark
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
-        ledger = self.writer.repaired()
-        self.topic.assert_read_before(ledger)
+        ledger = self.registered(self.writer.repaired())
         self.epochs = Epochs(self.writer, self.topic, self.refresher, ledger, self.folder / "driver.json")
         self.epochs.catch_up(spark)
         warm(spark)
+
+    def registered(self, ledger: list[Epoch]) -> list[Epoch]:
+        """Hold an epoch of kind hole for every gap that somebody has accepted, and give the ledger with them."""
+        decisions = {each.gap: each for each in self.control.read().accepted}
+        for gap in self.topic.require_whole(ledger, decisions.values()):
+            log.warning("Registering a hole: %s (%s)", gap, decisions[gap].reason)
+            epoch = decisions[gap].epoch(self.writer.take(), self.token, datetime.now(UTC), ledger[-1])
+            ledger = [*ledger, self.writer.commit(epoch, KernelResult(), self.writer.current)]
+        return ledger
 
     def query(self) -> StreamingQuery:
         """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one."""
@@ -115,7 +129,7 @@ class Driver:
                 self.obey()
             if self.lock.acquire(blocking=False):
                 try:
-                    self.epochs.rest()
+                    self.epochs.rest(self.drained)
                     if now - caught > CATCH_UP_EVERY:
                         caught = now
                         self.epochs.catch_up(self.spark)
@@ -133,10 +147,11 @@ class Driver:
         self.epochs.retries += 1
         if self.epochs.retries > GIVE_UP:
             raise SeamlineError(f"The stream's query ended: {failure}", hint="see the driver's log.")
-        log.error("Attempt %s at one place failed: %s", self.epochs.retries, failure)
+        log.error("Attempt %s at one place failed: %s", self.epochs.retries, shown(failure))
         self.epochs.restart()
         self.failure = None
-        time.sleep(min(0.5 * self.epochs.retries, 5))
+        if not self.epochs.halved:
+            time.sleep(min(0.5 * self.epochs.retries, 5))
         return self.query()
 
     def ended(self, query: StreamingQuery) -> None:
@@ -158,6 +173,7 @@ class Driver:
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:
             leave(FenceLost(f"The lease has token {found.lease.token}, ours is {self.token}.", hint="exit."))
+        self.drained = found.drained
         if found.desired is Desired.STOPPED or os.getppid() != self.parent:
             self.stopping.set()
 
@@ -169,6 +185,11 @@ class Driver:
                 self.epochs.close()
         self.refresher.close()
         query.stop()
+
+
+def shown(failure: BaseException | None) -> str:
+    """Say what went wrong without the JVM's part of the stack."""
+    return str(failure).split("\tat py4j.")[0].rstrip()[-3000:]
 
 
 def leave(error: SeamlineError) -> None:

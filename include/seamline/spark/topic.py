@@ -14,7 +14,8 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.lake.master import Master
 from seamline.model.definition import KafkaSource
 from seamline.model.epoch import Epoch
-from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
+from seamline.model.errors import SeamlineError, TopicRecreated
+from seamline.model.holes import AcceptedGap, Gap, gaps, refusal, undecided
 from seamline.model.offsets import Lane, Vector
 
 log = logging.getLogger("seamline.stream")
@@ -27,8 +28,8 @@ RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(hea
 class Topic:
     """One incarnation of a topic, known by its id from the first look on."""
 
-    def __init__(self, source: KafkaSource) -> None:
-        self.source, self.name = source, source.topic
+    def __init__(self, pipeline: str, source: KafkaSource) -> None:
+        self.pipeline, self.source, self.name = pipeline, source, source.topic
         self.connection = connections.resolve(source.connection)
         self.admin = TopicAdmin(self.connection)
         self.id = self.admin.topic_id(self.name)
@@ -54,17 +55,19 @@ class Topic:
         if (found := self.admin.topic_id(self.name)) != self.id:
             raise TopicRecreated(
                 f"Topic {self.name!r} was {self.id} and is {found} now.",
-                hint="it was deleted and made again while being read; the epoch was not committed.",
+                hint="it was deleted and made again while being read; the epoch was not committed. "
+                f"`seamline holes list {self.pipeline}` shows what is gone.",
             )
 
-    def assert_read_before(self, epochs: Iterable[Epoch]) -> None:
-        """Refuse a topic that is not the one from which the log was last read (rule 13)."""
-        ids = [part.lane.topic_id for epoch in epochs for part in epoch.ranges]
-        if ids and ids[-1] != self.id:
-            raise TopicRecreated(
-                f"Topic {self.name!r} has id {self.id}; the log was read from {ids[-1]}.",
-                hint="it was deleted and made again, so offsets mean other records now: an operator must decide.",
-            )
+    def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> list[Gap]:
+        """Give the gaps between the log and the topic that somebody has accepted; raise for one that nobody has.
+
+        TopicRecreated or OffsetGap.
+        """
+        found = gaps(ledger, self.id, self.beginnings())
+        if open_ := undecided(found, accepted):
+            raise refusal(self.pipeline, self.name, self.id, open_)
+        return list(found)
 
     def starts(self, master: Master) -> dict[Lane, int]:
         """Give the offset from which each lane is read: the master's end, or the beginning of a new lane.
@@ -73,18 +76,15 @@ class Topic:
         """
         first, ends = self.beginnings(), self.ends()
         held = master.position(first)
+        lost = [Gap(lane, end, first[lane]) for lane, end in sorted(held.items()) if end < first[lane]]
+        if lost:
+            raise refusal(self.pipeline, self.name, self.id, lost)
         for lane, end in held.items():
-            place = f"{self.name}/{lane.partition}"
-            if end < first[lane]:
-                raise OffsetGap(
-                    f"Offsets {end}..{first[lane] - 1} of {place} are gone: the master ends at {end}, "
-                    f"Kafka begins at {first[lane]}.",
-                    hint="Kafka deleted them before they were read; they must be registered as a hole.",
-                )
             if end > ends[lane]:
                 raise TopicRecreated(
-                    f"The master ends at {end} of {place}, Kafka ends at {ends[lane]}.",
-                    hint="the broker has lost records that were read; an operator must decide.",
+                    f"The log was read to {end} of {self.name}/{lane.partition}, Kafka ends at {ends[lane]}.",
+                    hint="the broker has lost records that were read, and gives their offsets to others: copy "
+                    "what is left into a new topic of that name, then accept the hole.",
                 )
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 

@@ -57,6 +57,7 @@ class Writer:
             self.slices[view.id].table.fence(token)
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
         self.number = next_number([self.master.epoch, *(table.txn(EPOCH) for table in self.tables)]) - 1
+        self.stuck: dict[str, str] = {}
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
         self.phases: Callable[[str], None] = lambda _: None
 

@@ -1,0 +1,173 @@
+"""What befalls a topic, on a real broker: poison, a new partition, retention, deletion, and the end by word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from deltalake import DeltaTable
+
+from seamline.cli import main
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.produce import RecordWriter
+from seamline.lake.ledger import Ledger
+from seamline.local.stack import StreamStack
+from seamline.model.epoch import Epoch, Kind
+from seamline.model.errors import OffsetGap, TopicRecreated
+from seamline.model.holes import holes, touching
+from seamline.model.intervals import Interval
+
+TOPIC = "shop.losses"
+NAME = "losses"
+DEFINITION = """
+from seamline import *
+
+pipeline = Pipeline(
+    name="losses",
+    source=KafkaSource(
+        topic="shop.losses",
+        schema="id INT NOT NULL, placed_at TIMESTAMP",
+        event_time="placed_at",
+        watermark=Watermark("10 minutes", idle_after="1 hour"),
+    ),
+    views=[View("orders", keys=["id"], window=Tumbling("1 hour"), measures={"n": count()})],
+    stream=Stream(trigger="100 milliseconds"),
+    batch=Batch("1 day", "2024-01-01"),
+)
+"""
+POISON = 23
+DAY = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))
+PATIENCE = 120
+
+
+@pytest.fixture(scope="module")
+def stack(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamStack]:
+    made = StreamStack(
+        tmp_path_factory.mktemp("losses"), DEFINITION, kafka, NAME, env={"SEAMLINE_POISON": "fugu"}
+    )
+    yield made
+    if made.driver:
+        made.kill()
+
+
+def send(connection: KafkaConnection, numbers: range, partition: int = 0) -> None:
+    with RecordWriter(connection) as writer:
+        for number in numbers:
+            row = {"id": number, "placed_at": "2024-01-01T06:00:00Z"}
+            if number == POISON:
+                row["note"] = "fugu"
+            writer.send(TOPIC, value=json.dumps(row).encode(), partition=partition)
+
+
+def stored(stack: StreamStack, table: str) -> list[tuple[str, int, int]]:
+    """List the coordinates that a table holds, in order."""
+    rows = DeltaTable(str(stack.layout.table(table))).to_pyarrow_table(
+        columns=["_topic_id", "_partition", "_offset"]
+    )
+    return sorted(tuple(row.values()) for row in rows.to_pylist())
+
+
+def ledger(stack: StreamStack) -> list[Epoch]:
+    return Ledger.ensure(stack.layout).epochs()
+
+
+def ends(stack: StreamStack) -> int:
+    """Wait for the driver to end by itself; give its exit code."""
+    assert stack.driver
+    return stack.driver.wait(PATIENCE)
+
+
+def test_nothing_that_befalls_a_topic_is_silent(
+    stack: StreamStack,
+    kafka: KafkaConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One life of a stream: each loss is exact, stops what must stop, and a person's word lets it go on."""
+    for name, value in stack.settings.items():
+        monkeypatch.setenv(name, value)
+    with TopicAdmin(kafka) as admin:
+        admin.create_topic(TOPIC, 1)
+        first = admin.topic_id(TOPIC)
+
+        # A record that the kernel cannot bear is found by halving, and refused alone (rule 17).
+        send(kafka, range(60))
+        stack.start()
+        stack.drain(60, PATIENCE)
+        assert stored(stack, "quarantine") == [(first, 0, POISON)]
+        refused = [epoch for epoch in ledger(stack) if epoch.refused]
+        assert [dict(epoch.refused) for epoch in refused] == [{"kernel error": 1}]
+        detail = DeltaTable(str(stack.layout.table("quarantine"))).to_pyarrow_table()["_detail"].to_pylist()
+        assert "a record was poisonous" in detail[0]
+
+        # A partition that is added is read from its first offset.
+        admin.add_partitions(TOPIC, 2)
+        send(kafka, range(100, 105), partition=1)
+        stack.drain(65, PATIENCE)
+        accepted = [(first, 0, at) for at in range(60) if at != POISON] + [(first, 1, at) for at in range(5)]
+        assert stored(stack, "master") == accepted
+
+        # A finite topic is closed by declaration (rule 12): no partition has been silent for an hour.
+        mark = ledger(stack)[-1].watermark
+        assert mark is not None and mark < DAY.end
+        assert main(["drain", NAME, "--reason", "the shop has closed"]) == 0
+        stack.wait("the watermark", lambda: ledger(stack)[-1].watermark == DAY.end, PATIENCE)
+        assert "the shop has closed" in ledger(stack)[-1].reason
+        assert ledger(stack)[-1].edge
+        assert stack.stop() == 0
+
+        # What retention has taken before it was read stops the start, and is accepted to the offset (rule 3).
+        send(kafka, range(200, 210))
+        admin.delete_records(TOPIC, {0: 64})
+        stack.start()
+        assert ends(stack) == OffsetGap.exit_code
+        assert f"partition 0 of topic id {first}: offsets 60..63" in stack.log.read_text()
+        capsys.readouterr()
+        assert (
+            main(
+                [
+                    "holes",
+                    "accept",
+                    NAME,
+                    "--reason",
+                    "a weekend",
+                    "--from",
+                    "2024-01-03",
+                    "--to",
+                    "2024-01-04",
+                ]
+            )
+            == 0
+        )
+        assert "offsets 60..63" in capsys.readouterr().out
+        stack.start()
+        stack.wait("the rest", lambda: (first, 0, 69) in stored(stack, "master"), PATIENCE)
+        [hole] = holes(ledger(stack))
+        assert [(part.lane.partition, part.start, part.end) for part in hole.ranges] == [(0, 60, 64)]
+        assert touching([hole], DAY) == 0
+
+        # A topic deleted and made again with more records than before is another topic (rule 13).
+        admin.delete_topic(TOPIC)
+        admin.create_topic(TOPIC, 2)
+        second = admin.topic_id(TOPIC)
+        send(kafka, range(300, 390))
+        assert ends(stack) in (TopicRecreated.exit_code, 11)
+        stack.start()
+        assert ends(stack) == TopicRecreated.exit_code
+        assert main(["holes", "accept", NAME, "--reason", "made again"]) == 0
+        stack.start()
+        stack.wait("the new topic", lambda: (second, 0, 89) in stored(stack, "master"), PATIENCE)
+        assert stack.stop() == 0
+        admin.delete_topic(TOPIC)
+
+    accepted += [(first, 0, at) for at in range(64, 70)] + [(second, 0, at) for at in range(90)]
+    assert stored(stack, "master") == sorted(accepted)
+    kinds = [epoch.kind for epoch in ledger(stack)]
+    assert kinds.count(Kind.HOLE) == 3
+    assert touching(holes(ledger(stack)), DAY) == 2
+    capsys.readouterr()
+    assert main(["status", NAME]) == 0
+    assert "3 holes" in capsys.readouterr().out
