@@ -44,6 +44,7 @@ VIEW = st.builds(
     window=st.builds(Tumbling, TEXT),
     measures=st.dictionaries(NAMES | st.sampled_from(["is", "of", "rows"]), MEASURE, max_size=4),
     where=TEXT,
+    explode=st.dictionaries(NAMES, TEXT, max_size=1),
     expect=several(st.builds(Expect, NAMES, at_least=NUMBERS, at_most=NUMBERS, not_null=st.booleans())),
 )
 FORMAT = (

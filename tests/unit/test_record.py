@@ -190,6 +190,59 @@ def test_the_masters_table_takes_in_new_columns_and_no_other_types(tmp_path: Pat
         Master.ensure(layout, compile_pipeline(pipeline("id STRING, at TIMESTAMP")))
 
 
+LINES = pipeline(
+    "at TIMESTAMP, skip BOOLEAN, lines ARRAY<STRUCT<sku: STRING, n: INT, of: INT>>",
+    where="skip IS NOT TRUE",
+    views=[
+        View(
+            "by_sku",
+            keys=["sku"],
+            window=Tumbling("1 day"),
+            where="line.n > 0",
+            explode={"line": "lines"},
+            measures={"rows_n": count(), "pieces": sum("line.n"), "share": sum("line.n / line.of")},
+        )
+    ],
+    select={"sku": "'all'"},
+)
+
+
+def order(lines: Any, **more: Any) -> bytes:
+    return json.dumps({"at": "2024-03-01", "lines": lines, **more}).encode()
+
+
+def test_a_view_explodes_its_input_and_not_the_master(tmp_path: Path) -> None:
+    """One record is one row of the master and of the ledger, however many items it has."""
+    values = [
+        order([{"sku": "a", "n": 2, "of": 4}, {"sku": "b", "n": 3, "of": 3}, {"sku": "c", "n": 0}]),
+        order([]),
+        order(None),
+        order([{"sku": "a", "n": 5, "of": 5}, None]),
+        order([{"sku": "a", "n": 7, "of": 7}], skip=True),
+    ]
+    made = compile_pipeline(LINES)
+    result = kernel_run(tmp_path, made, batch(values))
+    assert result.accepted == {"2024-03-01T00:00:00Z": 5}
+    assert not result.refused
+    (view,) = made.views
+    (row,) = states.present(view, result.states[view.id][0], ["rows"]).to_pylist()
+    assert row == {"rows": 3, "rows_n": 3, "pieces": 10, "share": 2.5}
+
+
+def test_an_item_on_which_a_measure_fails_refuses_its_record() -> None:
+    """Half of a record must not be counted."""
+    good, bad, left_out = judged(
+        LINES,
+        [
+            order([{"n": 1, "of": 1}]),
+            order([{"n": 1, "of": 1}, {"n": 1, "of": 0}]),
+            order([{"n": 0, "of": 0}]),
+        ],
+    )
+    assert bad[0] == "error in by_sku.share"
+    assert isinstance(good, dict) and isinstance(left_out, dict)
+
+
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
 
@@ -256,6 +309,25 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
         {"views": [View("v", keys=["cart"], window=Tumbling("1 day"), measures={"n": count()})]},
         "views[v].keys",
         "STRUCT",
+    ),
+    "explode no array": (
+        {"views": [View("v", [], Tumbling("1 day"), {"n": count()}, explode={"x": "cart.shop"})]},
+        "views[v].explode",
+        "no ARRAY",
+    ),
+    "explode two": (
+        {
+            "views": [
+                View("v", [], Tumbling("1 day"), {"n": count()}, explode={"x": "cart.tags", "y": "cart.tags"})
+            ]
+        },
+        "views[v].explode",
+        "one array",
+    ),
+    "explode onto a column": (
+        {"views": [View("v", [], Tumbling("1 day"), {"n": count()}, explode={"amount": "cart.tags"})]},
+        "views[v].explode",
+        "already",
     ),
     "nested measure": (
         {"views": [View("v", keys=[], window=Tumbling("1 day"), measures={"n": sum("cart.tags")})]},

@@ -31,6 +31,7 @@ SCHEMA = pa.schema(
         ("seconds", pa.float64()),
         ("reason", pa.string()),
         ("at", INSTANT),
+        ("exploded", pa.int64()),
     ]
 )
 
@@ -41,6 +42,7 @@ class BuildRow:
 
     ``rows`` are the generation's rows in its table, ``state_rows`` the sum of their ``rows`` column.
     ``expected`` is the generation that was published when the attempt began, or nothing.
+    ``exploded``: by how many the rows of a view are more than the records they were made of.
     ``seconds`` are those of the whole attempt, of which the interval is a part.
     """
 
@@ -58,6 +60,7 @@ class BuildRow:
     seconds: float
     reason: str
     at: datetime
+    exploded: int = 0
 
 
 class Builds:
@@ -69,7 +72,7 @@ class Builds:
     @classmethod
     def ensure(cls, layout: Layout) -> Builds:
         """Open the builds, made if they are not there."""
-        return cls(Table.ensure(layout.table("builds"), SCHEMA))
+        return cls(Table.ensure(layout.table("builds"), SCHEMA).widen(SCHEMA))
 
     def append(self, rows: Iterable[BuildRow]) -> None:
         """Add the rows of one attempt in one commit."""
@@ -81,7 +84,7 @@ class Builds:
     def of(self, run: str) -> list[BuildRow]:
         """List the last attempt of a run at each view and interval, in order."""
         found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=pc.field("run") == run)
-        return latest([BuildRow(**row) for row in found.to_pylist()])
+        return latest([BuildRow(**{**row, "exploded": row["exploded"] or 0}) for row in found.to_pylist()])
 
 
 def latest(rows: Sequence[BuildRow]) -> list[BuildRow]:

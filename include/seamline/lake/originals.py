@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake import states
 from seamline.lake.answers import IntervalAnswer
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files, look
@@ -121,11 +122,14 @@ def rows_of(
         f"epoch_us(rows._event_time) < {micros(window.end)}",
     ]
     chosen = f"({view.where.duckdb})" if view.where else "true"
+    if pipeline.record.selective:
+        columns += f", {quoted(SELECTED)}"
     return con.sql(
-        f"WITH rows AS (SELECT {columns}, {spare} AS _spare, {chosen} AS _chosen FROM {scan(paths)} "
+        f"WITH rows AS (SELECT {columns}, {spare} AS _spare FROM {scan(paths)} "
         f"WHERE _epoch <= {until} AND epoch_us(_event_time) >= {micros(interval.start)} "
         f"AND epoch_us(_event_time) < {micros(interval.end)}) "
-        f"SELECT rows.* EXCLUDE (_chosen) FROM rows, sought WHERE _chosen AND {' AND '.join(matches)}"
+        f"SELECT rows.* FROM {states.exploded(view, 'rows')} rows, sought "
+        f"WHERE {chosen} AND {' AND '.join(matches)}"
     ).to_arrow_table()
 
 

@@ -50,8 +50,16 @@ def partial(con: duckdb.DuckDBPyConnection, view: CompiledView, relation: str) -
         columns += prepared(measure)
     where = f"WHERE {view.where.duckdb}" if view.where else ""
     groups = ", ".join([*keys, "pane"])
-    query = f"SELECT {', '.join(columns)} FROM {relation} {where} GROUP BY {groups}"
+    query = f"SELECT {', '.join(columns)} FROM {exploded(view, relation)} {where} GROUP BY {groups}"
     return shaped(view, con.sql(query).to_arrow_table(), sketched)
+
+
+def exploded(view: CompiledView, relation: str) -> str:
+    """Write the rows of a view: those of a relation, or one for each item where the view explodes."""
+    if view.explode is None:
+        return relation
+    items = f"unnest({view.explode.array.duckdb}) AS {quoted(view.explode.item.name)}"
+    return f"(SELECT *, {items} FROM {relation})"
 
 
 def prepared(measure: CompiledMeasure) -> list[str]:

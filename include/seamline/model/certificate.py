@@ -16,7 +16,8 @@ class Evidence:
 
     ``ledger_rows``: accepted rows of the interval in epochs up to the cut, by the ledger. ``rows_read``: rows
     the build read. ``duplicates`` and ``not_selected``: rows it left out, and why. ``state_rows``: rows in
-    the states it wrote. ``holes``: registered holes up to the cut in which rows of the interval may have been.
+    the states it wrote. ``exploded``: how many more rows than records an exploding view made. ``holes``:
+    registered holes up to the cut in which rows of the interval may have been.
     ``expectations``: one sentence per failed expectation.
     """
 
@@ -31,6 +32,7 @@ class Evidence:
     duplicates: int
     not_selected: int
     state_rows: int
+    exploded: int = 0
     expectations: Sequence[str] = ()
     expectations_checked: int = 0
 
@@ -99,7 +101,7 @@ class Certificate:
 def judge(evidence: Evidence) -> tuple[Check, ...]:
     """Turn evidence into checks (rule 12); counts come from the ledger first, expectations last."""
     left_out = evidence.duplicates + evidence.not_selected
-    expected = evidence.rows_read - left_out
+    expected = evidence.rows_read - left_out + evidence.exploded
     end, mark = evidence.interval.end, evidence.watermark
     failed = list(evidence.expectations)
     return (
@@ -124,7 +126,8 @@ def judge(evidence: Evidence) -> tuple[Check, ...]:
             "rows in states = rows read less rows left out",
             evidence.state_rows == expected,
             f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
-            f"{evidence.not_selected} not selected",
+            f"{evidence.not_selected} not selected"
+            + (f", {evidence.exploded:+} by explode" if evidence.exploded else ""),
         ),
         Check(
             "expectations",

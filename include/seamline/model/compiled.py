@@ -8,6 +8,7 @@ from functools import partial
 
 from seamline.model.definition import Expect, Pipeline, Rule, View
 from seamline.model.errors import DefinitionError
+from seamline.model.explode import Explode, compile_explode
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.fingerprint import fingerprint, record_version
 from seamline.model.formats import Format, format_of
@@ -55,6 +56,7 @@ class CompiledView:
     measures: tuple[CompiledMeasure, ...]
     expect: tuple[Expect, ...]
     fingerprint: str
+    explode: Explode | None = None
 
     @property
     def qualified(self) -> str:
@@ -199,8 +201,11 @@ def compile_view(
     pipeline: Pipeline, view: View, record: Record, grid: Grid, problems: Problems
 ) -> CompiledView | None:
     """Compile a view; note its problems and give None where it has any."""
-    schema = record.schema
     before, place = len(problems.found), f"views[{view.name}]"
+    explode = problems.attempt(
+        f"{place}.explode", view.origin, lambda: compile_explode(view.explode, record.schema)
+    )
+    schema = record.schema.with_(explode.item) if explode else record.schema
     keys = []
     for name in view.keys:
         key = find(schema, name)
@@ -245,6 +250,7 @@ def compile_view(
         measures=tuple(measure for measure in measures if measure is not None),
         expect=tuple(view.expect),
         fingerprint=fingerprint(pipeline, view),
+        explode=explode,
     )
 
 

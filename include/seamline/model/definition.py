@@ -77,13 +77,17 @@ class Expect:
 
 @dataclass(frozen=True)
 class View:
-    """Keyed, windowed measures over the master; ``where`` keeps the rows that count."""
+    """Keyed, windowed measures over the master; ``where`` keeps the rows that count.
+
+    ``explode`` (``{"item": "array"}``) makes a row of each item; keys, measures and ``where`` may use ``item``.
+    """
 
     name: str
     keys: Sequence[str]
     window: Tumbling
     measures: Mapping[str, Measure]
     where: str = ""
+    explode: Mapping[str, str] = field(default_factory=dict)
     expect: Sequence[Expect] = ()
     origin: Origin = remembered()
 

@@ -60,6 +60,7 @@ def view_facts(pipeline: Pipeline, view: View) -> dict[str, Any]:
         "window": ["tumbling", view.window.size],
         "measures": {name: measure_facts(measure) for name, measure in view.measures.items()},
         "where": view.where,
+        **({"explode": dict(view.explode)} if view.explode else {}),
     }
 
 

@@ -157,6 +157,7 @@ def certificate(
         rows_read=row.rows_read,
         duplicates=row.duplicates,
         not_selected=row.not_selected,
+        exploded=row.exploded,
         state_rows=audit.state_rows.get(interval.id, 0),
         expectations=tuple(audit.failed.get(interval.id, ())),
         expectations_checked=len(view.expect) if audit.state_rows.get(interval.id) else 0,

@@ -34,15 +34,20 @@ ORDER = ("_epoch", "_partition", "_offset")
 
 @dataclass(frozen=True)
 class Counts:
-    """What was read of one interval: rows, duplicates among them, and rows that a view does not select."""
+    """What was read of one interval: rows, duplicates among them, and rows that a view does not select.
+
+    ``exploded``: by how many a view's rows are more (or fewer) than the records they were made of; what it does
+    not select is then counted in rows.
+    """
 
     read: int
     duplicates: int
     foreign: int
     not_selected: Mapping[str, int]
+    exploded: Mapping[str, int]
 
 
-NO_ROWS = Counts(0, 0, 0, {})
+NO_ROWS = Counts(0, 0, 0, {}, {})
 
 
 def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> list[BuildRow]:
@@ -80,6 +85,7 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
                     rows_read=count.read,
                     duplicates=count.duplicates,
                     not_selected=count.not_selected.get(view.id, 0),
+                    exploded=count.exploded.get(view.id, 0),
                     expected=current.generation if current else "",
                     seconds=seconds,
                     reason=job.reason,
@@ -132,19 +138,17 @@ def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
 
 def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
     """Count what was read, per interval id; refuse rows that another record version has judged."""
-    chosen = {
-        view.id: f.count_if(~f.col(SPARE) & ~f.coalesce(f.expr(view.where.spark), f.lit(False)))
-        for view in pipeline.views
-        if view.where
-    }
+    left = {view.id: left_out(view, pipeline) for view in pipeline.views if view.where}
+    more = {view.id: gained(view, pipeline) for view in pipeline.views if view.explode}
     table = rows.groupBy(CELL).agg(
         f.count(f.lit(1)),
         f.count_if(f.col(SPARE)),
         f.count_if(f.col("_record_version") != f.lit(pipeline.record_version)),
-        *chosen.values(),
+        *left.values(),
+        *more.values(),
     )
     found = {}
-    for cell, read, duplicates, foreign, *left_out in table.collect():
+    for cell, read, duplicates, foreign, *numbers in table.collect():
         interval = pipeline.grid.of(EPOCH + cell * MICROSECOND)
         if foreign:
             raise ProtocolError(
@@ -153,8 +157,37 @@ def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
                 hint="the source, its schema or a rule has changed since they were read; rows are not judged "
                 "again yet, so build with the definition that read them.",
             )
-        found[interval.id] = Counts(read, duplicates, foreign, dict(zip(chosen, left_out, strict=True)))
+        found[interval.id] = Counts(
+            read,
+            duplicates,
+            foreign,
+            dict(zip(left, numbers[: len(left)], strict=True)),
+            dict(zip(more, numbers[len(left) :], strict=True)),
+        )
     return found
+
+
+def taken(pipeline: CompiledPipeline) -> Column:
+    """Tell which rows a view is made of at all."""
+    return ~f.col(SPARE) & (f.col(SELECTED) if pipeline.record.selective else f.lit(True))
+
+
+def left_out(view: CompiledView, pipeline: CompiledPipeline) -> Column:
+    """Count the rows that a view does not select: records, and items of those that it takes."""
+    assert view.where is not None
+    if view.explode is None:
+        return f.count_if(~f.col(SPARE) & ~f.coalesce(f.expr(view.where.spark), f.lit(False)))
+    name, array = quoted(view.explode.item.name), view.explode.array.spark
+    refused = f.expr(f"size(filter({array}, {name} -> NOT coalesce({view.where.spark}, FALSE)))")
+    records = f.count_if(~f.col(SPARE) & ~taken(pipeline))
+    return records + f.coalesce(f.sum(f.when(taken(pipeline), refused)), f.lit(0))
+
+
+def gained(view: CompiledView, pipeline: CompiledPipeline) -> Column:
+    """Count how many more rows than records an exploding view has."""
+    assert view.explode is not None
+    items = f.coalesce(f.expr(f"size({view.explode.array.spark})"), f.lit(0))
+    return f.coalesce(f.sum(f.when(taken(pipeline), items - 1)), f.lit(0))
 
 
 def write(

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from seamline.lake.states import quoted
-from seamline.model.compiled import CompiledPipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.explode import Explode
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
 from seamline.model.record import SELECTED, SIDE
@@ -85,6 +86,19 @@ def reasons_of(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
         yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", literal(condition.text)
     for place, selected, expression in expressions_of(pipeline):
         yield from errors_in(place, selected, expression)
+    for view in pipeline.views:
+        if view.explode:
+            for place, selected, expression in view_expressions(view):
+                for when, reason, detail in errors_in(place, selected, expression):
+                    yield in_some_item(view.explode, when), reason, detail
+
+
+def in_some_item(explode: Explode, when: str) -> str:
+    """Write whether a condition holds for an item of a record's array."""
+    each = (
+        f"list_transform({explode.array.duckdb}, lambda {quoted(explode.item.name)}: coalesce({when}, false))"
+    )
+    return f"coalesce(list_bool_or({each}), false)"
 
 
 def errors_in(place: str, selected: str, expression: Expression) -> Iterator[Reason]:
@@ -133,9 +147,15 @@ def expressions_of(pipeline: CompiledPipeline) -> Iterator[tuple[str, str, Expre
     if pipeline.record.where:
         yield "where", passed, pipeline.record.where
     for view in pipeline.views:
-        if view.where:
-            yield f"{view.name}.where", "TRUE", view.where
-        selected = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
-        for measure in view.measures:
-            if measure.expression:
-                yield f"{view.name}.{measure.name}", selected, measure.expression
+        if view.explode is None:
+            yield from view_expressions(view)
+
+
+def view_expressions(view: CompiledView) -> Iterator[tuple[str, str, Expression]]:
+    """List a view's expressions; its measures are evaluated where it selects."""
+    if view.where:
+        yield f"{view.name}.where", "TRUE", view.where
+    selected = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
+    for measure in view.measures:
+        if measure.expression:
+            yield f"{view.name}.{measure.name}", selected, measure.expression

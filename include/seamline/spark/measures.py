@@ -19,11 +19,19 @@ def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> Da
 
     ``by`` names further columns of ``rows`` to keep apart; they come first in the result.
     """
+    rows = exploded(rows, view)
     selected = rows.where(view.where.spark) if view.where else rows
     columns = [column for measure in view.measures for column in aggregates(measure)]
     named = [quoted(name) for name in [*by, *(key.name for key in view.keys)]]
     grouped = selected.groupBy(*map(f.col, named), floored("_event_time", view.pane).alias("pane"))
     return grouped.agg(f.count(f.lit(1)).alias("rows"), *columns)
+
+
+def exploded(rows: DataFrame, view: CompiledView) -> DataFrame:
+    """Make a row of each item where the view explodes."""
+    if view.explode is None:
+        return rows
+    return rows.select("*", f.explode(f.expr(view.explode.array.spark)).alias(view.explode.item.name))
 
 
 def quoted(name: str) -> str:
