@@ -19,7 +19,7 @@ from seamline.model.definition import (
 from seamline.model.formats import Avro, Csv, Json, Protobuf, Text, protobuf
 from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
 from seamline.model.watermark import Watermark
-from seamline.model.windows import Tumbling
+from seamline.model.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 
 if TYPE_CHECKING:
     from seamline.serve.read import read
@@ -30,13 +30,18 @@ __version__ = "0.1.0"
 __all__ = [
     "Avro",
     "Batch",
+    "CountWindow",
     "Csv",
+    "Cumulating",
     "Expect",
+    "Global",
     "Json",
     "KafkaSource",
     "Pipeline",
     "Protobuf",
     "Rule",
+    "Session",
+    "Sliding",
     "Stream",
     "Text",
     "Tumbling",

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from seamline.lake import reads, states
+from seamline.lake import reads, serving, states
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
 from seamline.lake.files import write
@@ -27,19 +27,21 @@ from seamline.lake.layout import Layout
 from seamline.lake.master import Master
 from seamline.lake.planning import plan_run
 from seamline.lake.publishing import publish_run
+from seamline.lake.spans import micros
 from seamline.lake.types import generations_schema, partial_schema
 from seamline.lake.upkeep import Upkeep, maintain
 from seamline.lake.versions import live
+from seamline.lake.windowing import spelled
 from seamline.model.certificate import Certificate
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, View
 from seamline.model.epoch import Epoch
 from seamline.model.errors import FenceLost
 from seamline.model.intervals import Interval
 from seamline.model.measures import Measure, avg, count, max, sum
 from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.seam import Side
-from seamline.model.windows import Tumbling
+from seamline.model.seam import Side, windows_over
+from seamline.model.windows import Cumulating, Global, Session, Sliding, Tumbling
 from seamline.spark.kernel import KernelConfig, KernelResult, run
 from seamline.spark.writer import Writer
 
@@ -65,6 +67,29 @@ PIPELINE = compile_pipeline(
         views=[
             View("by_customer", keys=["customer"], window=Tumbling("6 hours"), measures=MEASURES),
             View("by_day", keys=[], window=Tumbling("2 days"), measures=MEASURES),
+            View(
+                "local",
+                keys=["customer"],
+                window=Tumbling("1 day", offset="6 hours", zone="America/New_York"),
+                measures=MEASURES,
+            ),
+            View(
+                "sliding",
+                keys=["customer", "amount"],
+                grouping_sets=[["customer"], ["amount"], []],
+                window=Sliding("36 hours", "4 hours"),
+                measures=MEASURES,
+            ),
+            View("growing", keys=["customer"], window=Cumulating("2 days", "8 hours"), measures=MEASURES),
+            View("ever", keys=["customer"], window=Global(), measures=MEASURES),
+            View("visits", keys=["customer"], window=Session("5 hours"), measures=MEASURES),
+            View(
+                "shop_open",
+                keys=["customer", "amount"],
+                grouping_sets=[["customer", "amount"], []],
+                window=Session("40 minutes"),
+                measures=MEASURES,
+            ),
         ],
         batch=Batch("1 day", "2024-01-01"),
     )
@@ -117,6 +142,7 @@ class World:
         self.crashes: list[str] = []
         self.upkeep = Upkeep()
         self.ids = 0
+        self.touched: set[str] = set()
         self.restart()
 
     def restart(self) -> None:
@@ -229,6 +255,7 @@ class World:
                     number, part.lane.partition, offset, found["id"], found["customer"], found["amount"], at
                 )
                 self.rows.append(row)
+                self.touched.add(row.interval)
 
     def backfill(self) -> None:
         """Build one day or all dirty ones to the newest edge, and publish."""
@@ -342,10 +369,10 @@ def published(layout: Layout) -> list[Any]:
 
 
 def expected(
-    world: World, view: View, cuts: dict[str, int], until: int, side: Side
+    world: World, view: CompiledView, cuts: dict[str, int], until: int, side: Side
 ) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """Answer from the list: per interval, ids once up to the cut, rows as they are above it."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    counted: list[Row] = []
     seen: set[int] = set()
     for row in sorted(world.rows, key=lambda each: (each.epoch, each.lane, each.offset)):
         below = row.epoch <= cuts.get(row.interval, -1) and side is not Side.SPEED
@@ -355,33 +382,62 @@ def expected(
             continue
         if below:
             seen.add(row.id)
-        key = (row.customer,) if view.keys else ()
-        groups.setdefault((*key, view.window.of(row.at).start), []).append(row)
-    return {
-        key: tuple(
-            measure.present(measure.fold([row.amount if measure.of else row.id for row in rows]))
-            for measure in view.measures.values()
-        )
-        for key, rows in groups.items()
-    }
+        counted.append(row)
+    found = {}
+    for keys in view.sets:
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in counted:
+            groups.setdefault(tuple(getattr(row, key) for key in keys), []).append(row)
+        for values, rows in groups.items():
+            named = dict(zip(keys, values, strict=True))
+            place = (spelled(keys), *(named.get(key.name) for key in view.keys))
+            instants = [micros(row.at) for row in rows]
+            for (start, end), places in windows_over(view.windows, instants).items():
+                found[(*place, start, end)] = tuple(
+                    measure.present(
+                        measure.fold([rows[at].amount if measure.of else rows[at].id for at in places])
+                    )
+                    for measure in MEASURES.values()
+                )
+    return found
 
 
 def check(world: World) -> None:
     """Compare every view and side with the list."""
     until = Master.open(world.layout).epoch
     cuts = {(each.view, each.interval): each.epoch for each in published(world.layout)}
-    for view, declared in zip(PIPELINE.views, PIPELINE.definition.views, strict=True):
+    for view in PIPELINE.views:
         mine = {interval: cut for (name, interval), cut in cuts.items() if name == view.id}
         for side in Side:
             found = reads.answer(PIPELINE, view, world.layout, side=side)
-            columns = [*(key.name for key in view.keys), "window_start"]
-            rows = {
-                tuple(row[name] for name in columns): tuple(row[name] for name in MEASURES)
-                for row in found.table.to_pylist()
-            }
-            assert rows == expected(world, declared, mine, until, side), (view.name, side)
+            assert rows_of(view, found.table) == expected(world, view, mine, until, side), (view.name, side)
             parts = sum_of(found.table["batch_part"]) + sum_of(found.table["speed_part"])
             assert parts == sum_of(found.table["orders"])
+
+
+def rows_of(view: CompiledView, table: pa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Give presented rows by grouping set, keys and window, each once."""
+    rows = table.to_pylist()
+    columns = [*(key.name for key in view.keys), "window_start", "window_end"]
+    found = {
+        (
+            row.get("grouping", spelled(view.sets[0])),
+            *(micros(row[name]) if isinstance(row[name], datetime) else row[name] for name in columns),
+        ): tuple(row[name] for name in MEASURES)
+        for row in rows
+    }
+    assert len(found) == len(rows)
+    return found
+
+
+def check_served(world: World) -> None:
+    """Refresh what was touched since the last time, and compare the tables with whole answers."""
+    for view in PIPELINE.views:
+        serving.refresh(PIPELINE, world.layout, view, sorted(world.touched))
+        answer = reads.answer(PIPELINE, view, world.layout)
+        table = serving.ensure(world.layout, view).read()
+        assert rows_of(view, table) == rows_of(view, answer.table), view.name
+    world.touched.clear()
 
 
 def sum_of(column: pa.ChunkedArray) -> int:
@@ -395,8 +451,10 @@ def test_every_answer_is_the_list(tmp_path: Path, seed: int) -> None:
     world.produce()
     for step in range(20):
         world.clean() if step % 10 == 9 else world.step()
-        if Master.open(world.layout).epoch >= 0:
+        if step % 2 and Master.open(world.layout).epoch >= 0:
             check(world)
+        if step % 5 == 4 and Master.open(world.layout).epoch >= 0:
+            check_served(world)
     for _ in range(40):
         if world.upkeep.merged:
             break
@@ -404,6 +462,7 @@ def test_every_answer_is_the_list(tmp_path: Path, seed: int) -> None:
         world.epoch()
         world.clean()
     check(world)
+    check_served(world)
     assert world.upkeep.merged
     stored = Master.open(world.layout).table.read(["_partition", "_offset"])
     assert stored.num_rows == len(world.rows) == len(set(zip(*stored.to_pydict().values(), strict=True)))

@@ -16,12 +16,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from seamline.lake import states
+from seamline.lake.spans import micros
 from seamline.lake.types import INSTANT, arrow_type, partial_schema
 from seamline.model.compiled import CompiledView, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, View
 from seamline.model.intervals import floor_to
 from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
-from seamline.model.windows import Tumbling
+from seamline.model.ruling import Gaps
+from seamline.model.seam import windows_over
+from seamline.model.windows import Session, Sliding, Tumbling, Window
 from seamline.spark import measures as spark_measures
 
 SCHEMA = "k STRING, i INT, b BIGINT, x DOUBLE, d DECIMAL(10,2), s STRING, p BOOLEAN, dt DATE, at TIMESTAMP"
@@ -49,21 +52,30 @@ MEASURES = {
     "high": quantile("i", 0.95),
     "lowest": quantile("x", 0.0),
 }
+HOURS = Tumbling("1 hour")
 FEW = 150  # enough below the sizes at which sketches begin to estimate
 
 
-def view(keys: list[str], where: str = "") -> CompiledView:
+def view(keys: list[str], where: str = "", window: Window = HOURS) -> CompiledView:
     """Compile a view with every measure."""
     pipeline = Pipeline(
         name="p",
         source=KafkaSource(topic="t", schema=SCHEMA, event_time="at"),
-        views=[View("v", keys=keys, window=Tumbling("1 hour"), measures=MEASURES, where=where)],
+        views=[View("v", keys=keys, window=window, measures=MEASURES, where=where)],
         batch=Batch(interval="1 day", start="1960-01-01"),
     )
     return compile_pipeline(pipeline).views[0]
 
 
-VIEWS = [view(["k"]), view([]), view(["k", "p"], where="i > 0 OR i IS NULL")]
+VIEWS = [
+    view(["k"]),
+    view([]),
+    view(["k", "p"], where="i > 0 OR i IS NULL"),
+    view(["k"], window=Sliding("2 hours", "20 minutes", offset="5 minutes")),
+    view(["k", "p"], where="i > 0 OR i IS NULL", window=Session("7 minutes")),
+    view([], window=Session("2 minutes")),
+]
+NAMES = ["keyed", "no keys", "where", "sliding", "sessions", "sessions without keys"]
 
 
 def rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -106,7 +118,10 @@ def oracle(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[Any, ...]
     for row in found:
         if not v.where or row["i"] is None or row["i"] > 0:
             keys = tuple(row[key.name] for key in v.keys)
-            groups[*keys, floor_to(row["_event_time"], v.pane)].append(row)
+            groups[keys].append(row)
+    placed: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for keys, of_key in groups.items():
+        placed |= {(*keys, *place): group for place, group in panes(v, of_key).items()}
     return {
         place: {
             "rows": len(group),
@@ -115,13 +130,30 @@ def oracle(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[Any, ...]
                 for name, measure in MEASURES.items()
             },
         }
-        for place, group in groups.items()
+        for place, group in placed.items()
     }
+
+
+def panes(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[datetime, ...], list[dict[str, Any]]]:
+    """Put the rows of one key in panes, or in sessions that are cut at the borders of days."""
+    length = v.interval if isinstance(v.windows, Gaps) else v.pane
+    groups: dict[tuple[datetime, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in found:
+        groups[floor_to(row["_event_time"], length),].append(row)
+    if not isinstance(v.windows, Gaps):
+        return groups
+    placed = {}
+    for of_day in groups.values():
+        instants = [micros(row["_event_time"]) for row in of_day]
+        for places in windows_over(v.windows, instants).values():
+            group = [of_day[at] for at in places]
+            placed[group[0]["_event_time"], group[-1]["_event_time"]] = group
+    return placed
 
 
 def presented(v: CompiledView, found: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
     """Present states as the oracle does."""
-    names = [*(key.name for key in v.keys), "pane"]
+    names = [name for name in partial_schema(v).names if "__" not in name and name != "rows"]
     shown = states.present(v, found, [*names, "rows"]).to_pylist()
     return {
         tuple(row[name] for name in names): {k: w for k, w in row.items() if k not in names} for row in shown
@@ -147,7 +179,7 @@ def in_duckdb(v: CompiledView, found: list[dict[str, Any]]) -> pa.Table:
         return states.partial(con, v, "found")
 
 
-@pytest.mark.parametrize("v", VIEWS, ids=["keyed", "no keys", "where"])
+@pytest.mark.parametrize("v", VIEWS, ids=NAMES)
 def test_duckdb_agrees_with_plain_python(v: CompiledView) -> None:
     """The kernel's states must present what the definition says."""
     found = rows(FEW)
@@ -156,7 +188,7 @@ def test_duckdb_agrees_with_plain_python(v: CompiledView) -> None:
     assert_same(presented(v, made), oracle(v, found))
 
 
-@pytest.mark.parametrize("v", VIEWS, ids=["keyed", "no keys", "where"])
+@pytest.mark.parametrize("v", VIEWS, ids=NAMES)
 def test_pieces_add_up_to_the_whole(v: CompiledView) -> None:
     """Where epochs are cut cannot change an answer."""
     found = rows(FEW, seed=2)
@@ -166,7 +198,7 @@ def test_pieces_add_up_to_the_whole(v: CompiledView) -> None:
     assert_same(presented(v, merged), oracle(v, found))
 
 
-@pytest.mark.parametrize("v", VIEWS, ids=["keyed", "no keys", "where"])
+@pytest.mark.parametrize("v", VIEWS, ids=NAMES)
 def test_spark_agrees_and_its_states_merge_with_duckdbs(
     spark: SparkSession, tmp_path: Path, v: CompiledView
 ) -> None:

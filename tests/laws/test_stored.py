@@ -21,7 +21,7 @@ from seamline.model.formats import Avro, Csv, Format, Json, Protobuf, Text
 from seamline.model.measures import MEASURES, Measure, Quantile
 from seamline.model.stored import CLASSES, from_json, to_json
 from seamline.model.watermark import Watermark
-from seamline.model.windows import Tumbling
+from seamline.model.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling, Window
 
 TEXT = st.text(max_size=12)
 NAMES = st.text("abcdefgh", min_size=1, max_size=6)
@@ -41,11 +41,17 @@ VIEW = st.builds(
     View,
     name=NAMES,
     keys=several(NAMES),
-    window=st.builds(Tumbling, TEXT),
+    window=st.builds(Tumbling, TEXT, offset=TEXT, zone=TEXT)
+    | st.builds(Sliding, TEXT, TEXT)
+    | st.builds(Cumulating, TEXT, TEXT)
+    | st.builds(Session, TEXT)
+    | st.builds(CountWindow, st.integers())
+    | st.just(Global()),
     measures=st.dictionaries(NAMES | st.sampled_from(["is", "of", "rows"]), MEASURE, max_size=4),
     where=TEXT,
     explode=st.dictionaries(NAMES, TEXT, max_size=1),
     expect=several(st.builds(Expect, NAMES, at_least=NUMBERS, at_most=NUMBERS, not_null=st.booleans())),
+    grouping_sets=several(several(NAMES)),
 )
 FORMAT = (
     st.sampled_from(["json", "csv", Json()])
@@ -105,7 +111,12 @@ def test_the_demo_comes_back_and_compiles_to_the_same() -> None:
 
 def test_every_word_of_a_definition_can_be_stored() -> None:
     """A class added to the language and not to the registry would break the first start that uses it."""
-    words = {each for each in vars(definition).values() if is_dataclass(each)} - {Origin, Format, Measure}
+    words = {each for each in vars(definition).values() if is_dataclass(each)} - {
+        Origin,
+        Format,
+        Measure,
+        Window,
+    }
     assert words <= set(CLASSES.values())
 
 

@@ -13,33 +13,13 @@ from seamline.model.errors import BadRange, DefinitionError, OffsetGap
 from seamline.model.intervals import Grid, Interval, parse_duration, parse_moment, spans
 from seamline.model.offsets import Lane, OffsetRange, advance, ranges_between
 from seamline.model.watermark import advance_watermark
-from seamline.model.windows import Tumbling
 
 DAY = timedelta(days=1)
 GRID = Grid(DAY, datetime(2013, 1, 1, tzinfo=UTC))
-MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
-SIZES = st.sampled_from(["1 minute", "10 minutes", "1 hour", "7 hours", "1 day", "1 week"])
 
 
 def day(number: int) -> datetime:
     return datetime(2013, 1, 1, tzinfo=UTC) + number * DAY
-
-
-@given(moment=MOMENTS, size=SIZES)
-def test_a_moment_is_in_its_window(moment: datetime, size: str) -> None:
-    """Before 1970 too: floor division has no special case."""
-    assert moment in Tumbling(size).of(moment)
-
-
-@given(moment=MOMENTS, size=SIZES, interval=st.sampled_from(["1 hour", "6 hours", "1 day"]))
-def test_a_pane_crosses_no_border(moment: datetime, size: str, interval: str) -> None:
-    """A pane in two intervals would be counted under two cuts."""
-    window, length = Tumbling(size), parse_duration(interval)
-    pane = window.pane(length)
-    start = datetime(1970, 1, 1, tzinfo=UTC) + (moment - datetime(1970, 1, 1, tzinfo=UTC)) // pane * pane
-    last = start + pane - timedelta(microseconds=1)
-    assert window.of(start) == window.of(last)
-    assert Grid(length, day(0)).of(start) == Grid(length, day(0)).of(last)
 
 
 @given(numbers=st.sets(st.integers(0, 60)))

@@ -21,9 +21,7 @@ def check() -> int:
         click.echo(f"  topic {definition.source.topic} by connection {definition.source.connection}")
         for view in pipeline.views:
             keys = ", ".join(key.name for key in view.keys) or "no keys"
-            click.echo(
-                f"  {view.qualified}  by {keys}, windows of {view.window.size}, version {view.fingerprint}"
-            )
+            click.echo(f"  {view.qualified}  by {keys}, {view.window}, version {view.fingerprint}")
     for problem in found.problems:
         click.echo(f"\n{problem}", err=True)
     if found.problems:
@@ -75,7 +73,7 @@ def query(
 @click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.option("--key", "keys", multiple=True, metavar="NAME=VALUE", help="One for each key column.")
-@click.option("--window", required=True, help="The window's start, UTC.")
+@click.option("--window", default="", help="The window's start, UTC; START/END where several start there.")
 @click.option("--page", type=click.IntRange(min=0), default=0, show_default=True, help="Page of master rows.")
 @click.option(
     "--rows", type=click.IntRange(min=0), default=10, show_default=True, help="Master rows per page."

@@ -26,10 +26,11 @@ class Answer:
     """
     The presented rows of a view and how far they are right.
 
-    ``table``: keys, ``window_start``, ``window_end``, measures, ``batch_part`` and ``speed_part`` (rows counted
-    from either side), ``epoch`` (each row's own ``complete_to``), ``certified``, ``complete`` (the watermark
-    is past the window's end). ``states``: the merged states per key and window start, on the same rows.
-    ``version`` is the fingerprint that answered.
+    ``table``: ``grouping`` (of a view with several sets), keys, ``window_start``, ``window_end``, measures,
+    ``batch_part`` and ``speed_part`` (rows counted from either side), ``epoch`` (each row's own ``complete_to``),
+    ``certified``, ``complete`` (the watermark is past the window's end), ``phase`` (a ``seam.Phase``).
+    ``states``: the merged states on the same rows. ``version`` is the fingerprint that answered; ``whole`` are
+    the intervals of which every window that starts in them is there, None for all.
     """
 
     view: str
@@ -38,6 +39,7 @@ class Answer:
     table: pa.Table
     states: pa.Table
     intervals: Mapping[str, IntervalAnswer]
+    whole: frozenset[str] | None
     epoch: int
     until: int
     manifest_version: int

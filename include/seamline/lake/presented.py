@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,57 +12,70 @@ import pyarrow.compute as pc
 from seamline.lake import states
 from seamline.lake.answers import Answer, IntervalAnswer
 from seamline.lake.snapshot import Snapshot
-from seamline.lake.types import partial_schema
-from seamline.model.compiled import CompiledView
+from seamline.lake.spans import micros, within
+from seamline.lake.types import INSTANT
+from seamline.lake.windowing import END, START, codes
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import GROUPING, CompiledView
 from seamline.model.intervals import EPOCH, parse_moment, stamp
-from seamline.model.seam import Side, Status
-from seamline.model.windows import MICROSECOND
+from seamline.model.ruling import Bounds, Gaps
+from seamline.model.seam import Phase, Side, Status
 
 
 def presented(
     snapshot: Snapshot,
     taken: pa.Table,
-    panes: tuple[int, int],
+    found: pa.Table,
+    panes: Sequence[Bounds],
     side: Side,
-    intervals: Collection[str] | None,
+    intervals: Collection[int] | None,
 ) -> Answer:
-    """Merge the states per key and window, present them, and say how far each row is right."""
+    """Present the merged states of windows, and say how far each row is right.
+
+    ``taken`` are the states they were merged from, within the bounds ``panes``; ``intervals`` those the windows
+    start in, None for all.
+    """
     view = snapshot.view
-    ways = ways_of(snapshot, taken, panes, side, intervals)
-    names = partial_schema(view).names
-    merged = merged_states(view, taken)
-    starts = merged["pane"].combine_chunks().dictionary_encode()
-    verdicts = verdicts_of(snapshot, ways, starts.dictionary, side)
-    answered = pc.take(pa.array([each is not None for each in verdicts], pa.bool_()), starts.indices)
-    merged, index = merged.filter(answered), starts.indices.filter(answered)
-    epochs, certified, complete = (
-        pc.take(pa.array([each and each[at] for each in verdicts], type), index)
-        for at, type in enumerate((pa.int64(), pa.bool_(), pa.bool_()))
+    ways = ways_of(snapshot, taken, panes, side)
+    first, place = np.unique(codes(found, [START, END]), return_index=True, return_inverse=True)[1:]
+    windows = list(
+        zip(*(found[name].take(pa.array(first)).to_pylist() for name in (START, END)), strict=True)
+    )
+    verdicts = verdicts_of(snapshot, ways, windows, side)
+    answered = np.array([each is not None for each in verdicts], np.bool_)[place]
+    merged, place = found.filter(pa.array(answered)), place[answered]
+    epochs, certified, complete, closing = (
+        pa.array([each and each[at] for each in verdicts], type).take(pa.array(place))
+        for at, type in enumerate((pa.int64(), pa.bool_(), pa.bool_(), pa.int64()))
     )
     keys = [key.name for key in view.keys]
-    table = states.present(view, merged.select(names), keep=[*keys, "pane"])
-    measures = [measure.name for measure in view.measures]
-    end = pc.add(merged["pane"], pa.scalar(view.window.length, pa.duration("us")))
+    measures = states.present(view, merged, keep=keys)
+    corrected = pc.fill_null(pc.greater(merged["_newest"], closing), False)
     columns = {
-        **{name: table[name] for name in keys},
-        "window_start": merged["pane"],
-        "window_end": end,
-        **{name: table[name] for name in measures},
+        **({GROUPING: merged[GROUPING]} if view.grouped else {}),
+        **{name: merged[name] for name in keys},
+        "window_start": merged[START].cast(INSTANT),
+        "window_end": merged[END].cast(INSTANT),
+        **{each.name: measures[each.name] for each in view.measures},
         "batch_part": pc.subtract(merged["rows"], merged["_speed"]),
         "speed_part": merged["_speed"],
         "epoch": epochs,
         "certified": pc.and_(certified, pc.equal(merged["_speed"], 0)),
         "complete": complete,
+        "phase": pc.if_else(complete, pc.if_else(corrected, Phase.LATE, Phase.COMPLETE), Phase.EARLY),
     }
     answer = pa.table(columns)
-    order = pc.sort_indices(answer, [("window_start", "ascending"), *((name, "ascending") for name in keys)])
+    by = [name for name in ("window_start", "window_end", GROUPING, *keys) if name in columns]
+    order = pc.sort_indices(answer, [(name, "ascending") for name in by])
+    kept = [pc.cast(merged[START], INSTANT), *(merged[name] for name in ["rows", *part_names(view)])]
     return Answer(
         view=view.qualified,
         version=view.fingerprint,
         side=side,
         table=answer.take(order),
-        states=merged.select(names).take(order),
+        states=pa.table(kept, names=["window_start", "rows", *part_names(view)]).take(order),
         intervals=ways,
+        whole=None if intervals is None else frozenset(map(id_of, intervals)),
         epoch=snapshot.epoch,
         until=snapshot.until,
         manifest_version=snapshot.manifest.version,
@@ -71,54 +83,23 @@ def presented(
     )
 
 
-def merged_states(view: CompiledView, taken: pa.Table) -> pa.Table:
-    """Merge the states per key and window; ``_speed`` counts the rows that slices brought.
-
-    Most groups have one state: only the others are merged.
-    """
-    schema = partial_schema(view)
-    if not taken.num_rows:
-        return schema.empty_table().append_column("_speed", pa.array([], pa.int64()))
-    group = [*(key.name for key in view.keys), "pane"]
-    values = [pc.unique(taken[name]) for name in group]
-    codes = coded(taken, group, values)
-    _, place, sizes = np.unique(codes, return_inverse=True, return_counts=True)
-    speed = taken["rows"].to_numpy() * taken["_speed"].to_numpy()
-    single = pa.array(sizes[place] == 1)
-    alone = taken.filter(single).select(schema.names)
-    alone = alone.append_column("_speed", pa.array(speed).filter(single))
-    if alone.num_rows == taken.num_rows:
-        return alone
-    several = pc.invert(single)
-    together = states.combine(view, [taken.filter(several).select(schema.names)])
-    shared, at = np.unique(codes[several.to_numpy(zero_copy_only=False)], return_inverse=True)
-    sums = np.bincount(at, weights=speed[several.to_numpy(zero_copy_only=False)]).astype(np.int64)
-    found = sums[np.searchsorted(shared, coded(together, group, values))]
-    return pa.concat_tables([alone, together.append_column("_speed", pa.array(found))])
-
-
-def coded(table: pa.Table, group: list[str], values: list[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Number each row's group, by the known values of each of its columns."""
-    codes = np.zeros(table.num_rows, np.int64)
-    for name, known in zip(group, values, strict=True):
-        codes = codes * len(known) + pc.index_in(table[name], known).to_numpy()
-    return codes
+def part_names(view: CompiledView) -> list[str]:
+    """List the names of the state columns."""
+    return [part.name for part in view.parts]
 
 
 def ways_of(
-    snapshot: Snapshot, taken: pa.Table, panes: tuple[int, int], side: Side, wanted: Collection[str] | None
+    snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side
 ) -> dict[str, IntervalAnswer]:
     """Say for every interval that has anything within the bounds how it is answered, in order."""
-    low, high = panes
     grouped = taken.group_by(["_at", "_speed"]).aggregate([("rows", "sum")]).to_pylist()
     since = {id_of(row["_at"]): row["rows_sum"] for row in grouped if row["_speed"]}
     view, manifest = snapshot.view.id, snapshot.manifest
     length = snapshot.grid.length // MICROSECOND
     ids = {id_of(row["_at"]) for row in grouped}
-    for name, id in manifest.published:
-        at = (parse_moment(id) - EPOCH) // MICROSECOND
-        if name == view and at + length > low and at < high and (wanted is None or id in wanted):
-            ids.add(id)
+    named = [id for name, id in manifest.published if name == view]
+    starts = np.array([micros(parse_moment(id)) for id in named], np.int64)
+    ids.update(id for id, meets in zip(named, within(starts, panes, length).tolist(), strict=True) if meets)
     return {id: way(snapshot, id, since.get(id, 0), side) for id in sorted(ids)}
 
 
@@ -136,35 +117,51 @@ def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
     return IntervalAnswer(status, cut, generation.generation if generation else "", since, complete_to)
 
 
-Verdict = tuple[int, bool, bool]
-"""A window's epoch, whether its intervals are certified, and whether the watermark is past its end."""
+Verdict = tuple[int, bool, bool, int | None]
+"""A window's epoch, whether its intervals are certified, whether the watermark is past its end, and since when."""
 
 
 def verdicts_of(
-    snapshot: Snapshot, ways: dict[str, IntervalAnswer], starts: pa.Array, side: Side
+    snapshot: Snapshot,
+    ways: dict[str, IntervalAnswer],
+    windows: Sequence[tuple[int, int | None]],
+    side: Side,
 ) -> list[Verdict | None]:
-    """Judge windows by their starts; None where one has no answer yet."""
-    size, length = snapshot.view.window.length, snapshot.grid.length // MICROSECOND
-    mark = snapshot.watermark and (snapshot.watermark - EPOCH) // MICROSECOND
-    judged: dict[tuple[int, int], tuple[int, bool] | None] = {}
+    """Judge windows by their bounds; None where one has no answer yet."""
+    mark = micros(snapshot.watermark) if snapshot.watermark else None
+    judged: dict[tuple[int, int] | None, tuple[int, bool] | None] = {}
     found: list[Verdict | None] = []
-    for start in starts.cast(pa.int64()).to_pylist():
-        end = start + size // MICROSECOND
-        touched = (start // length, (end - 1) // length)
+    for start, end in windows:
+        touched = touching(snapshot.view, start, end)
         if touched not in judged:
-            judged[touched] = judge(snapshot, ways, range(touched[0], touched[1] + 1), side)
+            judged[touched] = judge(snapshot, ways, touched, side)
         known = judged[touched]
-        found.append(known and (*known, mark is not None and mark >= end))
+        complete = mark is not None and end is not None and mark >= end
+        closing = snapshot.edges.closing(end, snapshot.epoch) if complete and end is not None else None
+        found.append(known and (*known, complete, closing))
     return found
 
 
+def touching(view: CompiledView, start: int, end: int | None) -> tuple[int, int] | None:
+    """Number (from 1970) the first and the last interval on which a window depends; None for all there are.
+
+    A session depends on what could have joined it: a gap before its first and after its last event.
+    """
+    length = view.interval // MICROSECOND
+    if end is None:
+        return None
+    first = start - view.windows.gap + 1 if isinstance(view.windows, Gaps) else start
+    return first // length, (end - 1) // length
+
+
 def judge(
-    snapshot: Snapshot, ways: dict[str, IntervalAnswer], touched: range, side: Side
+    snapshot: Snapshot, ways: dict[str, IntervalAnswer], touched: tuple[int, int] | None, side: Side
 ) -> tuple[int, bool] | None:
-    """Judge the intervals that a window touches, counted from 1970: the least epoch, and if all are certified."""
-    length = snapshot.grid.length // MICROSECOND
-    ids = [id_of(number * length) for number in touched]
-    found = [ways.get(id) or way(snapshot, id, 0, side) for id in ids]
+    """Judge the intervals a window depends on: the least epoch, and if all are certified; None while one builds."""
+    length, found = snapshot.grid.length // MICROSECOND, list(ways.values())
+    if touched is not None:
+        ids = [id_of(number * length) for number in range(touched[0], touched[1] + 1)]
+        found = [ways.get(id) or way(snapshot, id, 0, side) for id in ids]
     if any(each.status is Status.BUILDING for each in found):
         return None
     certified = all(each.status in (Status.CERTIFIED, Status.DIRTY) for each in found)

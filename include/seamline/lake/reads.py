@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import reduce
+from itertools import count
 
 import duckdb
 import pyarrow as pa
@@ -18,37 +20,24 @@ from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
 from seamline.lake.presented import presented
 from seamline.lake.snapshot import Snapshot
+from seamline.lake.spans import Span, before, further, joined, micros, named, starting, within
 from seamline.lake.types import INSTANT, partial_schema
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.lake.windowing import column, windowed
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, ReadUnstable, StraddlesCut
 from seamline.model.expressions import compile_expression
-from seamline.model.intervals import EPOCH, Interval, parse_moment
-from seamline.model.schema import Schema
+from seamline.model.intervals import Interval, parse_moment
+from seamline.model.ruling import Bounds, Gaps
+from seamline.model.schema import STRING, Field, Schema
 from seamline.model.seam import Side
-from seamline.model.windows import MICROSECOND
 
-__all__ = ["Answer", "Snapshot", "Span", "Unsettled", "answer", "connection", "read_snapshot"]
+__all__ = ["Answer", "Snapshot", "Span", "Unsettled", "answer", "connection", "micros", "read_snapshot"]
 ATTEMPTS = 8
 
 
 class Unsettled(Exception):
     """What was pinned does not fit together: something was replaced meanwhile. Pin again."""
-
-
-@dataclass(frozen=True)
-class Span:
-    """The windows that are asked for: by the half-open bounds of their start, and by intervals they start in."""
-
-    start: datetime | None = None
-    end: datetime | None = None
-    intervals: frozenset[str] | None = None
-
-    def panes(self, view: CompiledView) -> tuple[int, int]:
-        """Give the half-open bounds of the panes of those windows, in microseconds."""
-        size = view.window.length // MICROSECOND
-        low = -(-micros(self.start) // size) * size if self.start else -(2**62)
-        high = -(-micros(self.end) // size) * size if self.end else 2**62
-        return low, high
 
 
 def answer(
@@ -61,23 +50,26 @@ def answer(
     end: datetime | None = None,
     as_of: int | datetime | None = None,
     side: Side = Side.MERGED,
-    intervals: Collection[str] | None = None,
+    touched: Collection[str] | None = None,
     version: str = "",
 ) -> Answer:
-    """Answer for the windows that start in ``[start, end)`` and in one of ``intervals``, where the keys fit.
+    """Answer for the windows that start in ``[start, end)``, where the keys fit.
 
-    The version that is served answers, whatever the definition at hand says; ``version`` asks for another.
-    Pins, reads, and pins again where a table was cleaned up meanwhile; ReadUnstable after several attempts.
+    With ``touched`` only for those that start in intervals in which rows of the touched ones may have changed
+    anything; the answer names these intervals. The version that is served answers, whatever the definition at
+    hand says; ``version`` asks for another. Pins, reads, and pins again where a table was cleaned up meanwhile;
+    ReadUnstable after several attempts.
     """
     if start is not None and end is not None:
         Interval(start, end)
-    side = Side(side)
-    span = Span(start, end, None if intervals is None else frozenset(intervals))
+    side, span = Side(side), Span.between(start, end)
     last: Exception | None = None
     for attempt in range(ATTEMPTS):
         try:
             snapshot = Snapshot.pin(pipeline, view, layout, side, as_of=as_of, version=version)
-            return read_snapshot(snapshot, span, side, where)
+            if touched is not None:
+                span = replace(span, intervals=changed(snapshot, named(touched), side))
+            return read_snapshot(snapshot, span, side, where)[0]
         except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             last = problem
             time.sleep(0.02 * 2**attempt)
@@ -87,30 +79,77 @@ def answer(
     ) from last
 
 
-def read_snapshot(snapshot: Snapshot, span: Span, side: Side, where: str | None = None) -> Answer:
-    """Answer from what is pinned; Unsettled where it does not fit together."""
-    taken = take(snapshot, span, side, where)
-    return presented(snapshot, taken, span.panes(snapshot.view), side, span.intervals)
+def changed(snapshot: Snapshot, touched: frozenset[int], side: Side) -> frozenset[int]:
+    """List the intervals in which windows start that touch the given ones: sessions are followed backwards."""
+    view, length = snapshot.view, snapshot.grid.length // MICROSECOND
+    if not isinstance(view.windows, Gaps) or not touched:
+        return starting(view, touched, None)
+    panes = joined(view.windows.panes(at, at + length) for at in touched)
+    found, _, _ = followed(snapshot, panes, side, None, before)
+    return starting(view, touched, found)
 
 
-def take(snapshot: Snapshot, span: Span, side: Side, where: str | None) -> pa.Table:
+def read_snapshot(
+    snapshot: Snapshot, span: Span, side: Side, where: str | None = None
+) -> tuple[Answer, pa.Table]:
+    """Answer from what is pinned, and give the states that count; Unsettled where it does not fit together."""
+    found, taken, panes = followed(snapshot, span.panes(snapshot.view), side, where, further)
+    asked = matching(snapshot.view, span.of(snapshot.view, found), where)
+    return presented(snapshot, taken, asked, panes, side, span.intervals), taken
+
+
+def followed(
+    snapshot: Snapshot,
+    panes: list[Bounds],
+    side: Side,
+    where: str | None,
+    beyond: Callable[[CompiledView, pa.Table, Sequence[Bounds], int], list[Bounds] | None],
+) -> tuple[pa.Table, pa.Table, list[Bounds]]:
+    """Read panes and merge them into windows, again with wider bounds while a session may go on ``beyond``.
+
+    Gives the windows, the states they were made of, and the bounds.
+    """
+    for attempt in count():
+        taken = take(snapshot, panes, side, where)
+        found = windowed(snapshot.view, weighed(taken))
+        wider = beyond(snapshot.view, found, panes, min(attempt, 16))
+        if wider is None:
+            break
+        panes = wider
+    return found, taken, panes
+
+
+def weighed(taken: pa.Table) -> pa.Table:
+    """Put beside the states what windows carry along (``windowing.COUNTED``)."""
+    speed = taken["_speed"].cast(pa.int64())
+    newest = pc.fill_null(taken["from_epoch"], -1)
+    kept = taken.drop_columns(["_at", "from_epoch", "to_epoch", "_speed"])
+    return kept.append_column("_speed", pc.multiply(taken["rows"], speed)).append_column("_newest", newest)
+
+
+def matching(view: CompiledView, found: pa.Table, where: str | None) -> pa.Table:
+    """Keep the windows' rows that meet a condition on keys and grouping set, where states could not be chosen."""
+    if not where or not view.grouped:
+        return found
+    con = connection()
+    con.register("windows", found)
+    return con.sql(f"SELECT * FROM windows WHERE {compiled(where, view)}").to_arrow_table().cast(found.schema)
+
+
+def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | None) -> pa.Table:
     """Read the states that count by the seam's rule; StraddlesCut where a slice crosses a cut."""
     view = snapshot.view
-    low, high = span.panes(view)
     marks = marks_of(snapshot, side)
-    generations = generation_files(snapshot, marks, low, high)
-    slices = slice_files(snapshot, marks, low, high)
+    generations = generation_files(snapshot, marks, panes)
+    slices = slice_files(snapshot, marks, panes)
     if not generations and not slices:
         return taken_schema(view).empty_table()
     con = connection()
     con.register("marks", marks)
-    wanted = [micros(parse_moment(each)) for each in span.intervals or ()]
-    con.register("wanted", pa.table({"_at": pa.array(wanted, pa.int64())}))
-    condition = f"pane >= {low} AND pane < {high} AND {compiled(where, view)}"
-    if span.intervals is not None:
-        condition += (
-            f" AND {aligned('_window', snapshot.grid.length // MICROSECOND)} IN (SELECT _at FROM wanted)"
-        )
+    inside = " OR ".join(f"(pane >= {low} AND pane < {high})" for low, high in panes) or "false"
+    condition = f"({inside})"
+    if not view.grouped:
+        condition += f" AND {compiled(where, view)}".replace("{", "{{").replace("}", "}}")
     parts = []
     if slices:
         parts.append(
@@ -119,7 +158,8 @@ def take(snapshot: Snapshot, span: Span, side: Side, where: str | None) -> pa.Ta
     if generations:
         parts.append(BATCH.format(source=source(view, snapshot, generations, "generation"), where=condition))
     missing = snapshot.floor("")
-    query = " UNION ALL ".join(parts).format(cut=missing, until=snapshot.until, columns=listed(view))
+    columns = ", ".join(map(quoted, partial_schema(view).names))
+    query = " UNION ALL ".join(parts).format(cut=missing, until=snapshot.until, columns=columns)
     return settled(con.sql(query).to_arrow_table(), snapshot)
 
 
@@ -153,11 +193,11 @@ def settled(found: pa.Table, snapshot: Snapshot) -> pa.Table:
             hint="ask as of an edge (`seamline status`).",
         )
     schema = taken_schema(snapshot.view)
-    return found.rename_columns({"_window": "pane"}).select(schema.names).cast(schema)
+    return found.select(schema.names).cast(schema)
 
 
 def taken_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of the states that count; ``pane`` is the window's start, ``_at`` the interval's."""
+    """Give the columns of the states that count; ``_at`` is the start of the interval."""
     numbers = [pa.field(name, pa.int64()) for name in ("_at", "from_epoch", "to_epoch")]
     return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])
 
@@ -191,10 +231,10 @@ def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
     )
 
 
-def generation_files(snapshot: Snapshot, marks: pa.Table, low: int, high: int) -> list[str]:
+def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
     """List the files of the generations that answer; Unsettled where one is absent or short."""
     length = snapshot.grid.length // MICROSECOND
-    inside = pc.and_(pc.greater(pc.add(marks["_at"], length), low), pc.less(marks["_at"], high))
+    inside = pa.array(within(column(marks, "_at"), panes, length))
     named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
     if not named.num_rows:
         return []
@@ -242,7 +282,7 @@ def counted(files: Files, named: pa.Table) -> int:
     return rows
 
 
-def slice_files(snapshot: Snapshot, marks: pa.Table, low: int, high: int) -> list[str]:
+def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
     """List the files of slices that may count: epochs above the least cut, held, panes within the bounds."""
     if snapshot.slices is None or not snapshot.slices.actions.num_rows:
         return []
@@ -250,8 +290,9 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, low: int, high: int) -> lis
     least = min([snapshot.floor(""), *marks["_cut"].to_pylist()])
     files = files.keep(pc.greater(files.high("to_epoch").cast(pa.int64()), least))
     files = files.keep(pc.less_equal(files.low("from_epoch").cast(pa.int64()), snapshot.until))
-    files = files.keep(pc.less(files.low("pane").cast(INSTANT).cast(pa.int64()), high))
-    files = files.keep(pc.greater_equal(files.high("pane").cast(INSTANT).cast(pa.int64()), low))
+    first, last = (each.cast(INSTANT).cast(pa.int64()) for each in (files.low("pane"), files.high("pane")))
+    meets = [pc.and_(pc.less(first, high), pc.greater_equal(last, low)) for low, high in panes]
+    files = files.keep(reduce(pc.or_, meets)) if meets else files
     ends = zip(files.low("to_epoch").to_pylist(), files.high("to_epoch").to_pylist(), strict=True)
     alive = [
         last is None or first != last or last > snapshot.until or last in snapshot.held
@@ -273,31 +314,27 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def source(view: CompiledView, snapshot: Snapshot, paths: list[str], more: str) -> str:
-    """Spell the scan of some files, with the pane in microseconds, its window's start and its interval."""
-    size, length = view.window.length // MICROSECOND, snapshot.grid.length // MICROSECOND
+    """Spell the scan of some files, with the pane in microseconds, and its interval."""
+    length = snapshot.grid.length // MICROSECOND
     columns = [quoted(name) for name in partial_schema(view).names if name != "pane"]
     return (
-        f"SELECT {', '.join(columns)}, {more}, epoch_us(pane) AS pane, {aligned('epoch_us(pane)', size)} AS _window, "
+        f"SELECT {', '.join(columns)}, {more}, epoch_us(pane) AS pane, "
         f"{aligned('epoch_us(pane)', length)} AS _at FROM {scan(paths)}"
     )
 
 
-def listed(view: CompiledView) -> str:
-    """Spell the columns of partial states, with the window's start in the pane's place."""
-    return ", ".join("_window" if name == "pane" else quoted(name) for name in partial_schema(view).names)
-
-
 def compiled(where: str | None, view: CompiledView) -> str:
-    """Compile a condition on the key columns; ExpressionError for anything else."""
+    """Compile a condition on the key columns, and on the grouping set; ExpressionError for anything else."""
     if not where:
         return "true"
-    expression = compile_expression(where, Schema(view.keys))
+    columns = (*view.keys, *([Field(GROUPING, STRING)] if view.grouped else []))
+    expression = compile_expression(where, Schema(columns))
     if expression.type.spark != "BOOLEAN":
         raise BadRange(
             f"{where!r} is {expression.type.spark}, not a condition.", hint="compare it with something."
         )
     guards = "".join(f" AND ({guard.condition_duckdb}) IS NOT TRUE" for guard in expression.guards)
-    return f"(({expression.duckdb}){guards})".replace("{", "{{").replace("}", "}}")
+    return f"(({expression.duckdb}){guards})"
 
 
 def scan(paths: Iterable[str]) -> str:
@@ -314,8 +351,3 @@ def aligned(column: str, size: int) -> str:
 def quoted(name: str) -> str:
     """Spell a column name."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def micros(moment: datetime) -> int:
-    """Give microseconds since 1970."""
-    return (moment - EPOCH) // MICROSECOND

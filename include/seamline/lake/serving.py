@@ -20,10 +20,10 @@ from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT, arrow_type, key_fields
 from seamline.lake.versions import served
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import Conflict
-from seamline.model.intervals import Grid, Interval
-from seamline.model.windows import MICROSECOND
+from seamline.model.intervals import Grid
 
 APP = "seamline.serving"
 HELD = "seamline.held"
@@ -42,6 +42,7 @@ def serving_schema(view: CompiledView) -> pa.Schema:
     ]
     return pa.schema(
         [
+            *([pa.field(GROUPING, pa.string())] if view.grouped else []),
             *key_fields(view),
             pa.field("window_start", INSTANT),
             pa.field("window_end", INSTANT),
@@ -52,6 +53,7 @@ def serving_schema(view: CompiledView) -> pa.Schema:
             pa.field("epoch", pa.int64()),
             pa.field("certified", pa.bool_()),
             pa.field("complete", pa.bool_()),
+            pa.field("phase", pa.string()),
             pa.field("manifest_version", pa.int64()),
             pa.field("interval", pa.string()),
         ]
@@ -82,8 +84,7 @@ def refresh(
         anew = holds_another(table, version)
         if not anew and not intervals:
             return
-        wanted = None if anew else starting_in(version, owner.grid, intervals)
-        found = answer(owner, version, layout, intervals=wanted)
+        found = answer(owner, version, layout, touched=None if anew else intervals)
         if found.version != version.fingerprint:
             continue
         facts = {
@@ -96,7 +97,7 @@ def refresh(
                 write(table, version, owner.grid, found),
                 txns={APP: table.version + 1},
                 metadata=facts,
-                removes=[] if wanted is None else removals(table, wanted),
+                removes=[] if found.whole is None else removals(table, found.whole),
                 instead=serving_schema(version) if anew else None,
             )
         except Conflict:
@@ -113,17 +114,6 @@ def holds_another(table: Table, view: CompiledView) -> bool:
     if table.handle.schema() != deltalake.Schema.from_arrow(serving_schema(view)):
         return True
     return table.version > 0 and bool(table.metadata().get(VERSION) != view.fingerprint)
-
-
-def starting_in(view: CompiledView, grid: Grid, intervals: Collection[str]) -> frozenset[str]:
-    """List the intervals in which the windows that touch ``intervals`` start."""
-    found = set()
-    for interval in map(grid.named, intervals):
-        window = view.window.of(interval.start)
-        while window.start < interval.end:
-            found.add(grid.of(window.start).id)
-            window = Interval(window.end, window.end + view.window.length)
-    return frozenset(found)
 
 
 def write(table: Table, view: CompiledView, grid: Grid, found: Answer) -> Iterator[files.DataFile]:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from seamline.lake.closing import Edges, edges_of
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
@@ -72,6 +73,7 @@ class Snapshot:
     until: int
     as_of: bool
     watermark: datetime | None
+    edges: Edges
     held: Numbers
     slices: Files | None
     manifest: Manifest
@@ -115,6 +117,7 @@ class Snapshot:
             until=min(epoch, log.frontier),
             as_of=as_of is not None,
             watermark=watermark,
+            edges=edges(layout, log),
             held=held,
             slices=slices,
             manifest=manifest,
@@ -176,6 +179,13 @@ def held_numbers(layout: Layout, log: Log) -> Numbers:
         )
     runs = [*zip(written.firsts, written.lasts, strict=True), *((row.number, row.number) for row in late)]
     return Numbers.of(runs)
+
+
+def edges(layout: Layout, log: Log) -> Edges:
+    """List the edges of the ledger, and the newest epoch's if it is one."""
+    found = look(layout.table("ledger"), "edges", edges_of) or Edges()
+    newest = log.newest
+    return found.plus([(newest.number, newest.edge, newest.watermark)]) if newest else found
 
 
 def written_numbers(table: Table) -> Numbers:

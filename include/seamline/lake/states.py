@@ -6,7 +6,8 @@ lists that DuckDB gathers per group; everything else is plain SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,9 +15,11 @@ import datasketches as sketches
 import duckdb
 import pyarrow as pa
 
+from seamline.lake import sessions
 from seamline.lake.types import arrow_type, partial_schema
 from seamline.model.compiled import CompiledMeasure, CompiledView
 from seamline.model.measures import HLL_LG_K, KLL_K, Average, Count, Distinct, Maximum, Minimum, Quantile, Sum
+from seamline.model.ruling import Gaps
 
 SKETCHES = (Distinct, Quantile)
 HLL = sketches.tgt_hll_type.HLL_8
@@ -28,6 +31,21 @@ def connection(threads: int = 1) -> duckdb.DuckDBPyConnection:
     con = duckdb.connect(config={"threads": threads})
     con.execute("SET TimeZone = 'UTC'")
     return con
+
+
+_local = threading.local()
+
+
+def asked(query: str, name: str, table: pa.Table) -> pa.Table:
+    """Ask this thread's own DuckDB about one table; opening one takes longer than most merges."""
+    if not hasattr(_local, "con"):
+        _local.con = connection()
+    con: duckdb.DuckDBPyConnection = _local.con
+    con.register(name, table)
+    try:
+        return con.sql(query).to_arrow_table()
+    finally:
+        con.unregister(name)
 
 
 def quoted(name: str) -> str:
@@ -45,12 +63,18 @@ def floor_sql(column: str, size: timedelta) -> str:
 def partial(con: duckdb.DuckDBPyConnection, view: CompiledView, relation: str) -> pa.Table:
     """Compute the states (``partial_schema``) of a relation with the parsed columns and ``_event_time``."""
     keys = [quoted(key.name) for key in view.keys]
-    columns = [*keys, f"{floor_sql('_event_time', view.pane)} AS pane", "count(*)::BIGINT AS rows"]
+    place, groups = [f"{floor_sql('_event_time', view.pane)} AS pane"], [*keys, "pane"]
+    where = f"WHERE {view.where.duckdb}" if view.where else ""
+    relation = exploded(view, relation)
+    if isinstance(view.windows, Gaps):
+        gaps, chosen = view.windows, f"(SELECT * FROM {relation} {where})"
+        relation, where = f"({sessions.of_rows(chosen, keys, gaps.gap, gaps.interval)})", ""
+        place = ["min(_event_time) AS pane", "max(_event_time) AS _last"]
+        groups = [*keys, sessions.SESSION]
+    columns = [*keys, *place, "count(*)::BIGINT AS rows"]
     for measure in view.measures:
         columns += prepared(measure)
-    where = f"WHERE {view.where.duckdb}" if view.where else ""
-    groups = ", ".join([*keys, "pane"])
-    query = f"SELECT {', '.join(columns)} FROM {exploded(view, relation)} {where} GROUP BY {groups}"
+    query = f"SELECT {', '.join(columns)} FROM {relation} {where} GROUP BY {', '.join(groups)}"
     return shaped(view, con.sql(query).to_arrow_table(), sketched)
 
 
@@ -90,14 +114,44 @@ def combine(view: CompiledView, tables: Sequence[pa.Table]) -> pa.Table:
     whole = pa.concat_tables(pieces) if pieces else partial_schema(view).empty_table()
     if whole.num_rows <= 1:
         return whole
-    keys = [quoted(key.name) for key in view.keys]
-    columns = [*keys, "pane", "sum(rows)::BIGINT AS rows"]
+    keys = [key.name for key in view.keys]
+    if isinstance(view.windows, Gaps):
+        added = joined(view, whole, keys, {"rows": "sum"}, interval=view.windows.interval)
+        return added.select(names).cast(partial_schema(view))
+    return added_up(view, whole, [*keys, "pane"], {"rows": "sum"}).select(names).cast(partial_schema(view))
+
+
+def joined(
+    view: CompiledView,
+    table: pa.Table,
+    keys: Sequence[str],
+    counted: Mapping[str, str],
+    *,
+    interval: int | None = None,
+) -> pa.Table:
+    """Join partial sessions of the same ``keys`` that are closer than the gap; in the same ``interval`` if given.
+
+    Gives the keys, ``pane``, ``_last``, and what ``added_up`` gives.
+    """
+    assert isinstance(view.windows, Gaps)
+    query = sessions.of_partials("partials", [*map(quoted, keys)], view.windows.gap, interval)
+    numbered = asked(query, "partials", table)
+    return added_up(view, numbered, [*keys, sessions.SESSION], {"pane": "min", "_last": "max", **counted})
+
+
+def added_up(view: CompiledView, table: pa.Table, by: Sequence[str], counted: Mapping[str, str]) -> pa.Table:
+    """Add up the states of each group: the columns ``by``, numbers each with its aggregate, then the states.
+
+    With nothing to go ``by`` all rows are one group; NULL is a value like any other.
+    """
+    columns = [quoted(name) for name in by]
+    for name, how in counted.items():
+        columns.append(f"{how}({quoted(name)}){'::BIGINT' if how == 'sum' else ''} AS {quoted(name)}")
     for measure in view.measures:
         columns += added(measure)
-    with connection() as con:
-        con.register("states", whole)
-        query = f"SELECT {', '.join(columns)} FROM states GROUP BY {', '.join([*keys, 'pane'])}"
-        return shaped(view, con.sql(query).to_arrow_table(), merged)
+    groups = f"GROUP BY {', '.join(map(quoted, by))}" if by else ""
+    query = f"SELECT {', '.join(columns)} FROM states {groups}"
+    return finished(view, asked(query, "states", table), merged)
 
 
 def added(measure: CompiledMeasure) -> list[str]:
@@ -125,12 +179,19 @@ def shaped(
 ) -> pa.Table:
     """Finish the sketch columns and give the table the exact schema of partial states."""
     schema = partial_schema(view)
+    return finished(view, table, finish).select(schema.names).cast(schema)
+
+
+def finished(
+    view: CompiledView, table: pa.Table, finish: Callable[[CompiledMeasure, pa.ChunkedArray], pa.Array]
+) -> pa.Table:
+    """Finish the sketch columns: lists become one state each."""
     for measure in view.measures:
         if isinstance(measure.measure, SKETCHES):
             name = measure.parts[0].name
             index = table.schema.get_field_index(name)
             table = table.set_column(index, name, finish(measure, table[name]))
-    return table.select(schema.names).cast(schema)
+    return table
 
 
 def sketched(measure: CompiledMeasure, lists: pa.ChunkedArray) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.ruling import Gaps
 from seamline.model.schema import Kind, SqlType, parse_type
 
 INSTANT = pa.timestamp("us", tz="UTC")
@@ -77,10 +78,13 @@ def key_fields(view: CompiledView) -> list[pa.Field]:
 
 
 def partial_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of partial states before an epoch owns them: keys, pane, rows, states."""
-    return pa.schema(
-        [*key_fields(view), pa.field("pane", INSTANT), pa.field("rows", pa.int64()), *state_fields(view)]
-    )
+    """Give the columns of partial states before an epoch owns them: keys, pane, rows, states.
+
+    Of a partial session ``pane`` is the first instant, and ``_last`` the last.
+    """
+    places = ["pane", "_last"] if isinstance(view.windows, Gaps) else ["pane"]
+    instants = [pa.field(name, INSTANT) for name in places]
+    return pa.schema([*key_fields(view), *instants, pa.field("rows", pa.int64()), *state_fields(view)])
 
 
 def slices_schema(view: CompiledView) -> pa.Schema:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from seamline.model.clock import MICROSECOND
 from seamline.model.definition import Expect, Pipeline, Rule, View
 from seamline.model.errors import DefinitionError
 from seamline.model.explode import Explode, compile_explode
@@ -16,11 +17,14 @@ from seamline.model.intervals import Grid, floor_to, parse_duration, parse_momen
 from seamline.model.measures import Measure, Part
 from seamline.model.problems import NAME, Problems, boolean, find, known
 from seamline.model.record import Record, check_source, compile_record
+from seamline.model.ruling import Ruling, Windows
 from seamline.model.schema import Field, Schema
-from seamline.model.windows import Tumbling
+from seamline.model.windows import Window
 
 RESERVED = ("pane", "rows", "from_epoch", "to_epoch", "generation", "interval", "window_start", "window_end")
-PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "manifest_version")
+PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "phase", "manifest_version")
+GROUPING = "grouping"
+"""The column that names a row's grouping set, where a view has several."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,20 @@ class CompiledMeasure:
 
 @dataclass(frozen=True)
 class CompiledView:
-    """A view whose names and types are known to fit."""
+    """A view whose names and types are known to fit.
+
+    ``windows`` is the arithmetic of ``window`` on intervals of ``interval``; ``pane`` is the span in which rows
+    are summed up (of sessions: within which they are). ``sets`` are the grouping sets, at least one.
+    """
 
     pipeline: str
     name: str
     keys: tuple[Field, ...]
-    window: Tumbling
+    window: Window
+    windows: Windows
     pane: timedelta
+    interval: timedelta
+    sets: tuple[tuple[str, ...], ...]
     where: Expression | None
     measures: tuple[CompiledMeasure, ...]
     expect: tuple[Expect, ...]
@@ -67,6 +78,11 @@ class CompiledView:
     def id(self) -> str:
         """The name the tables use: one version of the view."""
         return f"{self.name}/{self.fingerprint}"
+
+    @property
+    def grouped(self) -> bool:
+        """True if rows say of which grouping set they are."""
+        return self.sets != (tuple(key.name for key in self.keys),)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -224,7 +240,8 @@ def compile_view(
         if view.where
         else None
     )
-    pane = problems.attempt(f"{place}.window", view.origin, lambda: view.window.pane(grid.length))
+    windows = problems.attempt(f"{place}.window", view.origin, lambda: view.window.laid(grid))
+    sets = grouping_sets(view, problems)
     measures = [
         compile_measure(name, measure, view, schema, problems) for name, measure in view.measures.items()
     ]
@@ -238,20 +255,68 @@ def compile_view(
                 f"The view presents no column {expect.column!r}.",
                 f"it presents {', '.join([*view.keys, *view.measures])}.",
             )
-    if len(problems.found) > before or pane is None:
+    if len(problems.found) > before or windows is None:
         return None
     return CompiledView(
         pipeline=pipeline.name,
         name=view.name,
         keys=tuple(keys),
         window=view.window,
-        pane=pane,
+        windows=windows,
+        pane=pane_of(windows, grid.length),
+        interval=grid.length,
+        sets=sets,
         where=record.selected(where),
         measures=tuple(measure for measure in measures if measure is not None),
         expect=tuple(view.expect),
         fingerprint=fingerprint(pipeline, view),
         explode=explode,
     )
+
+
+def pane_of(windows: Windows, interval: timedelta) -> timedelta:
+    """Give the span in which rows are summed up: sessions and what has no window know the interval only."""
+    if isinstance(windows, Ruling):
+        return windows.pane(interval // MICROSECOND) * MICROSECOND
+    return interval
+
+
+def grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
+    """Check the grouping sets and give each in the order of the keys; one of all keys where none is declared."""
+    if not view.grouping_sets:
+        return (tuple(view.keys),)
+    place, sets = f"views[{view.name}].grouping_sets", []
+    for declared in view.grouping_sets:
+        if isinstance(declared, str):
+            problems.note(place, view.origin, f"{declared!r} is text, not a set.", f'write ["{declared}"].')
+            continue
+        for name in declared:
+            if name not in view.keys:
+                problems.note(
+                    place,
+                    view.origin,
+                    f"{name!r} is not a key of the view.",
+                    "add it to keys, in which all are.",
+                )
+        found = tuple(key for key in view.keys if key in declared)
+        if found in sets:
+            problems.note(
+                place, view.origin, f"The set of {', '.join(found) or 'no keys'} is there twice.", "keep one."
+            )
+        sets.append(found)
+    for key in view.keys:
+        if not any(key in each for each in sets):
+            problems.note(
+                place,
+                view.origin,
+                f"The key {key!r} is in no set.",
+                "drop it from keys, or add a set with it.",
+            )
+    if GROUPING in [*view.keys, *view.measures]:
+        problems.note(
+            place, view.origin, f"{GROUPING!r} is the column that names a row's set.", "rename yours."
+        )
+    return tuple(sets)
 
 
 def compile_measure(

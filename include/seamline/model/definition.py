@@ -10,7 +10,7 @@ from pathlib import Path
 from seamline.model.formats import Format
 from seamline.model.measures import Measure
 from seamline.model.watermark import Watermark
-from seamline.model.windows import Tumbling
+from seamline.model.windows import Window
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -80,15 +80,19 @@ class View:
     """Keyed, windowed measures over the master; ``where`` keeps the rows that count.
 
     ``explode`` (``{"item": "array"}``) makes a row of each item; keys, measures and ``where`` may use ``item``.
+
+    ``grouping_sets`` lists sets of the keys: the view has a row per window for each of them, as SQL's GROUPING
+    SETS; all come from the same slices. Without any there is one set, of all keys.
     """
 
     name: str
     keys: Sequence[str]
-    window: Tumbling
+    window: Window
     measures: Mapping[str, Measure]
     where: str = ""
     explode: Mapping[str, str] = field(default_factory=dict)
     expect: Sequence[Expect] = ()
+    grouping_sets: Sequence[Sequence[str]] = ()
     origin: Origin = remembered()
 
 

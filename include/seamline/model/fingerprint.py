@@ -57,10 +57,11 @@ def view_facts(pipeline: Pipeline, view: View) -> dict[str, Any]:
         "record": record_facts(pipeline),
         "interval": pipeline.batch.interval,
         "keys": list(view.keys),
-        "window": ["tumbling", view.window.size],
+        "window": view.window.facts,
         "measures": {name: measure_facts(measure) for name, measure in view.measures.items()},
         "where": view.where,
         **({"explode": dict(view.explode)} if view.explode else {}),
+        **({"grouping_sets": [list(each) for each in view.grouping_sets]} if view.grouping_sets else {}),
     }
 
 

@@ -5,7 +5,7 @@ This is the oracle for the engines: a list of states and their epochs, nothing c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +13,7 @@ from typing import Any
 
 from seamline.model.errors import StraddlesCut
 from seamline.model.measures import Measure
+from seamline.model.ruling import Gaps, Ruling, Whole, Windows
 
 NOTHING = -1
 """The cut and the floor of an interval that no generation covers: the speed layer alone answers."""
@@ -24,6 +25,18 @@ class Side(StrEnum):
     MERGED = "merged"
     BATCH = "batch"
     SPEED = "speed"
+
+
+class Phase(StrEnum):
+    """How far a window's result has come.
+
+    EARLY: the watermark has not passed its end. COMPLETE: it has. LATE: it has, and the row counts events of
+    epochs after the first edge at which it had, which no build has taken in yet.
+    """
+
+    EARLY = "early"
+    COMPLETE = "complete"
+    LATE = "late"
 
 
 class Status(StrEnum):
@@ -59,6 +72,31 @@ def counted(slices: Iterable[Slice], *, cut: int, until: int) -> list[Slice]:
         if piece.from_epoch > cut and piece.to_epoch <= until:
             taken.append(piece)
     return taken
+
+
+def windows_over(windows: Windows, instants: Sequence[int]) -> dict[tuple[int, int | None], list[int]]:
+    """Say which windows there are over the rows of one key, and which rows (by place) are in each.
+
+    ``instants`` are the rows' event times in microseconds since 1970; a window is its start and its end.
+    """
+    found: dict[tuple[int, int | None], list[int]] = {}
+    match windows:
+        case Whole(start=start):
+            return {(start, None): list(range(len(instants)))} if instants else {}
+        case Ruling():
+            for place, instant in enumerate(instants):
+                for window in windows.holding(instant):
+                    found.setdefault(window, []).append(place)
+        case Gaps(gap=gap):
+            session: list[int] = []
+            for place in sorted(range(len(instants)), key=instants.__getitem__):
+                if session and instants[place] - instants[session[-1]] >= gap:
+                    found[instants[session[0]], instants[session[-1]] + gap] = session
+                    session = []
+                session.append(place)
+            if session:
+                found[instants[session[0]], instants[session[-1]] + gap] = session
+    return found
 
 
 def merge(measures: Iterable[Measure], states: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:

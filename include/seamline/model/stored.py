@@ -15,12 +15,12 @@ from seamline.model.formats import FORMATS
 from seamline.model.manifest import Manifest
 from seamline.model.measures import MEASURES
 from seamline.model.watermark import Watermark
-from seamline.model.windows import Tumbling
+from seamline.model.windows import WINDOWS
 
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Rule, View, Expect, Stream, Batch, Watermark, Tumbling, *FORMATS, *MEASURES
+        Pipeline, KafkaSource, Rule, View, Expect, Stream, Batch, Watermark, *WINDOWS, *FORMATS, *MEASURES
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

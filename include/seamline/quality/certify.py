@@ -15,15 +15,19 @@ from seamline.lake.certificates import Certificates
 from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
 from seamline.lake.planning import known_epochs
+from seamline.lake.spans import micros
 from seamline.lake.types import partial_schema
 from seamline.lake.versions import live
+from seamline.lake.windowing import windowed, windowed_schema
 from seamline.model.certificate import Certificate, Evidence, judge
+from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed, NotFound, OffsetGap
 from seamline.model.holes import holes, touching
-from seamline.model.intervals import Interval
+from seamline.model.intervals import Interval, parse_moment
 from seamline.model.offsets import Vector, advance
+from seamline.model.ruling import Gaps
 from seamline.plan.batch import Arrivals
 from seamline.quality.expectations import failures
 
@@ -127,19 +131,32 @@ def expected_part(view: CompiledView) -> CompiledView:
 
 
 def presented(view: CompiledView, held: pa.Table) -> pa.Table:
-    """Give a row per interval, keys and window (of a window that spans intervals, the part in each)."""
-    names = ["interval", *(key.name for key in view.keys)]
-    if view.pane == view.window.length:
-        return states.present(view, held, names)
-    parts = []
+    """Give a row per interval, grouping set, keys and window.
+
+    Windows that lie wholly in their interval are presented; where there is none, the part of each in it is.
+    """
+    names = [key.name for key in view.keys]
+    empty = pa.array([], pa.string())
+    parts = [
+        states.present(view, windowed_schema(view).empty_table(), names).append_column("interval", empty)
+    ]
     for interval in pc.unique(held["interval"]).to_pylist():
-        part = held.filter(pc.equal(held["interval"], interval))
-        starts = pa.array(
-            [view.window.of(pane).start for pane in part["pane"].to_pylist()], part["pane"].type
-        )
-        merged = states.combine(view, [part.set_column(part.schema.get_field_index("pane"), "pane", starts)])
-        parts.append(merged.append_column("interval", pa.array([interval] * merged.num_rows, pa.string())))
-    return states.present(view, pa.concat_tables(parts), names) if parts else held
+        own = held.filter(pc.equal(held["interval"], interval)).drop_columns(["interval"])
+        for name, value in (("_speed", 0), ("_newest", -1)):
+            own = own.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), own.num_rows))
+        found = inside(view, windowed(view, own), micros(parse_moment(interval)))
+        rows = states.present(view, found, names)
+        parts.append(rows.append_column("interval", pa.repeat(pa.scalar(interval), rows.num_rows)))
+    return pa.concat_tables(parts)
+
+
+def inside(view: CompiledView, found: pa.Table, start: int) -> pa.Table:
+    """Keep the windows that no other interval can add to; all if there is none."""
+    margin = view.windows.gap if isinstance(view.windows, Gaps) else 0
+    end = start + view.interval // MICROSECOND
+    above = pc.greater_equal(found["_start"], start + margin)
+    own = found.filter(pc.fill_null(pc.and_(above, pc.less_equal(found["_end"], end)), False))
+    return own if own.num_rows else found
 
 
 def certificate(

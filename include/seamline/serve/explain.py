@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -16,17 +16,22 @@ from seamline.lake.answers import Answer, IntervalAnswer
 from seamline.lake.certificates import Certificates
 from seamline.lake.layout import Layout
 from seamline.lake.presented import id_of
+from seamline.lake.spans import Span, micros
 from seamline.lake.tables import Table
-from seamline.lake.types import arrow_type, partial_schema
+from seamline.lake.types import INSTANT, arrow_type
 from seamline.lake.versions import named, served
+from seamline.lake.windowing import spelled as spelled_set
 from seamline.model.catalog import load
 from seamline.model.certificate import Certificate
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.intervals import Interval, parse_moment, stamp
+from seamline.model.intervals import EPOCH, Interval, parse_moment, stamp
+from seamline.model.ruling import Ruling, Whole
 from seamline.model.seam import Side
 
 Row = Mapping[str, Any]
+FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -90,29 +95,34 @@ def same(left: Any, right: Any) -> bool:
 def explain(
     view: str,
     key: Mapping[str, str],
-    window: str | datetime,
+    window: str | datetime = "",
     *,
     page: int = 0,
     size: int = 20,
     layout: Layout | None = None,
 ) -> Explanation:
-    """Take apart the number of one key and the window that starts at ``window``.
+    """Take apart the number of one key and the window that starts at ``window`` (``start/end`` if several do).
 
     ``page`` counts from 0 over the master's rows, ``size`` a page. Raises NotFound where there is no such row.
     """
     name, _, view_name = view.partition(".")
     pipeline = load(places.definitions()).pipeline(name)
     layout = layout or Layout(places.warehouse(), pipeline.name)
-    start = parse_moment(window if isinstance(window, str) else window.isoformat())
     return explained(
-        pipeline,
-        named(pipeline, layout, view_name),
-        layout,
-        key,
-        start,
-        page=page,
-        size=size,
+        pipeline, named(pipeline, layout, view_name), layout, key, bounds_of(window), page=page, size=size
     )
+
+
+Asked = tuple[datetime | None, datetime | None]
+"""The start and the end of a window, as far as they were said."""
+
+
+def bounds_of(window: str | datetime) -> Asked:
+    """Read a window's start, or ``start/end``; nothing where nothing is said."""
+    if isinstance(window, datetime):
+        return parse_moment(window.isoformat()), None
+    start, _, end = window.partition("/")
+    return parse_moment(start) if start else None, parse_moment(end) if end else None
 
 
 def explained(
@@ -120,58 +130,91 @@ def explained(
     view: CompiledView,
     layout: Layout,
     key: Mapping[str, str],
-    start: datetime,
+    asked: Asked,
     *,
     page: int = 0,
     size: int = 20,
 ) -> Explanation:
     """Take apart one number of the version that is served under the view's name."""
     pipeline, view = served(pipeline, layout, view)
-    if (span := view.window.of(start)).start != start:
-        raise BadRange(
-            f"No window starts at {stamp(start)}.", hint=f"the one around it starts at {stamp(span.start)}."
-        )
     values = typed(view, key)
+    start = beginning(view, asked[0])
     for _ in range(reads.ATTEMPTS):
         try:
             snapshot = reads.Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
-            wanted = reads.Span(span.start, span.end)
-            answer = reads.read_snapshot(snapshot, wanted, Side.MERGED)
-            taken = only(reads.take(snapshot, wanted, Side.MERGED, None), values)
+            wanted = Span.between(start, start + timedelta(microseconds=1))
+            answer, taken = reads.read_snapshot(snapshot, wanted, Side.MERGED)
             break
         except reads.Unsettled:
             continue
     else:
         raise NotFound("The tables did not hold still.", hint="try again.")
-    rows = only(answer.table, values).to_pylist()
-    if not rows:
-        raise NotFound(
-            f"{view.qualified} has no row for {spelled(key)} at {stamp(start)}.", hint="see seamline query."
-        )
+    row = the_row(view, answer.table, values, start, asked[1])
+    span = Interval(row["window_start"], row["window_end"] or FOREVER)
+    panes = pc.and_(
+        pc.greater_equal(taken["pane"], pa.scalar(span.start, INSTANT)),
+        pc.less(taken["pane"], pa.scalar(span.end, INSTANT)),
+    )
+    own = only(taken.filter(panes), values)
     found, shown = originals.of(pipeline, view, layout, values, span, answer.intervals, page=page, size=size)
     return Explanation(
         view=view.qualified,
         key=values,
         window=span,
-        row=rows[0],
+        row=row,
         intervals=answer.intervals,
         certificates=certificates(layout, view, answer),
-        parts=parts(view, taken, answer),
+        parts=parts(view, own, answer),
         originals=found,
-        together=presented(view, taken),
+        together=presented(view, own),
         page=shown,
     )
 
 
-def typed(view: CompiledView, key: Mapping[str, str]) -> dict[str, Any]:
-    """Read key values by their types; BadRange where a key is missing, unknown or cannot be read."""
-    names = [each.name for each in view.keys]
-    if sorted(key) != sorted(names):
-        raise BadRange(
-            f"{view.qualified} has the keys {', '.join(names)}.", hint="name each once: --key carrier=UA."
+def beginning(view: CompiledView, start: datetime | None) -> datetime:
+    """Check that windows may start there; BadRange where none can, or where nothing is said and must be."""
+    windows = view.windows
+    if isinstance(windows, Whole):
+        return EPOCH + windows.start * MICROSECOND
+    if start is None:
+        raise BadRange(f"{view.qualified} has many windows.", hint="name one by its start.")
+    if isinstance(windows, Ruling):
+        found = EPOCH + windows.at(windows.latest(micros(start))) * MICROSECOND
+        if found != start:
+            raise BadRange(
+                f"No window starts at {stamp(start)}.", hint=f"the last before it starts at {stamp(found)}."
+            )
+    return start
+
+
+def the_row(view: CompiledView, table: pa.Table, values: Row, start: datetime, end: datetime | None) -> Row:
+    """Find the row of a key and window; NotFound where there is none, BadRange where there are several."""
+    rows = only(table, values)
+    if view.grouped:
+        names = spelled_set([key.name for key in view.keys if key.name in values])
+        rows = rows.filter(pc.equal(rows[GROUPING], names))
+    found: list[Row] = [row for row in rows.to_pylist() if end in (None, row["window_end"])]
+    if not found:
+        raise NotFound(
+            f"{view.qualified} has no row for {spelled(values)} at {stamp(start)}.",
+            hint="see seamline query.",
         )
+    if len(found) > 1:
+        longest = max(row["window_end"] for row in found)
+        raise BadRange(
+            f"{len(found)} windows start at {stamp(start)}.",
+            hint=f"name the end too: {stamp(start)}/{stamp(longest)} is the longest.",
+        )
+    return found[0]
+
+
+def typed(view: CompiledView, key: Mapping[str, str]) -> dict[str, Any]:
+    """Read key values by their types; BadRange where they are no grouping set, or one cannot be read."""
+    if sorted(key) not in [sorted(names) for names in view.sets]:
+        sets = " or ".join(", ".join(names) or "no keys" for names in view.sets)
+        raise BadRange(f"{view.qualified} has the keys {sets}.", hint="name each once: --key carrier=UA.")
     values = {}
-    for each in view.keys:
+    for each in (each for each in view.keys if each.name in key):
         text = key[each.name]
         try:
             read = pa.scalar(text).cast(arrow_type(each.type.spark)).as_py() if text is not None else None
@@ -216,7 +259,7 @@ def parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[Part]:
 
 def presented(view: CompiledView, taken: pa.Table) -> Row:
     """Merge states of one key and window, and present them."""
-    merged = states.combine(view, [taken.select(partial_schema(view).names)])
+    merged = states.added_up(view, taken, [], {"rows": "sum"})
     row: Row = states.present(view, merged, keep=[]).to_pylist()[0]
     return row
 

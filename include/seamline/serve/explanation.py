@@ -15,7 +15,7 @@ def spoken(found: Explanation) -> list[str]:
     """Tell where a number comes from: the row, its intervals, its parts, the proof, the rows."""
     row = ", ".join(f"{name} {shown(value)}" for name, value in found.together.items())
     return [
-        f"{found.view}  {spelled(found.key)}  {stamp(found.window.start)} to {stamp(found.window.end)}",
+        f"{found.view}  {spelled(found.key)}  {windowed(found)}",
         f"  {row}",
         parted(found),
         *intervals(found),
@@ -24,6 +24,12 @@ def spoken(found: Explanation) -> list[str]:
         *(f"  {'yes' if holds else 'NO '}  {text}" for text, holds in found.proofs),
         *page(found),
     ]
+
+
+def windowed(found: Explanation) -> str:
+    """Write the window."""
+    start, end = found.row["window_start"], found.row["window_end"]
+    return f"{stamp(start)} to {stamp(end)}" if end else f"{stamp(start)} and on"
 
 
 def parted(found: Explanation) -> str:

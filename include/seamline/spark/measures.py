@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from seamline.model.compiled import CompiledMeasure, CompiledView
 from seamline.model.measures import HLL_LG_K, KLL_K, Average, Count, Maximum, Minimum, Quantile, Sum
+from seamline.model.ruling import Gaps
 
 MICROSECOND = timedelta(microseconds=1)
+SESSION = "_session"
 
 
 def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> DataFrame:
@@ -21,10 +23,27 @@ def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> Da
     """
     rows = exploded(rows, view)
     selected = rows.where(view.where.spark) if view.where else rows
-    columns = [column for measure in view.measures for column in aggregates(measure)]
+    counted = f.count(f.lit(1)).alias("rows")
+    columns = [counted, *(column for measure in view.measures for column in aggregates(measure))]
     named = [quoted(name) for name in [*by, *(key.name for key in view.keys)]]
+    if isinstance(view.windows, Gaps):
+        grouped = in_sessions(selected, named, view.windows).groupBy(*map(f.col, named), SESSION)
+        moment = f.col("_event_time")
+        return grouped.agg(f.min(moment).alias("pane"), f.max(moment).alias("_last"), *columns).drop(SESSION)
     grouped = selected.groupBy(*map(f.col, named), floored("_event_time", view.pane).alias("pane"))
-    return grouped.agg(f.count(f.lit(1)).alias("rows"), *columns)
+    return grouped.agg(*columns)
+
+
+def in_sessions(rows: DataFrame, named: Sequence[str], gaps: Gaps) -> DataFrame:
+    """Number rows by the session they are in, among those of the same columns; cut at borders of intervals.
+
+    Rows of the same instant get the same number whatever their order: the running total goes over peers.
+    """
+    ordered = Window.partitionBy(*map(f.col, named)).orderBy("_event_time")
+    at, before = f.unix_micros("_event_time"), f.unix_micros(f.lag("_event_time").over(ordered))
+    near = (at - before < gaps.gap) & (at - f.pmod(at, f.lit(gaps.interval)) <= before)
+    flagged = rows.withColumn("_new", f.when(near, 0).otherwise(1))
+    return flagged.withColumn(SESSION, f.sum("_new").over(ordered)).drop("_new")
 
 
 def exploded(rows: DataFrame, view: CompiledView) -> DataFrame:
