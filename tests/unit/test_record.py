@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from seamline.model.compiled import compile_pipeline, examine
 from seamline.model.epoch import Epoch
 from seamline.model.errors import NotFound, ProtocolError
 from seamline.model.fingerprint import fingerprint, record_version
+from seamline.spark import task
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, at TIMESTAMP, cart STRUCT<shop: STRING, tags: ARRAY<STRING>>"
 VIEW = View(
@@ -243,6 +245,72 @@ def test_an_item_on_which_a_measure_fails_refuses_its_record() -> None:
     assert isinstance(good, dict) and isinstance(left_out, dict)
 
 
+def event(at: str) -> bytes:
+    return json.dumps({"at": at}).encode()
+
+
+def test_event_time_may_be_that_of_arrival_or_of_processing(tmp_path: Path) -> None:
+    """A source without a time of its own still has one, and the row keeps it for the batch layer."""
+    (row,) = judged(pipeline("at STRING", event_time="_kafka_timestamp"), [event("x")])
+    assert row["_event_time"] == row["_kafka_timestamp"]
+    moment = datetime(2031, 5, 6, 7, 8, 9, 10, tzinfo=UTC)
+    made = compile_pipeline(pipeline("at STRING", event_time="processing_time()"))
+    result = kernel_run(tmp_path, made, batch([event("x")]), at=moment)
+    assert result.accepted == {"2031-05-06T00:00:00Z": 1}
+    assert result.max_event_time == {0: moment}
+
+
+def test_events_of_an_absurd_past_are_refused_when_asked() -> None:
+    """A clock that begins in January would open every interval since; records arrive on March 1, 12:00."""
+    values = [event("2024-02-28T12:00:00Z"), event("2024-02-28T11:59:59.999999Z")]
+    good, bad = judged(pipeline("at TIMESTAMP", max_past="2 days"), values)
+    assert isinstance(good, dict)
+    assert bad[0] == "event time in the past"
+    assert all(isinstance(row, dict) for row in judged(pipeline("at TIMESTAMP"), values))
+    assert record_version(pipeline("at TIMESTAMP", max_past="2 days")) != record_version(
+        pipeline("at TIMESTAMP")
+    )
+    assert record_version(pipeline("at TIMESTAMP", very_late="2 days")) == record_version(
+        pipeline("at TIMESTAMP")
+    )
+
+
+def test_late_events_are_counted_by_class_and_never_dropped(tmp_path: Path) -> None:
+    """They are in the answer at once; the ledger says how late they were."""
+    # very late      | late                 | on time
+    # ---- Feb 29, 10:00 ---- (one day) ---- Mar 1, 10:00 (watermark) ----
+    times = [
+        "2024-02-29T09:59:59Z",
+        "2024-02-29T10:00:00Z",
+        "2024-03-01T09:59:59Z",
+        "2024-03-01T10:00:00Z",
+        "2024-03-01T11:00:00Z",
+    ]
+    made = compile_pipeline(pipeline("at TIMESTAMP"))
+    mark = datetime(2024, 3, 1, 10, tzinfo=UTC)
+    result = kernel_run(tmp_path, made, batch([event(at) for at in times]), watermark=mark)
+    assert result.accepted == {"2024-02-29T00:00:00Z": 2, "2024-03-01T00:00:00Z": 3}
+    assert result.very_late == {"2024-02-29T00:00:00Z": 1}
+    assert result.late == {"2024-02-29T00:00:00Z": 1, "2024-03-01T00:00:00Z": 1}
+    assert task.gathered((row["kind"], row["payload"]) for row in task.report(result)) == result
+    first = kernel_run(tmp_path, made, batch([event(at) for at in times]))
+    assert not first.late and not first.very_late
+
+
+def test_a_ledger_row_keeps_lateness_and_one_from_before_has_none() -> None:
+    """What an earlier release wrote must be read for as long as the master lives."""
+    row = Epoch(
+        3, 0, datetime(2024, 3, 1, tzinfo=UTC), "v", accepted={"i": 5}, late={"i": 2}, very_late={"i": 1}
+    )
+    assert Epoch.from_json(row.to_json()) == row
+    before = {
+        name: value
+        for name, value in json.loads(row.to_json()).items()
+        if name not in ("late", "very_late", "reason", "bounds")
+    }
+    assert Epoch.from_json(json.dumps(before)) == replace(row, late={}, very_late={})
+
+
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
 
@@ -295,6 +363,9 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "side's name": ({"side": {"a__b": "id > 1"}}, "side[a__b]", "not a name"),
     "side is no condition": ({"side": {"a": "id"}}, "side[a]", "not a condition"),
     "header of no name": ({"select": {"a": "header(id)"}}, "select[a]", "literal key"),
+    "event time is a key": ({"event_time": "_key"}, "source.event_time", "no column '_key'"),
+    "max past": ({"max_past": "long ago"}, "source.max_past", "not a duration"),
+    "very late": ({"very_late": "later"}, "source.very_late", "not a duration"),
     "nested event id": ({"event_id": ["cart"]}, "source.event_id", "STRUCT"),
     "key in a view": (
         {

@@ -100,6 +100,8 @@ class CompiledPipeline:
     views: tuple[CompiledView, ...]
     grid: Grid
     max_future: timedelta
+    max_past: timedelta | None
+    very_late: timedelta
     record_version: str
 
     @property
@@ -147,6 +149,12 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     format = problems.attempt("source.format", source.origin, lambda: format_of(source.format))
     grid = problems.attempt("batch", origin, lambda: grid_of(pipeline))
     future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
+    past = (
+        problems.attempt("source.max_past", source.origin, lambda: parse_duration(source.max_past))
+        if source.max_past
+        else None
+    )
+    very_late = problems.attempt("source.very_late", source.origin, lambda: parse_duration(source.very_late))
     problems.attempt(
         "source.watermark", source.origin, lambda: (source.watermark.bound, source.watermark.idle)
     )
@@ -163,9 +171,11 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         for view in [compile_view(pipeline, view, record, grid, problems) for view in pipeline.views]
         if view is not None
     )
-    if problems.found:
+    if problems.found or very_late is None:
         return None, problems.found
-    return CompiledPipeline(pipeline, format, record, views, grid, future, record_version(pipeline)), []
+    return CompiledPipeline(
+        pipeline, format, record, views, grid, future, past, very_late, record_version(pipeline)
+    ), []
 
 
 def grid_of(pipeline: Pipeline) -> Grid:

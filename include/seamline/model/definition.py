@@ -41,7 +41,9 @@ class KafkaSource:
     """A topic, how its records are read, and what their event time is.
 
     ``schema`` is Spark DDL; a column that must be there is ``NOT NULL``, as are the event time and the
-    columns of ``event_id`` without saying so. ``max_future`` bounds event time against the Kafka timestamp.
+    columns of ``event_id`` without saying so. ``max_future`` and ``max_past`` (empty for
+    no bound) bound event time against the Kafka timestamp. ``event_time`` is a column, ``_kafka_timestamp``, or
+    ``processing_time()``. An event more than ``very_late`` behind the watermark is counted as very late.
     """
 
     topic: str
@@ -52,6 +54,8 @@ class KafkaSource:
     format: str | Format = "json"
     watermark: Watermark = Watermark()
     max_future: str = "1 day"
+    max_past: str = ""
+    very_late: str = "1 day"
     origin: Origin = remembered()
 
 

@@ -27,7 +27,8 @@ class Epoch:
     ``accepted`` counts rows per interval id, ``refused`` rows per reason; ``frontiers`` is W(v) per
     ``view/fingerprint``, equal to ``number`` for every view that is not behind. ``reason`` says who decided on
     a hole or declared a topic finite, and why; ``bounds`` are the event times that a hole can have touched,
-    None for any.
+    None for any. ``late`` and ``very_late`` count those of the accepted rows, per interval id, that were behind
+    the watermark when the epoch began; the others were on time.
     """
 
     number: int
@@ -45,6 +46,8 @@ class Epoch:
     lookups: Mapping[str, int] = field(default_factory=dict)
     reason: str = ""
     bounds: Interval | None = None
+    late: Mapping[str, int] = field(default_factory=dict)
+    very_late: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -70,6 +73,8 @@ class Epoch:
                 "lookups": dict(self.lookups),
                 "reason": self.reason,
                 "bounds": str(self.bounds) if self.bounds else None,
+                "late": dict(self.late),
+                "very_late": dict(self.very_late),
             },
             sort_keys=True,
         )
@@ -92,6 +97,8 @@ class Epoch:
             watermark=parse_moment(row["watermark"]) if row["watermark"] else None,
             frontiers=row["frontiers"],
             lookups=row["lookups"],
-            reason=row["reason"],
-            bounds=Interval.parse(row["bounds"]) if row["bounds"] else None,
+            reason=row.get("reason", ""),
+            bounds=Interval.parse(row["bounds"]) if row.get("bounds") else None,
+            late=row.get("late", {}),
+            very_late=row.get("very_late", {}),
         )

@@ -25,6 +25,7 @@ def record_facts(pipeline: Pipeline) -> dict[str, Any]:
     steps = {
         "select": [[name, text] for name, text in pipeline.select.items()],
         "where": pipeline.where,
+        "max_past": source.max_past,
         "side": [[name, text] for name, text in pipeline.side.items()],
     }
     return {

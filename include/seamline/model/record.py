@@ -19,6 +19,8 @@ METADATA = (
     Field("_kafka_timestamp", TIMESTAMP, nullable=False),
 )
 """What Kafka knows of a record, for the expressions of a record; views see it by the names of ``select``."""
+PROCESSING_TIME = "processing_time()"
+"""The event time of a source that has none: when its epoch was read, kept in the row for both layers."""
 SELECTED, SIDE = "_selected", "_side"
 
 
@@ -146,6 +148,8 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
     ):
         for name in names:
             found = next((each for each in columns.fields if each.name == name), None)
+            if found is None and name == PROCESSING_TIME and field.endswith("time"):
+                continue
             if found is None:
                 problems.note(field, source.origin, f"There is no column {name!r}.", known(schema))
             elif field.endswith("time") and found.type != TIMESTAMP:

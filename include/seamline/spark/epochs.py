@@ -84,9 +84,13 @@ class Epochs:
             ranges=ranges,
             accepted=dict(result.accepted),
             refused=dict(result.refused),
+            late=dict(result.late),
+            very_late=dict(result.very_late),
             max_event_time=times,
         )
         self.progress = after.held(self.writer.commit(epoch, result, views))
+        for reason, count in sorted(result.refused.items()):
+            log.warning("Epoch %s refused %s records: %s", number, count, reason)
         if self.condemned:
             self.trouble = {}
         self.retries = self.failures = self.alone = 0
@@ -126,6 +130,8 @@ class Epochs:
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
             condemned=self.condemned,
+            watermark=self.progress.epoch.watermark if self.progress.epoch else None,
+            at=datetime.now(UTC),
         )
         try:
             rows = frame.mapInArrow(kernel_task(config), REPORT).collect()

@@ -2,7 +2,8 @@
 
 The first reason that applies is the record's reason, in this order: empty value, tombstone, not utf-8 (of
 formats that are text), malformed json (csv, text, avro, protobuf), missing field, mistyped field, error in
-a derived column, null event time, event time before start, event time in the future, rule, error in an expression.
+a derived column, null event time, event time before start, event time in the future, event time
+in the past, rule, error in an expression.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.explode import Explode
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
-from seamline.model.record import SELECTED, SIDE
+from seamline.model.record import PROCESSING_TIME, SELECTED, SIDE
 from seamline.spark.formats import Reader
 from seamline.spark.formats.reader import literal
 
@@ -35,7 +36,8 @@ def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
         for at, field in enumerate(record.parsed.fields, 1)
     ]
     derived = [f"{made.duckdb} AS {quoted(field.name)}" for field, made in record.derived]
-    event_time = f"{quoted(source.event_time)} AS _event_time"
+    timed = "_processing_time" if source.event_time == PROCESSING_TIME else quoted(source.event_time)
+    event_time = f"{timed} AS _event_time"
     steps = [*reader.steps(), ", ".join(parsed), *derived, event_time, *flags(pipeline)]
     tried = reasons_of(pipeline, reader)
     reasons = " ".join(f"WHEN {when} THEN [{literal(reason)}, {detail}]" for when, reason, detail in tried)
@@ -77,10 +79,9 @@ def reasons_of(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
         if name not in pipeline.required:
             yield f"{quoted(name)} IS NULL", f"missing field {name}", "''"
     start = (pipeline.grid.start - EPOCH) // MICROSECOND
-    late = f"epoch_us(_kafka_timestamp) + {pipeline.max_future // MICROSECOND}"
     yield "_event_time IS NULL", "null event time", "''"
     yield f"epoch_us(_event_time) < {start}", "event time before start", "_event_time::VARCHAR"
-    yield f"epoch_us(_event_time) > {late}", "event time in the future", "_event_time::VARCHAR"
+    yield from bounds(pipeline)
     for rule, condition in pipeline.rules:
         sound = " AND ".join([f"({each}) IS NOT TRUE" for each in guards(condition)] or ["TRUE"])
         yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", literal(condition.text)
@@ -106,6 +107,18 @@ def errors_in(place: str, selected: str, expression: Expression) -> Iterator[Rea
     for guard in expression.guards:
         when = f"({selected}) AND ({guard.condition_duckdb}) IS TRUE"
         yield when, f"error in {place}", literal(guard.message)
+
+
+def bounds(pipeline: CompiledPipeline) -> Iterator[Reason]:
+    """List what is too far from the Kafka timestamp; the time of processing is as far as the reader is behind."""
+    if pipeline.definition.source.event_time == PROCESSING_TIME:
+        return
+    kafka, said = "epoch_us(_kafka_timestamp)", "_event_time::VARCHAR"
+    last = f"{kafka} + {pipeline.max_future // MICROSECOND}"
+    yield f"epoch_us(_event_time) > {last}", "event time in the future", said
+    if pipeline.max_past is not None:
+        first = f"{kafka} - {pipeline.max_past // MICROSECOND}"
+        yield f"epoch_us(_event_time) < {first}", "event time in the past", said
 
 
 def value_reasons(reader: Reader) -> Iterator[Reason]:

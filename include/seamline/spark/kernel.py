@@ -27,7 +27,7 @@ from seamline.lake.files import DataFile, described
 from seamline.lake.master import PRUNES
 from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.intervals import stamp
+from seamline.model.intervals import EPOCH, stamp
 from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
@@ -42,7 +42,8 @@ class KernelConfig:
     """What a task needs: the pipeline, the attempt's number, and where the tables are.
 
     ``held`` are the master's end offsets per partition: records below are dropped. ``views`` are the ids of
-    the views to compute. ``condemned`` refuses every record as a kernel error (rule 17).
+    the views to compute. ``condemned`` refuses every record as a kernel error (rule 17). ``watermark`` is the
+    pipeline's when the epoch begins, ``at`` the time of processing.
     """
 
     pipeline: CompiledPipeline
@@ -54,6 +55,8 @@ class KernelConfig:
     master: Path
     quarantine: Path
     condemned: str = ""
+    watermark: datetime | None = None
+    at: datetime = EPOCH
 
 
 @dataclass
@@ -64,6 +67,8 @@ class KernelResult:
     quarantine: list[DataFile] = field(default_factory=list)
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
+    very_late: Counter[str] = field(default_factory=Counter)
     max_event_time: dict[int, datetime] = field(default_factory=dict)
     seen: Counter[int] = field(default_factory=Counter)
     states: dict[str, list[pa.Table]] = field(default_factory=dict)
@@ -73,8 +78,8 @@ class KernelResult:
         """Take in the result of another task."""
         self.master += other.master
         self.quarantine += other.quarantine
-        for mine, theirs in ((self.accepted, other.accepted), (self.refused, other.refused)):
-            mine.update(theirs)
+        for name in ("accepted", "refused", "late", "very_late"):
+            getattr(self, name).update(getattr(other, name))
         self.seen.update(other.seen)
         for partition, moment in other.max_event_time.items():
             self.max_event_time[partition] = max(moment, self.max_event_time.get(partition, moment))
@@ -218,6 +223,7 @@ def judged(
         **reader.columns(rows["_value"]),
     }.items():
         raw = raw.append_column(name, column)
+    raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
     con.register("raw", raw)
     found = con.sql(judge_sql(config.pipeline, reader, "raw")).to_arrow_table()
     con.unregister("raw")
@@ -261,11 +267,23 @@ def tell(
     """Count accepted rows per interval and find the largest event time per partition."""
     interval = states.floor_sql("_event_time", config.pipeline.grid.length)
     con.register("accepted", accepted)
-    counts = con.execute(f"SELECT {interval}, count(*) FROM accepted GROUP BY 1").fetchall()
+    counts = con.execute(
+        f"SELECT {interval}, count(*), count(*) FILTER (_event_time < $mark), "
+        "count(*) FILTER (_event_time < $past) FROM accepted GROUP BY 1",
+        lateness(config),
+    ).fetchall()
     latest = con.execute("SELECT _partition, max(_event_time) FROM accepted GROUP BY 1").fetchall()
     con.unregister("accepted")
-    result.accepted.update({stamp(start): count for start, count in counts})
+    result.accepted.update({stamp(start): count for start, count, _, _ in counts})
+    result.late.update({stamp(start): late - very for start, _, late, very in counts if late > very})
+    result.very_late.update({stamp(start): very for start, _, _, very in counts if very})
     result.add(KernelResult(max_event_time=dict(latest)))
+
+
+def lateness(config: KernelConfig) -> dict[str, datetime | None]:
+    """Give the instants before which an event is late, and very late; NULL before there is a watermark."""
+    mark = config.watermark
+    return {"mark": mark, "past": mark and mark - config.pipeline.very_late}
 
 
 def aggregate(
@@ -288,6 +306,8 @@ def facts(result: KernelResult) -> dict[str, Any]:
         "quarantine": [vars(file) for file in result.quarantine],
         "accepted": dict(result.accepted),
         "refused": dict(result.refused),
+        "late": dict(result.late),
+        "very_late": dict(result.very_late),
         "max_event_time": {str(partition): stamp(at) for partition, at in result.max_event_time.items()},
         "seen": {str(partition): count for partition, count in result.seen.items()},
         "failed": result.failed,

@@ -75,6 +75,8 @@ def read_facts(found: dict[str, dict[str, object]]) -> KernelResult:
         quarantine=[DataFile(**file) for file in found["quarantine"]],  # type: ignore[arg-type]
         accepted=Counter(found["accepted"]),
         refused=Counter(found["refused"]),
+        late=Counter(found["late"]),
+        very_late=Counter(found["very_late"]),
         max_event_time={int(part): parse_moment(str(at)) for part, at in found["max_event_time"].items()},
         seen=Counter({int(part): int(str(count)) for part, count in found["seen"].items()}),
         failed={view: str(error) for view, error in found["failed"].items()},
