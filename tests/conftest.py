@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logging.getLogger("py4j").setLevel(logging.WARNING)
 ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
 
 

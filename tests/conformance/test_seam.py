@@ -220,10 +220,10 @@ class World:
         ]
         config = KernelConfig(
             pipeline=self.writer.pipeline,
-            topic_id=TOPIC,
+            topic_ids={"orders": TOPIC},
             token=self.token,
             epoch=number,
-            held={lane.partition: end for lane, end in self.vector.items()},
+            held=self.vector,
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,

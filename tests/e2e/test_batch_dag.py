@@ -96,7 +96,7 @@ class World:
             [raw(values)],
             KernelConfig(
                 pipeline=self.pipeline,
-                topic_id=LANE.topic_id,
+                topic_ids={"flights.departures": LANE.topic_id},
                 token=1,
                 epoch=number,
                 held={},

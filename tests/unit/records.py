@@ -55,7 +55,7 @@ def kernel_run(folder: Path, made: CompiledPipeline, rows: pa.RecordBatch, **cha
         (folder / name).mkdir(exist_ok=True)
     config = KernelConfig(
         pipeline=made,
-        topic_id="T",
+        topic_ids={"t": "T"},
         token=1,
         epoch=7,
         held={},

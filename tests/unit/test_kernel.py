@@ -16,6 +16,7 @@ from seamline.lake import states
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, Rule, View
 from seamline.model.measures import avg, count, distinct, quantile, sum
+from seamline.model.offsets import Lane
 from seamline.model.windows import Tumbling
 from seamline.spark import kernel, task
 from seamline.spark.kernel import KernelConfig, KernelResult, run
@@ -73,10 +74,10 @@ def config(
         (folder / name).mkdir(exist_ok=True)
     return KernelConfig(
         pipeline=pipeline,
-        topic_id="T",
+        topic_ids={"sales": "T", "returns": "R"},
         token=7,
         epoch=42,
-        held={0: held},
+        held={Lane("T", 0): held},
         views=frozenset(view.id for view in pipeline.views),
         master=folder / "master",
         quarantine=folder / "quarantine",
@@ -204,7 +205,7 @@ def test_event_times_are_utc_unless_they_say_otherwise(
 ) -> None:
     """An event in the wrong hour is in the wrong window for ever."""
     result = run([batch([sale(at=written)])], config(tmp_path))
-    assert result.max_event_time == {0: instant}
+    assert result.max_event_time == {Lane("T", 0): instant}
     assert list(result.accepted) == [instant.strftime("%Y-%m-%dT00:00:00Z")]
 
 
@@ -227,7 +228,24 @@ def test_what_the_master_holds_is_dropped(tmp_path: Path) -> None:
     """A replayed range must not count a record twice."""
     result = run([batch([sale()] * 5, first=10)], config(tmp_path, held=13))
     assert result.accepted.total() == 2
-    assert result.seen == {0: 2}
+    offsets = pq.read_table(tmp_path / "master" / result.master[0].path)["_offset"].to_pylist()
+    assert offsets == [13, 14]
+
+
+def test_topics_read_as_one_keep_their_lanes_apart(tmp_path: Path) -> None:
+    """Offsets of two topics are alike: what one of them holds says nothing of the other."""
+    sales, returns = batch([sale()] * 5, first=10), batch([sale(id=2)] * 3, first=10)
+    at = returns.schema.get_field_index("topic")
+    returns = returns.set_column(at, "topic", pa.array(["returns"] * 3))
+    result = run([sales, returns], config(tmp_path, held=13))
+    rows = pq.read_table(
+        tmp_path / "master" / result.master[0].path, columns=["_topic", "_topic_id", "_offset"]
+    )
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        *(("sales", "T", at) for at in (13, 14)),
+        *(("returns", "R", at) for at in (10, 11, 12)),
+    ]
+    assert set(result.max_event_time) == {Lane("T", 0), Lane("R", 0)}
 
 
 def test_nothing_read_leaves_no_file(tmp_path: Path) -> None:

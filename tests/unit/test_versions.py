@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
@@ -16,6 +17,7 @@ from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, Rule
+from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange, ProtocolError, PublishRefused
 from seamline.model.live import foremost, live_views, stood_still
 from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
@@ -23,6 +25,7 @@ from seamline.model.measures import count, min
 from seamline.model.seam import Status
 from seamline.model.stored import to_json
 from seamline.plan.publish import Candidate, born, flip, publish, retire
+from seamline.spark.catch_up import foreign
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD = sales_pipeline()
@@ -275,3 +278,16 @@ def test_the_command_line_flips_and_tells(
     (definitions / "shop.py").write_text(DEFINITION.format(name="purchases"))
     assert main(["query", "shop.sales", "--format", "csv"]) == 0
     assert "least" in capsys.readouterr().out
+
+
+def test_a_view_does_not_catch_up_over_rows_that_another_definition_judged() -> None:
+    """A rule that is taken back must not leave slices of rows that it had refused."""
+    writer = SimpleNamespace(pipeline=OLD)
+    ours, theirs = (
+        Epoch(number, 1, NOW, version, accepted={DAYS[0]: 1})
+        for number, version in ((4, OLD.record_version), (5, "other"))
+    )
+    empty = Epoch(6, 1, NOW, "other")
+    assert foreign(writer, [ours, empty], 3) == ""  # type: ignore[arg-type]
+    assert "epochs 5..5 hold rows of record version other" in foreign(writer, [ours, theirs], 3)  # type: ignore[arg-type]
+    assert foreign(writer, [ours, theirs], 5) == ""  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ FLIGHTS = "flights"
 @click.option(
     "--file", "source", type=click.Path(path_type=Path), help="Records, one JSON object a line; - is stdin."
 )
+@click.option("--topic", default="", help="--file: one of the pipeline's topics; the first if left out.")
 @click.option(
     "--seconds", type=float, help="flights: let the year take so long (default: as fast as it goes)."
 )
@@ -40,6 +41,7 @@ FLIGHTS = "flights"
 def produce(
     pipeline: str,
     source: Path | None,
+    topic: str,
     seconds: float | None,
     speedup: float | None,
     start: str | None,
@@ -50,7 +52,7 @@ def produce(
 ) -> None:
     """Send records to a pipeline's topic: those of a file, or for `flights` the year 2013 replayed."""
     if source is not None:
-        return from_file(pipeline, source)
+        return from_file(pipeline, source, topic)
     if pipeline != FLIGHTS:
         raise click.UsageError(f"--file is needed: only {FLIGHTS} has records of its own.")
     from seamline.kafka.admin import TopicAdmin
@@ -61,11 +63,11 @@ def produce(
     declared = compiled.definition.source
     connection = resolve(declared.connection)
     with TopicAdmin(connection) as admin:
-        partitions = len(admin.partitions(declared.topic))
+        partitions = len(admin.partitions(declared.topics[0]))
     shown = progress if sys.stderr.isatty() else None
     sent = replay(
         connection,
-        declared.topic,
+        declared.topics[0],
         partitions,
         journal,
         seconds=seconds,
@@ -85,22 +87,25 @@ def progress(sent: int, clock: datetime) -> None:
     click.echo(f"\r{sent} records, {clock.astimezone(UTC):%Y-%m-%d %H:%M}", nl=False, err=True)
 
 
-def from_file(name: str, source: Path) -> None:
-    """Send each line of a file as one record, as it is."""
+def from_file(name: str, source: Path, topic: str) -> None:
+    """Send each line of a file as one record, as it is; to the first of the pipeline's topics by default."""
     from seamline.kafka.connections import resolve
     from seamline.kafka.produce import RecordWriter
 
     compiled, _ = opened(name)
     declared = compiled.definition.source
+    to = topic or declared.topics[0]
+    if to not in declared.topics:
+        raise NotFound(f"{name} does not read topic {to!r}.", hint=f"it reads {', '.join(declared.topics)}.")
     if str(source) != "-" and not source.is_file():
         raise NotFound(f"There is no file {source}.", hint="give the path of a file, or - for stdin.")
     count = 0
     with RecordWriter(resolve(declared.connection)) as writer, click.open_file(str(source), "rb") as lines:
         for line in lines:
             if value := line.rstrip(b"\r\n"):
-                writer.send(declared.topic, value=value)
+                writer.send(to, value=value)
                 count += 1
-    click.echo(f"Sent {count} records to {declared.topic}.")
+    click.echo(f"Sent {count} records to {to}.")
 
 
 @click.group()

@@ -18,7 +18,9 @@ def check() -> int:
     for name, pipeline in sorted(found.pipelines.items()):
         definition = pipeline.definition
         click.echo(f"{name}  {definition.origin.file}:{definition.origin.line}")
-        click.echo(f"  topic {definition.source.topic} by connection {definition.source.connection}")
+        click.echo(
+            f"  topic {', '.join(definition.source.topics)} by connection {definition.source.connection}"
+        )
         for view in pipeline.views:
             keys = ", ".join(key.name for key in view.keys) or "no keys"
             click.echo(f"  {view.qualified}  by {keys}, {view.window}, version {view.fingerprint}")

@@ -76,10 +76,15 @@ def drain(pipeline: str, reason: str) -> None:
     compiled, layout = opened(pipeline)
     source = compiled.definition.source
     with TopicAdmin(resolve(source.connection)) as admin:
-        id, ends = admin.topic_id(source.topic), admin.end_offsets(source.topic)
-    lanes = {Lane(id, partition): end for partition, end in ends.items()}
+        lanes = {
+            Lane(admin.topic_id(name), partition): end
+            for name in source.topics
+            for partition, end in admin.end_offsets(name).items()
+        }
     ControlTable.ensure(layout).declare_drained(Drained(lanes, actor(), reason), now=datetime.now(UTC))
-    click.echo(f"{compiled.name}: {source.topic} ends at {sum(ends.values())} offsets, by declaration.")
+    click.echo(
+        f"{compiled.name}: {', '.join(source.topics)} ends at {sum(lanes.values())} offsets, by declaration."
+    )
 
 
 @click.group()
@@ -137,8 +142,12 @@ def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
 
     source = compiled.definition.source
     with TopicAdmin(resolve(source.connection)) as admin:
-        id, first = admin.topic_id(source.topic), admin.beginning_offsets(source.topic)
-    return gaps(known_epochs(layout), id, {Lane(id, partition): at for partition, at in first.items()})
+        beginnings = {
+            Lane(admin.topic_id(name), partition): at
+            for name in source.topics
+            for partition, at in admin.beginning_offsets(name).items()
+        }
+    return gaps(known_epochs(layout), beginnings)
 
 
 def bounds(known: Interval | None) -> str:

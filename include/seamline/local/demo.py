@@ -147,7 +147,7 @@ class Demo:
     def run(self) -> int:
         """Do everything; give the exit code."""
         pipeline = load(self.root / "include" / "pipelines").pipeline("flights")
-        topic = pipeline.definition.source.topic
+        topic = pipeline.definition.source.topics[0]
         with self.broker() as connection, self.airflow() as api:
             with TopicAdmin(connection) as admin:
                 admin.create_topic(topic, PARTITIONS)

@@ -38,7 +38,7 @@ def remembered() -> Origin:
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """A topic, how its records are read, and what their event time is.
+    """A topic, or several that are read as one, how records are read, and what their event time is.
 
     ``schema`` is Spark DDL; a column that must be there is ``NOT NULL``, as are the event time and the
     columns of ``event_id`` without saying so. ``max_future`` and ``max_past`` (empty for
@@ -46,7 +46,7 @@ class KafkaSource:
     ``processing_time()``. An event more than ``very_late`` behind the watermark is counted as very late.
     """
 
-    topic: str
+    topic: str | Sequence[str]
     schema: str
     event_time: str
     event_id: Sequence[str] = ()
@@ -57,6 +57,11 @@ class KafkaSource:
     max_past: str = ""
     very_late: str = "1 day"
     origin: Origin = remembered()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics by name; every epoch is over all of them."""
+        return (self.topic,) if isinstance(self.topic, str) else tuple(self.topic)
 
 
 @dataclass(frozen=True)

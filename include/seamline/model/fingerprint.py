@@ -54,7 +54,7 @@ def measure_facts(measure: Measure) -> dict[str, Any]:
 def view_facts(pipeline: Pipeline, view: View) -> dict[str, Any]:
     """List all that can change a view's numbers, the record's meaning and the interval grid included."""
     return {
-        "topic": pipeline.source.topic,
+        "topic": pipeline.source.topics[0] if len(pipeline.source.topics) == 1 else pipeline.source.topics,
         "record": record_facts(pipeline),
         "interval": pipeline.batch.interval,
         "keys": list(view.keys),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -72,11 +72,12 @@ def positions(ledger: Iterable[Epoch]) -> dict[Lane, int]:
     return ends
 
 
-def gaps(ledger: Iterable[Epoch], topic_id: str, beginnings: Vector) -> tuple[Gap, ...]:
-    """List what lies between the log as it was read and a topic whose lanes begin at ``beginnings``."""
+def gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
+    """List what lies between the log as it was read and topics whose lanes begin at ``beginnings``."""
     found = []
+    there = {lane.topic_id for lane in beginnings}
     for lane, end in sorted(positions(ledger).items()):
-        if lane.topic_id != topic_id:
+        if lane.topic_id not in there:
             found.append(Gap(lane, end, None))
         elif end < beginnings.get(lane, end):
             found.append(Gap(lane, end, beginnings[lane]))
@@ -89,19 +90,22 @@ def undecided(found: Iterable[Gap], accepted: Iterable[AcceptedGap]) -> tuple[Ga
     return tuple(gap for gap in found if gap not in decided)
 
 
-def refusal(pipeline: str, topic: str, topic_id: str, found: Sequence[Gap]) -> SeamlineError:
-    """Say what is gone and what a person can do about it."""
+def refusal(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> SeamlineError:
+    """Say what is gone and what a person can do about it; ``topics`` are the ids by name."""
     listed = "; ".join(map(str, found))
     hint = (
         f"`seamline holes list {pipeline}` shows it; where it cannot be had back, "
         f"`seamline holes accept {pipeline} --reason ...` registers it and lets the stream go on."
     )
     if any(gap.end is None for gap in found):
+        now = ", ".join(f"{name!r} with id {id}" for name, id in topics.items())
         return TopicRecreated(
-            f"Topic {topic!r} has id {topic_id} now: it was deleted and made again. Not read: {listed}.",
+            f"There is {now}: the topic that was read is no longer read, or was deleted and made again. "
+            f"Not read: {listed}.",
             hint=hint,
         )
-    return OffsetGap(f"Kafka has deleted records of {topic!r} before they were read: {listed}.", hint=hint)
+    names = ", ".join(map(repr, topics))
+    return OffsetGap(f"Kafka has deleted records of {names} before they were read: {listed}.", hint=hint)
 
 
 def holes(ledger: Iterable[Epoch]) -> list[Epoch]:

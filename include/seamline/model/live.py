@@ -38,8 +38,8 @@ def why_still(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> str:
         return (
             f"its rows are of record version {stored.record_version}, the kernel's {pipeline.record_version}"
         )
-    if stored.definition.source.topic != pipeline.definition.source.topic:
-        return f"it reads topic {stored.definition.source.topic}"
+    if stored.definition.source.topics != pipeline.definition.source.topics:
+        return f"it reads topic {', '.join(stored.definition.source.topics)}"
     if stored.grid != pipeline.grid:
         return f"its intervals are of {stored.definition.batch.interval}"
     return ""

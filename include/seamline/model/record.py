@@ -142,6 +142,13 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
     """Note an event time or id that is no column, or none of the right type."""
     source = pipeline.source
     wide = schema.with_(*(field for field in METADATA if field.name == "_kafka_timestamp"))
+    if not source.topics or len(set(source.topics)) < len(source.topics):
+        problems.note(
+            "source.topic",
+            source.origin,
+            f"{source.topic!r} names no topic, or one of them twice.",
+            'topic="orders", or topic=["orders", "returns"].',
+        )
     for field, names, columns in (
         ("source.event_time", [source.event_time], wide),
         ("source.event_id", source.event_id, schema),

@@ -37,7 +37,10 @@ FORM = {
         description="Exclusive end of the span.",
     ),
     "reason": Param(
-        "", type="string", title="Reason", description="Kept with every generation and certificate."
+        None,
+        type=["null", "string"],
+        title="Reason",
+        description="Kept with every generation and certificate.",
     ),
 }
 
@@ -204,6 +207,7 @@ def doc(pipeline: Pipeline, layer: str) -> str:
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
     source = pipeline.source
     return (
-        f"{pipeline.description}\n\n{about}\n\nTopic `{source.topic}` through connection `{source.connection}`; "
+        f"{pipeline.description}\n\n{about}\n\n"
+        f"Topic `{'`, `'.join(source.topics)}` through connection `{source.connection}`; "
         f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}\n"
     )

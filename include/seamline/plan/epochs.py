@@ -16,11 +16,14 @@ def next_number(seen: Collection[int | None]) -> int:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What Spark's checkpoint says: the last planned and the last finished batch and its end offsets."""
+    """What Spark's checkpoint says: the last planned and the last finished batch and its end offsets.
+
+    ``ends`` are by topic and partition.
+    """
 
     planned: int
     finished: int
-    ends: Mapping[int, int]
+    ends: Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,17 @@ class Resume:
 
 @dataclass(frozen=True)
 class Begin:
-    """Start a new query from the master's end offsets per partition; a partition not named is new."""
+    """Start a new query from the master's end offsets; a partition not named is new."""
 
-    offsets: Mapping[int, int]
+    offsets: Mapping[str, Mapping[int, int]]
 
 
-def position(master: Vector, topic_id: str, checkpoint: Checkpoint | None) -> Resume | Begin:
-    """Decide where a start reads from; the master's word counts, not the checkpoint's (rule 3)."""
-    ends = {lane.partition: end for lane, end in master.items() if lane.topic_id == topic_id}
-    if checkpoint and checkpoint.planned == checkpoint.finished and dict(checkpoint.ends) == ends and ends:
+def position(ends: Mapping[str, Mapping[int, int]], checkpoint: Checkpoint | None) -> Resume | Begin:
+    """Decide where a start reads from; the master's ``ends`` count, not the checkpoint's (rule 3).
+
+    They are by topic and partition; a topic of which nothing was read is not named.
+    """
+    if checkpoint and checkpoint.planned == checkpoint.finished and checkpoint.ends == ends and ends:
         return Resume()
     return Begin(ends)
 

@@ -32,14 +32,14 @@ class Checkpoints:
             shutil.rmtree(path, ignore_errors=True)
         return fresh
 
-    def read(self, topic: str) -> Checkpoint | None:
+    def read(self) -> Checkpoint | None:
         """Say what the newest checkpoint holds; None where there is none that can be read."""
         path = self.newest
         planned = last(path / "offsets") if path else None
         if path is None or planned is None:
             return None
         try:
-            ends = planned_ends(path, planned, topic)
+            ends = planned_ends(path, planned)
         except (OSError, ValueError):
             return None
         finished = last(path / "commits")
@@ -51,10 +51,12 @@ def last(log: Path) -> int | None:
     return max((int(file.name) for file in log.glob("*") if file.name.isdigit()), default=None)
 
 
-def planned_ends(path: Path, batch: int, topic: str) -> dict[int, int]:
-    """Read the end offsets that Spark planned for a batch, by partition; ValueError where there are none."""
+def planned_ends(path: Path, batch: int) -> dict[str, dict[int, int]]:
+    """Read the end offsets that Spark planned for a batch, by topic and partition; ValueError for none."""
     lines = (path / "offsets" / str(batch)).read_text().splitlines()
     if len(lines) < 3 or not lines[0].startswith("v"):
         raise ValueError(f"{path}/offsets/{batch} is not an offset log entry")
-    found = json.loads(lines[2]).get(topic, {})
-    return {int(partition): int(end) for partition, end in found.items()}
+    return {
+        topic: {int(partition): int(end) for partition, end in ends.items()}
+        for topic, ends in json.loads(lines[2]).items()
+    }

@@ -24,7 +24,7 @@ from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
 from seamline.spark.serving import Refresher
 from seamline.spark.task import REPORT, gathered, kernel_task
-from seamline.spark.topic import Topic
+from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
@@ -35,14 +35,14 @@ class Epochs:
     """Makes one epoch after another; the caller sees to it that only one is made at a time."""
 
     def __init__(
-        self, writer: Writer, topic: Topic, refresher: Refresher, ledger: Sequence[Epoch], heartbeat: Path
+        self, writer: Writer, topics: Topics, refresher: Refresher, ledger: Sequence[Epoch], heartbeat: Path
     ) -> None:
-        self.writer, self.topic, self.refresher, self.file = writer, topic, refresher, heartbeat
+        self.writer, self.topics, self.refresher, self.file = writer, topics, refresher, heartbeat
         self.pipeline = writer.pipeline
         stream = self.pipeline.definition.stream
         self.watermark = self.pipeline.definition.source.watermark
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
-        self.progress = Progress.resumed(ledger, topic.starts(writer.master), datetime.now(UTC))
+        self.progress = Progress.resumed(ledger, topics.starts(writer.master), datetime.now(UTC))
         self.limit = stream.max_offsets_per_epoch
         self.retries = self.failures = self.alone = 0
         self.condemned = ""
@@ -69,14 +69,14 @@ class Epochs:
         ranges = ranges_between(before.vector, ends)
         if not ranges:
             return
-        self.topic.assert_same()
+        self.topics.assert_same()
         number, views = self.writer.take(), self.writer.current
         self.writer.done("planned")
         result = self.computed(frame, number, views, ends, records=sum(map(len, ranges)))
         self.writer.done("files")
-        self.topic.assert_same()
+        self.topics.assert_same()
         now = datetime.now(UTC)
-        times = self.topic.times(result.max_event_time)
+        times = result.max_event_time
         after = before.read(ranges, times, now)
         epoch = replace(
             self.blank(number, after, now),
@@ -96,18 +96,18 @@ class Epochs:
         self.retries = self.failures = self.alone = 0
         self.condemned = ""
         self.refresher.touch(epoch.accepted)
-        self.topic.tell_group(f"seamline.{self.pipeline.name}", after.vector)
+        self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
         self.heartbeat()
 
     def meet(self, ends: Vector) -> Progress:
         """Give the progress with new lanes taken in."""
         if all(lane in self.progress.vector for lane in ends):
             return self.progress
-        return self.progress.meet(self.topic.beginnings(), datetime.now(UTC))
+        return self.progress.meet(self.topics.beginnings(), datetime.now(UTC))
 
     def blank(self, number: int, progress: Progress, now: datetime) -> Epoch:
         """Give an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
-        ends = self.topic.ends() if progress.silent(self.watermark, now) else {}
+        ends = self.topics.ends() if progress.silent(self.watermark, now) else {}
         return Epoch(
             number=number,
             token=self.writer.token,
@@ -122,10 +122,10 @@ class Epochs:
         """Run the kernel once over the micro-batch."""
         config = KernelConfig(
             pipeline=self.pipeline,
-            topic_id=self.topic.id,
+            topic_ids=self.topics.ids,
             token=self.writer.token,
             epoch=number,
-            held={lane.partition: end for lane, end in self.progress.vector.items()},
+            held=self.progress.vector,
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
@@ -156,9 +156,9 @@ class Epochs:
 
     def restart(self) -> None:
         """Read again where the master ends: an attempt that failed late may have been held after all."""
-        self.topic.assert_same()
+        self.topics.assert_same()
         ledger = self.writer.repaired()
-        starts = self.topic.starts(self.writer.master)
+        starts = self.topics.starts(self.writer.master)
         self.progress = Progress.resumed(ledger, starts, datetime.now(UTC))
         if self.recovered:
             self.limit = self.pipeline.definition.stream.max_offsets_per_epoch
@@ -208,8 +208,8 @@ class Epochs:
     def heartbeat(self, state: str = "running") -> None:
         """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
         epoch = self.progress.epoch or Epoch(-1, self.writer.token, datetime.now(UTC), "")
-        ends = self.topic.ends()
-        lag = {str(lane.partition): ends.get(lane, end) - end for lane, end in self.progress.vector.items()}
+        ends = self.topics.ends()
+        lag = {str(lane): ends.get(lane, end) - end for lane, end in self.progress.vector.items()}
         beat(
             self.file,
             Heartbeat(

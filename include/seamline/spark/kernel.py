@@ -10,7 +10,7 @@ import base64
 import json
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -28,6 +28,7 @@ from seamline.lake.master import PRUNES
 from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import EPOCH, stamp
+from seamline.model.offsets import Lane
 from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
@@ -41,16 +42,16 @@ CHUNK = 100_000
 class KernelConfig:
     """What a task needs: the pipeline, the attempt's number, and where the tables are.
 
-    ``held`` are the master's end offsets per partition: records below are dropped. ``views`` are the ids of
+    ``held`` are the master's end offsets per lane: records below are dropped. ``views`` are the ids of
     the views to compute. ``condemned`` refuses every record as a kernel error (rule 17). ``watermark`` is the
     pipeline's when the epoch begins, ``at`` the time of processing.
     """
 
     pipeline: CompiledPipeline
-    topic_id: str
+    topic_ids: Mapping[str, str]
     token: int
     epoch: int
-    held: Mapping[int, int]
+    held: Mapping[Lane, int]
     views: frozenset[str]
     master: Path
     quarantine: Path
@@ -69,8 +70,7 @@ class KernelResult:
     refused: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     very_late: Counter[str] = field(default_factory=Counter)
-    max_event_time: dict[int, datetime] = field(default_factory=dict)
-    seen: Counter[int] = field(default_factory=Counter)
+    max_event_time: dict[Lane, datetime] = field(default_factory=dict)
     states: dict[str, list[pa.Table]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -80,9 +80,8 @@ class KernelResult:
         self.quarantine += other.quarantine
         for name in ("accepted", "refused", "late", "very_late"):
             getattr(self, name).update(getattr(other, name))
-        self.seen.update(other.seen)
-        for partition, moment in other.max_event_time.items():
-            self.max_event_time[partition] = max(moment, self.max_event_time.get(partition, moment))
+        for lane, moment in other.max_event_time.items():
+            self.max_event_time[lane] = max(moment, self.max_event_time.get(lane, moment))
         for view, tables in other.states.items():
             self.states.setdefault(view, []).extend(tables)
         self.failed |= other.failed
@@ -138,7 +137,6 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         accepted, refused = judged(con, rows, config, reader)
         master.write(accepted)
         quarantine.write(refused)
-        result.seen.update(Counter(rows["_partition"].to_pylist()))
         result.refused.update(Counter(refused["_reason"].to_pylist()))
         if accepted.num_rows:
             tell(con, accepted, config, result)
@@ -172,16 +170,14 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
     """Drop what the master holds and give the rest its coordinates."""
-    found = pc.unique(raw["partition"]).to_pylist()
-    ends = [config.held.get(partition, 0) for partition in found]
-    if any(ends):
-        places = pc.index_in(raw["partition"], pa.array(found, pa.int32()))
-        limits = pc.take(pa.array(ends, pa.int64()), places)
-        raw = raw.filter(pc.greater_equal(raw["offset"], limits))
+    topics = pc.unique(raw["topic"]).to_pylist()
+    if any(config.held.values()):
+        raw = pa.concat_tables([newer(raw, topic, topics, config) for topic in topics])
+    ids = pa.array([config.topic_ids[topic] for topic in topics], pa.string())
     count = raw.num_rows
     columns = [
         raw["topic"],
-        pa.repeat(pa.scalar(config.topic_id), count),
+        pc.take(ids, pc.index_in(raw["topic"], pa.array(topics, pa.string()))),
         raw["partition"],
         raw["offset"],
         raw["timestamp"].cast(INSTANT),
@@ -192,6 +188,17 @@ def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
         pa.repeat(pa.scalar(config.pipeline.record_version), count),
     ]
     return pa.table(columns, schema=COORDINATES)
+
+
+def newer(raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig) -> pa.Table:
+    """Keep a topic's records that the master does not hold; ``topics`` are all that the table has."""
+    if len(topics) > 1:
+        raw = raw.filter(pc.equal(raw["topic"], topic))
+    found = pc.unique(raw["partition"]).to_pylist()
+    id = config.topic_ids[topic]
+    ends = pa.array([config.held.get(Lane(id, partition), 0) for partition in found], pa.int64())
+    limits = pc.take(ends, pc.index_in(raw["partition"], pa.array(found, pa.int32())))
+    return raw.filter(pc.greater_equal(raw["offset"], limits))
 
 
 def headers(raw: pa.Table) -> pa.ChunkedArray:
@@ -272,12 +279,14 @@ def tell(
         "count(*) FILTER (_event_time < $past) FROM accepted GROUP BY 1",
         lateness(config),
     ).fetchall()
-    latest = con.execute("SELECT _partition, max(_event_time) FROM accepted GROUP BY 1").fetchall()
+    latest = con.execute(
+        "SELECT _topic_id, _partition, max(_event_time) FROM accepted GROUP BY ALL"
+    ).fetchall()
     con.unregister("accepted")
     result.accepted.update({stamp(start): count for start, count, _, _ in counts})
     result.late.update({stamp(start): late - very for start, _, late, very in counts if late > very})
     result.very_late.update({stamp(start): very for start, _, _, very in counts if very})
-    result.add(KernelResult(max_event_time=dict(latest)))
+    result.add(KernelResult(max_event_time={Lane(id, partition): at for id, partition, at in latest}))
 
 
 def lateness(config: KernelConfig) -> dict[str, datetime | None]:
@@ -308,7 +317,6 @@ def facts(result: KernelResult) -> dict[str, Any]:
         "refused": dict(result.refused),
         "late": dict(result.late),
         "very_late": dict(result.very_late),
-        "max_event_time": {str(partition): stamp(at) for partition, at in result.max_event_time.items()},
-        "seen": {str(partition): count for partition, count in result.seen.items()},
+        "max_event_time": {str(lane): stamp(at) for lane, at in result.max_event_time.items()},
         "failed": result.failed,
     }

@@ -33,7 +33,7 @@ from seamline.spark.kernel import KernelResult
 from seamline.spark.serving import Refresher
 from seamline.spark.session import session
 from seamline.spark.task import warm
-from seamline.spark.topic import Topic
+from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
@@ -45,16 +45,16 @@ GIVE_UP = 45
 class Driver:
     """One run of a pipeline's stream under one token, from start to stop.
 
-    Making one compares Kafka's topic with the log: what is wrong is said before Spark has started.
+    Making one compares Kafka's topics with the log: what is wrong is said before Spark has started.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
         self.pipeline, self.layout, self.token = pipeline, layout, token
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
-        self.topic = Topic(pipeline.name, pipeline.definition.source)
+        self.topics = Topics(pipeline.name, pipeline.definition.source)
         self.control = ControlTable.ensure(layout)
-        self.topic.require_whole(known_epochs(layout), self.control.read().accepted)
+        self.topics.require_whole(known_epochs(layout), self.control.read().accepted)
         self.parent = os.getppid()
         self.lock = threading.RLock()
         self.stopping = threading.Event()
@@ -68,14 +68,14 @@ class Driver:
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.registered(self.writer.repaired())
-        self.epochs = Epochs(self.writer, self.topic, self.refresher, ledger, self.folder / "driver.json")
+        self.epochs = Epochs(self.writer, self.topics, self.refresher, ledger, self.folder / "driver.json")
         self.epochs.catch_up(spark)
         warm(spark)
 
     def registered(self, ledger: list[Epoch]) -> list[Epoch]:
         """Hold an epoch of kind hole for every gap that somebody has accepted, and give the ledger with them."""
         decisions = {each.gap: each for each in self.control.read().accepted}
-        for gap in self.topic.require_whole(ledger, decisions.values()):
+        for gap in self.topics.require_whole(ledger, decisions.values()):
             log.warning("Registering a hole: %s (%s)", gap, decisions[gap].reason)
             epoch = decisions[gap].epoch(self.writer.take(), self.token, datetime.now(UTC), ledger[-1])
             ledger = [*ledger, self.writer.commit(epoch, KernelResult(), self.writer.current)]
@@ -84,14 +84,15 @@ class Driver:
     def query(self) -> StreamingQuery:
         """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one."""
         start = self.epochs.progress.vector
-        held = self.writer.master.position(start)
-        decision = position(held, self.topic.id, self.checkpoints.read(self.topic.name))
+        held = self.topics.offsets(self.writer.master.position(start))
+        ends = {name: offsets for name, offsets in held.items() if offsets}
+        decision = position(ends, self.checkpoints.read())
         newest = self.checkpoints.newest
         if not isinstance(decision, Resume) or newest is None or self.epochs.halved:
             newest = self.checkpoints.begin()
         self.checkpoint = newest
         log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
-        frame = self.topic.read(self.spark, start, limit=self.epochs.limit)
+        frame = self.topics.read(self.spark, start, limit=self.epochs.limit)
         writer = frame.writeStream.foreachBatch(self.on_batch).option("checkpointLocation", str(newest))
         return writer.trigger(processingTime=self.pipeline.definition.stream.trigger).start()
 
@@ -104,7 +105,7 @@ class Driver:
             if self.closed or self.failure:
                 return
             try:
-                ends = self.topic.lanes(planned_ends(self.checkpoint, batch, self.topic.name))
+                ends = self.topics.lanes(planned_ends(self.checkpoint, batch))
                 self.epochs.read(frame, ends, stopping=self.stopping.is_set())
             except FenceLost as error:
                 leave(error)

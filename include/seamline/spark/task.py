@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from seamline.lake.files import DataFile
 from seamline.model.intervals import parse_moment
+from seamline.model.offsets import Lane
 from seamline.spark.kernel import KernelConfig, KernelResult, engine, facts, run
 
 REPORT = "kind STRING, payload BINARY"
@@ -77,7 +78,8 @@ def read_facts(found: dict[str, dict[str, object]]) -> KernelResult:
         refused=Counter(found["refused"]),
         late=Counter(found["late"]),
         very_late=Counter(found["very_late"]),
-        max_event_time={int(part): parse_moment(str(at)) for part, at in found["max_event_time"].items()},
-        seen=Counter({int(part): int(str(count)) for part, count in found["seen"].items()}),
+        max_event_time={
+            Lane.parse(lane): parse_moment(str(at)) for lane, at in found["max_event_time"].items()
+        },
         failed={view: str(error) for view, error in found["failed"].items()},
     )

@@ -1,11 +1,10 @@
-"""The topic a stream reads: the same one as before, from where the master ends, to where the broker ends."""
+"""The topics a stream reads: the same ones as before, from where the master ends, to where the broker ends."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,49 +23,64 @@ log = logging.getLogger("seamline.stream")
 # Spark measures an Arrow batch after each row, and a nested column as a whole: text costs a tenth.
 RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(headers) AS headers")
 
+Offsets = Mapping[str, Mapping[int, int]]
+"""Offsets by topic and partition, as Spark writes them."""
 
-class Topic:
-    """One incarnation of a topic, known by its id from the first look on."""
+
+class Topics:
+    """One incarnation of each topic of a source, known by its id from the first look on."""
 
     def __init__(self, pipeline: str, source: KafkaSource) -> None:
-        self.pipeline, self.source, self.name = pipeline, source, source.topic
+        self.pipeline, self.source, self.names = pipeline, source, source.topics
         self.connection = connections.resolve(source.connection)
         self.admin = TopicAdmin(self.connection)
-        self.id = self.admin.topic_id(self.name)
+        self.ids = {name: self.admin.topic_id(name) for name in self.names}
 
-    def lanes(self, offsets: Mapping[int, int]) -> dict[Lane, int]:
-        """Turn offsets per partition into a vector."""
-        return {Lane(self.id, partition): offset for partition, offset in sorted(offsets.items())}
+    def lanes(self, offsets: Offsets) -> dict[Lane, int]:
+        """Turn offsets per topic and partition into a vector."""
+        found = {
+            Lane(self.ids[name], partition): offset
+            for name, partitions in offsets.items()
+            for partition, offset in partitions.items()
+        }
+        return dict(sorted(found.items()))
 
-    def times(self, latest: Mapping[int, datetime]) -> dict[Lane, datetime]:
-        """Turn instants per partition into instants per lane."""
-        return {Lane(self.id, partition): at for partition, at in sorted(latest.items())}
+    def offsets(self, vector: Vector) -> dict[str, dict[int, int]]:
+        """Turn a vector into offsets per topic and partition; lanes of other incarnations are left out."""
+        return {
+            name: {lane.partition: at for lane, at in vector.items() if lane.topic_id == id}
+            for name, id in self.ids.items()
+        }
 
     def beginnings(self) -> dict[Lane, int]:
         """Ask for the first offset of every lane."""
-        return self.lanes(self.admin.beginning_offsets(self.name))
+        return self._asked(self.admin.beginning_offsets)
 
     def ends(self) -> dict[Lane, int]:
         """Ask for the end offset of every lane."""
-        return self.lanes(self.admin.end_offsets(self.name))
+        return self._asked(self.admin.end_offsets)
+
+    def _asked(self, ask: Callable[[str], Mapping[int, int]]) -> dict[Lane, int]:
+        return self.lanes({name: ask(name) for name in self.names})
 
     def assert_same(self) -> None:
-        """Assert that the topic is still the one that was first seen (rule 13)."""
-        if (found := self.admin.topic_id(self.name)) != self.id:
-            raise TopicRecreated(
-                f"Topic {self.name!r} was {self.id} and is {found} now.",
-                hint="it was deleted and made again while being read; the epoch was not committed. "
-                f"`seamline holes list {self.pipeline}` shows what is gone.",
-            )
+        """Assert that the topics are still those that were first seen (rule 13)."""
+        for name, id in self.ids.items():
+            if (found := self.admin.topic_id(name)) != id:
+                raise TopicRecreated(
+                    f"Topic {name!r} was {id} and is {found} now.",
+                    hint="it was deleted and made again while being read; the epoch was not committed. "
+                    f"`seamline holes list {self.pipeline}` shows what is gone.",
+                )
 
     def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> list[Gap]:
-        """Give the gaps between the log and the topic that somebody has accepted; raise for one that nobody has.
+        """Give the gaps between the log and the topics that somebody has accepted; raise for one that nobody has.
 
         TopicRecreated or OffsetGap.
         """
-        found = gaps(ledger, self.id, self.beginnings())
+        found = gaps(ledger, self.beginnings())
         if open_ := undecided(found, accepted):
-            raise refusal(self.pipeline, self.name, self.id, open_)
+            raise refusal(self.pipeline, self.ids, open_)
         return list(found)
 
     def starts(self, master: Master) -> dict[Lane, int]:
@@ -78,23 +92,22 @@ class Topic:
         held = master.position(first)
         lost = [Gap(lane, end, first[lane]) for lane, end in sorted(held.items()) if end < first[lane]]
         if lost:
-            raise refusal(self.pipeline, self.name, self.id, lost)
+            raise refusal(self.pipeline, self.ids, lost)
         for lane, end in held.items():
             if end > ends[lane]:
                 raise TopicRecreated(
-                    f"The log was read to {end} of {self.name}/{lane.partition}, Kafka ends at {ends[lane]}.",
+                    f"The log was read to {end} of {lane}, Kafka ends at {ends[lane]}.",
                     hint="the broker has lost records that were read, and gives their offsets to others: copy "
                     "what is left into a new topic of that name, then accept the hole.",
                 )
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 
     def read(self, spark: SparkSession, start: Vector, *, limit: int) -> DataFrame:
-        """Open the topic as a stream of raw records from ``start``, at most ``limit`` of them at a time."""
-        offsets = {str(lane.partition): offset for lane, offset in start.items()}
+        """Open the topics as one stream of raw records from ``start``, at most ``limit`` of them at a time."""
         reader = spark.readStream.format("kafka").options(**self.connection.for_spark())
         return (
-            reader.option("subscribe", self.name)
-            .option("startingOffsets", json.dumps({self.name: offsets}))
+            reader.option("subscribe", ",".join(self.names))
+            .option("startingOffsets", json.dumps(self.offsets(start)))
             .option("includeHeaders", "true")
             .option("failOnDataLoss", "true")
             .option("maxOffsetsPerTrigger", str(limit))
@@ -104,8 +117,8 @@ class Topic:
 
     def tell_group(self, group: str, vector: Vector) -> None:
         """Commit a consumer group's offsets for other people's lag tools; nobody here reads them."""
-        offsets = {lane.partition: end for lane, end in vector.items()}
         try:
-            self.admin.commit_group_offsets(group, self.name, offsets)
+            for name, offsets in self.offsets(vector).items():
+                self.admin.commit_group_offsets(group, name, offsets)
         except SeamlineError as error:
             log.warning("Consumer group offsets not committed: %s", error.message)
