@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytest_plugins = ["pytester", "seamline.testing.plugin"]
 logging.getLogger("py4j").setLevel(logging.WARNING)
 ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
 

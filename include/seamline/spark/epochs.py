@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from seamline.lake.control import Drained
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import parse_duration, stamp
-from seamline.model.offsets import Vector, ranges_between
+from seamline.model.offsets import Lane, OffsetRange, Vector, ranges_between
 from seamline.plan.epochs import EdgePolicy
 from seamline.spark.catch_up import catch_up
 from seamline.spark.heartbeat import Heartbeat, beat
@@ -47,6 +47,8 @@ class Epochs:
         self.retries = self.failures = self.alone = 0
         self.condemned = ""
         self.trouble: Vector = {}
+        self.suspects: list[Lane] = []
+        self.turned = False
         self.seconds: dict[str, float] = {}
         self.marked = time.monotonic()
         writer.phases = self.mark
@@ -62,6 +64,11 @@ class Epochs:
         vector = self.progress.vector
         return self.halved and all(vector.get(lane, 0) >= end for lane, end in self.trouble.items())
 
+    @property
+    def outdated(self) -> bool:
+        """Tell whether the query must be started anew: for another lane, or for epochs of full size."""
+        return self.turned or self.recovered
+
     def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
         """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
         self.seconds, self.marked = {}, time.monotonic()
@@ -72,7 +79,7 @@ class Epochs:
         self.topics.assert_same()
         number, views = self.writer.take(), self.writer.current
         self.writer.done("planned")
-        result = self.computed(frame, number, views, ends, records=sum(map(len, ranges)))
+        result = self.computed(frame, number, views, ends, ranges)
         self.writer.done("files")
         self.topics.assert_same()
         now = datetime.now(UTC)
@@ -92,7 +99,10 @@ class Epochs:
         for reason, count in sorted(result.refused.items()):
             log.warning("Epoch %s refused %s records: %s", number, count, reason)
         if self.condemned:
-            self.trouble = {}
+            self.trouble, self.suspects = {}, []
+        elif self.suspects:
+            self.suspects.pop(0)
+            self.turned = True
         self.retries = self.failures = self.alone = 0
         self.condemned = ""
         self.refresher.touch(epoch.accepted)
@@ -117,7 +127,12 @@ class Epochs:
         )
 
     def computed(
-        self, frame: DataFrame, number: int, views: frozenset[str], ends: Vector, *, records: int
+        self,
+        frame: DataFrame,
+        number: int,
+        views: frozenset[str],
+        ends: Vector,
+        ranges: Sequence[OffsetRange],
     ) -> KernelResult:
         """Run the kernel once over the micro-batch."""
         config = KernelConfig(
@@ -136,21 +151,25 @@ class Epochs:
         try:
             rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
         except Exception as error:
-            self.failed(error, ends, records)
+            self.failed(error, ends, ranges)
             raise
         return gathered((row.kind, row.payload) for row in rows)
 
-    def failed(self, error: Exception, ends: Vector, records: int) -> None:
+    def failed(self, error: Exception, ends: Vector, ranges: Sequence[OffsetRange]) -> None:
         """Count kernel failures at one start: halve the epoch, condemn a record that fails alone (rule 17).
 
         The first halving waits for the third failure; once there is known to be trouble, each failure halves
-        again, until a record has failed three times alone.
+        again, until a record has failed three times alone. Spark gives every lane at least one record: at one
+        for each, the lanes are read one by one.
         """
+        records = sum(map(len, ranges))
         self.failures += 1
         self.alone = self.alone + 1 if records == 1 else 0
         self.trouble = {**ends, **self.trouble} if self.halved else dict(ends)
         if self.halved or self.failures >= ATTEMPTS:
             self.limit = max(records // 2, 1)
+            if 1 < records <= len(ranges):
+                self.suspects = [part.lane for part in ranges]
         if self.alone >= ATTEMPTS:
             self.condemned = said(error)
 
@@ -160,6 +179,7 @@ class Epochs:
         ledger = self.writer.repaired()
         starts = self.topics.starts(self.writer.master)
         self.progress = Progress.resumed(ledger, starts, datetime.now(UTC))
+        self.turned = False
         if self.recovered:
             self.limit = self.pipeline.definition.stream.max_offsets_per_epoch
 

@@ -92,7 +92,8 @@ class Driver:
             newest = self.checkpoints.begin()
         self.checkpoint = newest
         log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
-        frame = self.topics.read(self.spark, start, limit=self.epochs.limit)
+        suspect = self.epochs.suspects[0] if self.epochs.suspects else None
+        frame = self.topics.read(self.spark, start, limit=self.epochs.limit, only=suspect)
         writer = frame.writeStream.foreachBatch(self.on_batch).option("checkpointLocation", str(newest))
         return writer.trigger(processingTime=self.pipeline.definition.stream.trigger).start()
 
@@ -122,7 +123,7 @@ class Driver:
             if self.failure or not query.isActive:
                 query = self.again(query)
                 continue
-            if self.epochs.recovered:
+            if self.epochs.outdated:
                 query = self.anew(query)
             now = time.monotonic()
             if now - asked > 1:
@@ -161,7 +162,7 @@ class Driver:
             query.awaitTermination(60)
 
     def anew(self, query: StreamingQuery) -> StreamingQuery:
-        """Start a new query between two epochs, with epochs of their declared size again."""
+        """Start a new query between two epochs, over the lanes and with the size that are right by now."""
         with self.lock:
             self.closed = True
         query.stop()

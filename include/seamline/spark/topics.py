@@ -102,12 +102,21 @@ class Topics:
                 )
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 
-    def read(self, spark: SparkSession, start: Vector, *, limit: int) -> DataFrame:
-        """Open the topics as one stream of raw records from ``start``, at most ``limit`` of them at a time."""
+    def read(self, spark: SparkSession, start: Vector, *, limit: int, only: Lane | None = None) -> DataFrame:
+        """Open the topics as one stream of raw records from ``start``, at most ``limit`` of them at a time.
+
+        ``only`` leaves out every lane but one.
+        """
         reader = spark.readStream.format("kafka").options(**self.connection.for_spark())
+        if only is None:
+            reader = reader.option("subscribe", ",".join(self.names))
+        else:
+            start = {only: start[only]}
+            lanes = {name: list(found) for name, found in self.offsets(start).items() if found}
+            reader = reader.option("assign", json.dumps(lanes))
+        offsets = {name: found for name, found in self.offsets(start).items() if found}
         return (
-            reader.option("subscribe", ",".join(self.names))
-            .option("startingOffsets", json.dumps(self.offsets(start)))
+            reader.option("startingOffsets", json.dumps(offsets))
             .option("includeHeaders", "true")
             .option("failOnDataLoss", "true")
             .option("maxOffsetsPerTrigger", str(limit))

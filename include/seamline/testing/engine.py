@@ -1,0 +1,66 @@
+"""What a scenario runs on: the same few steps, whoever does them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.model.seam import Side
+
+RAW = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+"""Raw records as the stream job reads them; ``headers`` is JSON text with the values in base64."""
+PHASES = ("planned", "files", "slices", "quarantine", "master", "ledger")
+"""The steps of an epoch after which it may be killed, in their order; from ``master`` on it is held."""
+
+
+class Engine(Protocol):
+    """The two layers of one pipeline. Topic ids are ``id of <name>``."""
+
+    def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
+        """Judge raw records and commit them as one epoch; None if it died before the master held it.
+
+        ``epoch`` has its ranges, its edge and its instant; number, counts, event times are filled in, and the
+        watermark by ``watermark(event times)``.
+        """
+        ...
+
+    def restart(self) -> None:
+        """Start again from what is held, under a new token."""
+        ...
+
+    def build(self, asked: Interval | None, run: str) -> list[str]:
+        """Plan, build, certify and publish; give the ids of the intervals that were published.
+
+        Without ``asked`` the dirty ones. CertificateFailed for red ones, after the green are published.
+        """
+        ...
+
+    def ledger(self) -> Sequence[Epoch]:
+        """List the epochs that are held."""
+        ...
+
+    def cuts(self) -> dict[tuple[str, str], int]:
+        """Give the published cut by view name and interval id."""
+        ...
+
+    def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
+        """Present a view: keys, window_start, window_end, measures, batch_part, speed_part; any order."""
+        ...
+
+    def quarantine(self) -> list[dict[str, Any]]:
+        """List what was refused and is held, by ``_topic``, ``_partition``, ``_offset``, ``_reason``, ``_detail``."""
+        ...

@@ -1,0 +1,322 @@
+"""The dull engine: rows in lists, states of plain Python, decisions of the pure core.
+
+Only what a record means is not its own: that is the kernel's, which has no second meaning anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake import states
+from seamline.lake.windowing import spelled
+from seamline.model.certificate import Evidence, judge
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
+from seamline.model.epoch import Epoch
+from seamline.model.errors import CertificateFailed
+from seamline.model.intervals import EPOCH, Interval
+from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
+from seamline.model.offsets import Lane
+from seamline.model.record import SELECTED
+from seamline.model.seam import NOTHING, Side, windows_over
+from seamline.plan.batch import plan_batch
+from seamline.plan.epochs import next_number
+from seamline.plan.publish import Candidate, certified, publish
+from seamline.spark.formats import reader_of
+from seamline.spark.kernel import KernelConfig, fresh, judged
+from seamline.spark.progress import Progress
+from seamline.testing.engine import PHASES
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a view's input: a record, or an item of it."""
+
+    epoch: int
+    place: tuple[datetime, int, int]
+    interval: str
+    id: tuple[Any, ...]
+    keys: Mapping[str, Any]
+    values: tuple[Any, ...]
+    counts: bool
+
+
+@dataclass
+class Plain:
+    """Both layers as lists."""
+
+    pipeline: CompiledPipeline
+    epochs: list[Epoch] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    statements: list[Statement] = field(default_factory=list)
+    taken: int = NOTHING
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        self.con = states.connection()
+        for view in self.pipeline.views:
+            self.rows[view.name] = []
+            self.say(Statement(Act.BIRTH, view.id, epoch=0), Statement(Act.FLIP, view.id, epoch=0))
+
+    def say(self, *statements: Statement) -> None:
+        """Write statements as one commit of the manifest."""
+        seq = len(self.statements)
+        self.statements += [replace(each, seq=seq) for each in statements]
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is published."""
+        return fold(self.statements, len(self.statements))
+
+    def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
+        number = self.taken = next_number([self.taken])
+        if dies_after and PHASES.index(dies_after) < PHASES.index("master"):
+            return None
+        accepted, refused = self.judged(raw, number)
+        times = latest(accepted)
+        policy = self.pipeline.definition.source.watermark
+        before = self.progress or Progress({}, {}, {})
+        vector = {part.lane: part.start for part in epoch.ranges} | dict(before.vector)
+        before = before.meet(vector, epoch.committed_at)
+        after = before.read(epoch.ranges, times, epoch.committed_at)
+        whole = replace(
+            epoch,
+            number=number,
+            accepted=tally(map(self.interval_of, accepted["_event_time"].to_pylist())),
+            refused=tally(refused["_reason"].to_pylist()),
+            max_event_time=times,
+            watermark=after.watermark(policy, after.vector, epoch.committed_at),
+            frontiers={view.id: number for view in self.pipeline.views},
+        )
+        self.progress = after.held(whole)
+        self.epochs.append(whole)
+        self.refused += refused.to_pylist()
+        for view in self.pipeline.views:
+            self.rows[view.name] += self.input_of(view, accepted)
+        return whole
+
+    def judged(self, raw: pa.Table, number: int) -> tuple[pa.Table, pa.Table]:
+        """Let the kernel part records into rows and refusals."""
+        config = KernelConfig(
+            pipeline=self.pipeline,
+            topic_ids={topic: f"id of {topic}" for topic in self.pipeline.definition.source.topics},
+            token=1,
+            epoch=number,
+            held={},
+            views=frozenset(),
+            master=Path(),
+            quarantine=Path(),
+        )
+        return judged(self.con, fresh(raw, config), config, reader_of(self.pipeline))
+
+    def interval_of(self, moment: datetime) -> str:
+        """Give the id of the interval that holds an instant."""
+        return self.pipeline.grid.of(moment).id
+
+    def input_of(self, view: CompiledView, accepted: pa.Table) -> list[Row]:
+        """Evaluate a view's keys, conditions and expressions over accepted rows."""
+        if not accepted.num_rows:
+            return []
+        selected = SELECTED if self.pipeline.record.selective else "TRUE"
+        counts = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
+        ids = [states.quoted(name) for name in self.pipeline.definition.source.event_id]
+        values = [each.expression.duckdb if each.expression else "1" for each in view.measures]
+        keys = [states.quoted(key.name) for key in view.keys]
+        columns = [
+            "_epoch",
+            "_event_time",
+            "_partition",
+            "_offset",
+            f"{selected}",
+            counts,
+            *ids,
+            *keys,
+            *values,
+        ]
+        found = query(self.con, f"SELECT {', '.join(columns)} FROM {states.exploded(view, 'rows')}", accepted)
+        rows = []
+        for epoch, at, partition, offset, chosen, counted, *rest in found:
+            if not chosen:
+                continue
+            named = dict(zip((key.name for key in view.keys), rest[len(ids) :], strict=False))
+            rows.append(
+                Row(
+                    epoch,
+                    (at, partition, offset),
+                    self.interval_of(at),
+                    tuple(rest[: len(ids)]),
+                    named,
+                    tuple(rest[len(ids) + len(keys) :]),
+                    counted,
+                )
+            )
+        return rows
+
+    def restart(self) -> None:
+        """Nothing is lost: lists are what is held."""
+
+    def build(self, asked: Interval | None, run: str) -> list[str]:
+        views = [view.id for view in self.pipeline.views]
+        plan = plan_batch(
+            self.epochs, self.manifest, self.pipeline.grid, views, asked=asked, dirty=asked is None
+        )
+        offered, wrong = [], []
+        published = self.manifest.published
+        for view in self.pipeline.views:
+            for build in plan.builds:
+                red = self.red(view, build.interval, plan.cut, plan.watermark)
+                wrong += [f"{view.name} {build.interval.id}: {each}" for each in red]
+                made = Generation(run, view.id, build.interval, plan.cut, 0, run)
+                current = published.get((view.id, build.interval.id))
+                offered.append(Candidate(made, not red, current.generation if current else ""))
+        green, _ = certified(offered)
+        self.say(*publish(self.manifest, green, now=self.epochs[-1].committed_at if self.epochs else EPOCH))
+        if wrong:
+            raise CertificateFailed("\n".join(wrong), hint="the intervals that are red were held back.")
+        return sorted({each.generation.interval.id for each in green})
+
+    def red(self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None) -> list[str]:
+        """Say which checks of a certificate fail."""
+        mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
+        rows = self.counted(mine, {interval.id: cut}, cut, Side.BATCH)
+        expected = [
+            f"{expect.column} of {row}"
+            for expect in view.expect
+            for row in self.presented(view, rows, {interval.id: cut})
+            if not meets(row[expect.column], expect.at_least, expect.at_most, not_null=expect.not_null)
+        ]
+        left_out = len(mine) - len(rows)
+        evidence = Evidence(
+            interval=interval,
+            cut=cut,
+            cut_is_edge=True,
+            watermark=watermark,
+            contiguous=True,
+            holes=0,
+            ledger_rows=len(mine),
+            rows_read=len(mine),
+            duplicates=left_out,
+            not_selected=0,
+            state_rows=len(rows),
+            expectations=tuple(expected),
+            expectations_checked=len(view.expect),
+        )
+        return [f"{check.name}: {check.found}" for check in judge(evidence) if not check.passed]
+
+    def ledger(self) -> Sequence[Epoch]:
+        return self.epochs
+
+    def cuts(self) -> dict[tuple[str, str], int]:
+        return {
+            (view.partition("/")[0], interval): each.epoch
+            for (view, interval), each in self.manifest.published.items()
+        }
+
+    def quarantine(self) -> list[dict[str, Any]]:
+        return self.refused
+
+    def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
+        found = self.pipeline.view(view)
+        assert found is not None
+        cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
+        until = self.epochs[-1].number if self.epochs else NOTHING
+        return self.presented(found, self.counted(self.rows[view], cuts, until, side), cuts, side)
+
+    def counted(self, rows: Iterable[Row], cuts: Mapping[str, int], until: int, side: Side) -> list[Row]:
+        """Keep the rows that count: below the cut the first of each event id, above it all (the oracle)."""
+        found: list[Row] = []
+        seen: set[tuple[Any, ...]] = set()
+        records: set[tuple[Any, ...]] = set()
+        unique = bool(self.pipeline.definition.source.event_id)
+        for row in sorted(rows, key=lambda each: (each.epoch, *each.place[1:])):
+            below = row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
+            if row.epoch > until or (side is Side.BATCH and not below):
+                continue
+            if below and unique:
+                name, record = (row.interval, *row.id), (row.epoch, *row.place[1:])
+                if name in seen and record not in records:
+                    continue
+                seen.add(name)
+                records.add(record)
+            if row.counts:
+                found.append(row)
+        return found
+
+    def presented(
+        self, view: CompiledView, rows: Sequence[Row], cuts: Mapping[str, int], side: Side = Side.MERGED
+    ) -> list[dict[str, Any]]:
+        """Fold the rows of every grouping set, key and window, and present the measures."""
+        found = []
+        for names in view.sets:
+            groups: dict[tuple[Any, ...], list[Row]] = {}
+            for row in rows:
+                groups.setdefault(tuple(row.keys[name] for name in names), []).append(row)
+            for key, mine in groups.items():
+                instants = [(row.place[0] - EPOCH) // MICROSECOND for row in mine]
+                for (start, end), places in windows_over(view.windows, instants).items():
+                    inside = [mine[place] for place in places]
+                    batch = sum(
+                        row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
+                        for row in inside
+                    )
+                    found.append(
+                        {
+                            **({GROUPING: spelled(names)} if view.grouped else {}),
+                            **{each.name: None for each in view.keys},
+                            **dict(zip(names, key, strict=True)),
+                            "window_start": EPOCH + start * MICROSECOND,
+                            "window_end": None if end is None else EPOCH + end * MICROSECOND,
+                            **measured(view, inside),
+                            "batch_part": batch,
+                            "speed_part": len(inside) - batch,
+                        }
+                    )
+        return found
+
+
+def measured(view: CompiledView, rows: Sequence[Row]) -> dict[str, Any]:
+    """Fold and present every measure over the rows of one window."""
+    return {
+        each.name: each.measure.present(each.measure.fold([row.values[place] for row in rows]))
+        for place, each in enumerate(view.measures)
+    }
+
+
+def query(con: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> list[tuple[Any, ...]]:
+    """Ask DuckDB about one table, known as ``rows``."""
+    con.register("rows", rows)
+    try:
+        return con.execute(text).fetchall()
+    finally:
+        con.unregister("rows")
+
+
+def latest(accepted: pa.Table) -> dict[Lane, datetime]:
+    """Give the largest event time of every lane."""
+    found: dict[Lane, datetime] = {}
+    columns = (accepted[name].to_pylist() for name in ("_topic_id", "_partition", "_event_time"))
+    for topic_id, partition, at in zip(*columns, strict=True):
+        lane = Lane(topic_id, partition)
+        found[lane] = max(at, found.get(lane, at))
+    return found
+
+
+def tally(names: Iterable[str]) -> dict[str, int]:
+    """Count names."""
+    return {name: len(list(some)) for name, some in groupby(sorted(names))}
+
+
+def meets(value: Any, at_least: float | None, at_most: float | None, *, not_null: bool) -> bool:
+    """Tell whether a presented value is what was expected; NULL meets a bound."""
+    if value is None:
+        return not not_null
+    return (at_least is None or value >= at_least) and (at_most is None or value <= at_most)

@@ -1,0 +1,245 @@
+"""A scenario: records, epochs, crashes and builds, one after another, and what can be seen after each."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.definition import Pipeline
+from seamline.model.epoch import Epoch
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.intervals import Interval, parse_duration, parse_moment, stamp
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.seam import Side
+from seamline.testing.engine import PHASES, RAW, Engine
+from seamline.testing.plain import Plain
+from seamline.testing.timeline import Event, drawn
+
+ID_OF = "id of "
+Value = Mapping[str, Any] | bytes | str | None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """One record in quarantine."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    detail: str
+
+
+class Scenario:
+    """One pipeline's life, told step by step.
+
+    Runs in plain Python and DuckDB in milliseconds; with another ``engine`` the same lines run on Spark and
+    Delta. Records that were sent wait in their topic until ``epoch`` reads all of them. ``now`` is the wall
+    clock: records arrive at it, and ``wait`` moves it on.
+    """
+
+    def __init__(self, pipeline: Pipeline, engine: Engine | None = None, *, now: str = "") -> None:
+        self.pipeline: CompiledPipeline = compile_pipeline(pipeline)
+        self.engine = engine or Plain(self.pipeline)
+        self.topics = pipeline.source.topics
+        self.now = parse_moment(now) if now else datetime.now(UTC)
+        self.waiting: list[dict[str, Any]] = []
+        self.ends: dict[Lane, int] = {}
+        self.events: list[Event] = []
+        self.runs = 0
+
+    def send(
+        self,
+        *values: Value,
+        partition: int = 0,
+        offset: int | None = None,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        at: str = "",
+        topic: str = "",
+    ) -> None:
+        """Put records at the end of a partition: dictionaries as JSON, text as UTF-8, bytes and None as they are.
+
+        ``offset`` leaves a gap before them, as compaction does; ``at`` is their Kafka timestamp. BadRange for
+        an offset that is taken, NotFound for a topic that the pipeline does not read.
+        """
+        name = topic or self.topics[0]
+        if name not in self.topics:
+            raise NotFound(
+                f"The pipeline does not read {name!r}.", hint=f"it reads {', '.join(self.topics)}."
+            )
+        lane = lane_of(name, partition)
+        following = self.ends.get(lane, 0)
+        if offset is not None and offset < following:
+            raise BadRange(
+                f"Offset {offset} of {name}/{partition} is taken.", hint=f"the next is {following}."
+            )
+        for place, value in enumerate(values, following if offset is None else offset):
+            self.waiting.append(
+                {
+                    "key": key,
+                    "value": bytes_of(value),
+                    "headers": headers and written(headers),
+                    "topic": name,
+                    "partition": partition,
+                    "offset": place,
+                    "timestamp": parse_moment(at) if at else self.now,
+                }
+            )
+            self.ends[lane] = place + 1
+
+    def epoch(self, *, edge: bool = True) -> Epoch:
+        """Read all that waits as one epoch; an edge, unless said otherwise."""
+        found = self._commit(edge=edge)
+        assert found is not None
+        return found
+
+    def crash(self, after: str) -> Epoch | None:
+        """Read all that waits and die after a step of the epoch, then start again.
+
+        The steps are planned, files, slices, quarantine, master, ledger. What the master does not hold is read
+        again by the next epoch; None is given then.
+        """
+        if after not in PHASES:
+            raise BadRange(f"{after!r} is no step of an epoch.", hint=f"one of {', '.join(PHASES)}.")
+        found = self._commit(edge=True, dies_after=after)
+        self.restart()
+        return found
+
+    def restart(self) -> None:
+        """Start the stream again."""
+        self.engine.restart()
+        self.events.append(Event("restart", "the stream starts again"))
+
+    def wait(self, duration: str) -> Epoch:
+        """Let time pass and hold an empty edge, as an idle stream does: lanes fall idle by then."""
+        self.now += parse_duration(duration)
+        return self.epoch()
+
+    def batch(self, start: str = "", end: str = "") -> list[str]:
+        """Build, certify and publish the interval at ``start``, those until ``end``, or the dirty ones.
+
+        Gives the ids of those published. CertificateFailed where one is red.
+        """
+        asked = None
+        if start:
+            first = self.pipeline.grid.of(parse_moment(start))
+            asked = Interval(first.start, parse_moment(end) if end else first.end)
+        self.runs += 1
+        name = f"run-{self.runs}"
+        try:
+            done = self.engine.build(asked, name)
+        except Exception as error:
+            self.events.append(Event("batch", f"{name} {asked or 'dirty'}: {str(error).splitlines()[0]}"))
+            raise
+        cut = max((epoch.number for epoch in self.ledger if epoch.edge), default=-1)
+        published = ", ".join(done) or "nothing"
+        self.events.append(Event("batch", f"{name} {asked or 'dirty'}: published {published} at cut {cut}"))
+        return done
+
+    def answer(self, view: str = "", side: str = "merged", **where: Any) -> list[dict[str, Any]]:
+        """Ask a view (the first if not named), ordered by window and key; ``where`` keeps rows by key."""
+        chosen = self.pipeline.view(view) if view else self.pipeline.views[0]
+        if chosen is None:
+            names = ", ".join(each.name for each in self.pipeline.views)
+            raise NotFound(f"There is no view {view!r}.", hint=f"there are {names}.")
+        rows = self.engine.answer(chosen.name, Side(side))
+        kept = [row for row in rows if all(row[name] == value for name, value in where.items())]
+        order = ["window_start", *(key.name for key in chosen.keys)]
+        return sorted(kept, key=lambda row: [str(row[name]) for name in order])
+
+    def quarantine(self) -> list[Refused]:
+        """List the refused records, in the order of their places."""
+        rows = self.engine.quarantine()
+        found = [
+            Refused(row["_topic"], row["_partition"], row["_offset"], row["_reason"], row["_detail"])
+            for row in rows
+        ]
+        return sorted(found, key=lambda each: (each.topic, each.partition, each.offset))
+
+    @property
+    def ledger(self) -> Sequence[Epoch]:
+        """The epochs that are held."""
+        return self.engine.ledger()
+
+    @property
+    def watermark(self) -> datetime | None:
+        """How far event time has come."""
+        ledger = self.ledger
+        return ledger[-1].watermark if ledger else None
+
+    def timeline(self) -> str:
+        """Draw what has happened, a line for each step."""
+        return drawn(self.pipeline.name, self.events, self.engine.cuts())
+
+    def _commit(self, *, edge: bool, dies_after: str = "") -> Epoch | None:
+        raw = pa.Table.from_pylist(self.waiting, schema=RAW)
+        held = positions(self.ledger)
+        ranges = tuple(
+            OffsetRange(lane, held.get(lane, 0), end)
+            for lane, end in sorted(self.ends.items())
+            if end > held.get(lane, 0)
+        )
+        blank = Epoch(
+            number=-1,
+            token=0,
+            committed_at=self.now,
+            record_version=self.pipeline.record_version,
+            edge=edge,
+            ranges=ranges,
+        )
+        found = self.engine.commit(blank, raw, dies_after=dies_after)
+        if found is not None:
+            self.waiting = []
+            self.events.append(Event("epoch", epoch_line(found)))
+        if dies_after:
+            lost = "held" if found else "not held: its records wait"
+            self.events.append(Event("crash", f"killed after {dies_after}, {lost}"))
+        return found
+
+
+def epoch_line(epoch: Epoch) -> str:
+    """Say what an epoch read, accepted and refused."""
+    lanes = [(str(part.lane).removeprefix(ID_OF), part) for part in epoch.ranges]
+    read = " ".join(f"{lane}[{part.start},{part.end})" for lane, part in lanes) or "nothing"
+    accepted = " ".join(f"{interval[:10]}:+{rows}" for interval, rows in sorted(epoch.accepted.items()))
+    refused = " ".join(f"{reason}:{count}" for reason, count in sorted(epoch.refused.items()))
+    mark = stamp(epoch.watermark) if epoch.watermark else "none"
+    parts = [
+        f"{epoch.number}{' edge' if epoch.edge else ''}",
+        read,
+        accepted,
+        refused and f"refused {refused}",
+    ]
+    return "  ".join(part for part in [*parts, f"watermark {mark}"] if part)
+
+
+def positions(ledger: Sequence[Epoch]) -> dict[Lane, int]:
+    """Give the end of every lane."""
+    return {part.lane: part.end for epoch in ledger for part in epoch.ranges}
+
+
+def lane_of(topic: str, partition: int) -> Lane:
+    """Name a lane of a scenario's topic."""
+    return Lane(f"{ID_OF}{topic}", partition)
+
+
+def bytes_of(value: Value) -> bytes | None:
+    """Write a record's value."""
+    if isinstance(value, Mapping):
+        return json.dumps(value, default=str).encode()
+    return value.encode() if isinstance(value, str) else value
+
+
+def written(headers: Mapping[str, bytes]) -> str:
+    """Write headers as the stream reads them."""
+    return json.dumps(
+        [{"key": name, "value": base64.b64encode(value).decode()} for name, value in headers.items()]
+    )

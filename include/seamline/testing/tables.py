@@ -1,0 +1,151 @@
+"""The real engine without Kafka: the shipped kernel in Spark tasks, the shipped writer, build, certificate and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from seamline.lake import reads
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.planning import job_of, plan_run
+from seamline.lake.publishing import publish_run
+from seamline.lake.tables import Table
+from seamline.lake.upkeep import maintain
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.model.seam import Side
+from seamline.quality.certify import certify_run, require_passed
+from seamline.spark.batch import build
+from seamline.spark.kernel import KernelConfig
+from seamline.spark.progress import Progress
+from seamline.spark.task import REPORT, gathered, kernel_task
+from seamline.spark.writer import Writer
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+class Mortal(Writer):
+    """A writer that ends after a step."""
+
+    dies_after = ""
+
+    def done(self, phase: str) -> None:
+        super().done(phase)
+        if phase == self.dies_after:
+            raise Killed(phase)
+
+
+class Tables:
+    """Both layers as they are shipped, below ``folder``, in a Spark session with Delta."""
+
+    def __init__(self, pipeline: CompiledPipeline, folder: Path, spark: SparkSession) -> None:
+        self.pipeline, self.spark = pipeline, spark
+        self.layout = Layout(folder, pipeline.name)
+        self.token = 0
+        self.restart()
+
+    def restart(self) -> None:
+        self.token += 1
+        self.writer = Mortal(self.layout, self.pipeline, self.token)
+        self.held = self.writer.repaired()
+
+    def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
+        self.writer.dies_after = dies_after
+        number, views = self.writer.take(), self.writer.current
+        vector = {part.lane: part.start for part in epoch.ranges}
+        before = Progress.resumed(self.held, {**vector, **self.positions}, epoch.committed_at)
+        before = replace(before, last_seen=self.last_seen(before))
+        try:
+            self.writer.done("planned")
+            result = self.kernel(raw, number, views)
+            self.writer.done("files")
+            after = before.read(epoch.ranges, result.max_event_time, epoch.committed_at)
+            policy = self.pipeline.definition.source.watermark
+            whole = replace(
+                epoch,
+                number=number,
+                token=self.token,
+                accepted=dict(result.accepted),
+                refused=dict(result.refused),
+                max_event_time=result.max_event_time,
+                watermark=after.watermark(policy, after.vector, epoch.committed_at),
+            )
+            self.writer.commit(whole, result, views)
+        except Killed:
+            pass
+        self.held = Writer.repaired(self.writer)
+        return self.held[-1] if self.held and self.held[-1].number == number else None
+
+    @property
+    def positions(self) -> dict[Any, int]:
+        """The end offset of every lane that was read."""
+        return {part.lane: part.end for epoch in self.held for part in epoch.ranges}
+
+    def last_seen(self, progress: Progress) -> dict[Any, Any]:
+        """Give the instant of each lane's last record."""
+        seen = {part.lane: epoch.committed_at for epoch in self.held for part in epoch.ranges}
+        return {**progress.last_seen, **seen}
+
+    def kernel(self, raw: pa.Table, number: int, views: frozenset[str]) -> Any:
+        """Run the kernel in Spark's tasks."""
+        config = KernelConfig(
+            pipeline=self.writer.pipeline,
+            topic_ids={topic: f"id of {topic}" for topic in self.pipeline.definition.source.topics},
+            token=self.token,
+            epoch=number,
+            held=self.positions,
+            views=views,
+            master=self.writer.master.table.root,
+            quarantine=self.writer.quarantine.root,
+        )
+        frame = self.spark.createDataFrame(raw)
+        rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
+        return gathered((row.kind, row.payload) for row in rows)
+
+    def build(self, asked: Interval | None, run: str) -> list[str]:
+        plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)
+        if not plan.builds:
+            return []
+        build(self.spark, self.pipeline, self.layout, job_of(self.pipeline, plan, run=run))
+        certificates = certify_run(self.pipeline, self.layout, run)
+        if not any(each.passed for each in certificates):
+            require_passed(certificates)
+        done = publish_run(self.pipeline, self.layout, run)
+        require_passed(certificates)
+        return sorted({each.interval for each in done.statements})
+
+    def upkeep(self) -> None:
+        """Compact and clean up, as the upkeep DAG does."""
+        maintain(self.pipeline, self.layout)
+
+    def ledger(self) -> Sequence[Epoch]:
+        return self.held
+
+    def cuts(self) -> dict[tuple[str, str], int]:
+        found = ManifestTable.ensure(self.layout).read().published
+        return {(view.partition("/")[0], interval): each.epoch for (view, interval), each in found.items()}
+
+    def quarantine(self) -> list[dict[str, Any]]:
+        held = {epoch.number for epoch in self.held}
+        columns = ["_topic", "_partition", "_offset", "_reason", "_detail", "_epoch"]
+        rows = Table.open(self.layout.table("quarantine")).read(columns).to_pylist()
+        return [row for row in rows if row["_epoch"] in held]
+
+    def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
+        found = self.pipeline.view(view)
+        assert found is not None
+        answer = reads.answer(self.pipeline, found, self.layout, side=side)
+        told = ("epoch", "certified", "complete", "phase")
+        rows: list[dict[str, Any]] = answer.table.drop_columns(
+            [name for name in told if name in answer.table.column_names]
+        ).to_pylist()
+        return rows

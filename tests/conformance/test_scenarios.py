@@ -1,0 +1,154 @@
+"""The kit for people who write pipelines: one scenario, two engines, the same answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from seamline import Batch, Expect, KafkaSource, Pipeline, Rule, Tumbling, View, Watermark, count, sum
+from seamline.model.errors import BadRange, CertificateFailed, NotFound
+
+SHOP = Pipeline(
+    name="shop",
+    source=KafkaSource(
+        topic=["orders", "returns"],
+        schema="id INT NOT NULL, customer STRING, amount INT, at TIMESTAMP",
+        event_time="at",
+        event_id=["id"],
+        watermark=Watermark("10 minutes", idle_after="1 minute"),
+    ),
+    rules=[Rule("known customer", "customer IS NOT NULL")],
+    views=[
+        View(
+            "spent",
+            keys=["customer"],
+            window=Tumbling("1 hour"),
+            measures={"orders": count(), "spent": sum("amount")},
+            expect=[Expect("spent", at_least=0)],
+        )
+    ],
+    batch=Batch("1 day", "2024-01-01"),
+)
+NOW = "2024-01-05"
+
+
+def order(id: int, at: str, customer: str | None = "ada", amount: int = 10) -> dict[str, object]:
+    return {"id": id, "customer": customer, "amount": amount, "at": at}
+
+
+@pytest.fixture(params=["plain", "spark"])
+def shop(request, scenario):
+    """The same lines on both engines."""
+    session = request.getfixturevalue("spark") if request.param == "spark" else None
+    return scenario(SHOP, spark=session, now=NOW)
+
+
+def seen(shop, side="merged"):
+    return [
+        (row["customer"], f"{row['window_start']:%d %H}", row["orders"], row["spent"], row["batch_part"])
+        for row in shop.answer(side=side)
+    ]
+
+
+def test_a_day_in_the_life_of_a_shop(shop):
+    """Every step that a user may take, and what is seen after it."""
+    shop.send(
+        order(1, "2024-01-01T09:00Z"),
+        order(2, "2024-01-01T09:30Z"),
+        "{not json",
+        order(3, "2024-01-01T10:00Z", None),
+    )
+    shop.send(order(4, "2024-01-01T09:15Z", "bob", 5), topic="returns")
+    first = shop.epoch()
+    assert dict(first.accepted) == {"2024-01-01T00:00:00Z": 3}
+    assert [(each.offset, each.reason) for each in shop.quarantine()] == [
+        (2, "malformed json"),
+        (3, "rule known customer"),
+    ]
+    assert seen(shop) == [("ada", "01 09", 2, 20, 0), ("bob", "01 09", 1, 5, 0)]
+    assert f"{shop.watermark:%d %H:%M}" == "01 09:05"
+
+    # What the master does not hold is read again; what it holds is not.
+    shop.send(order(2, "2024-01-01T09:30Z"), order(5, "2024-01-03T00:00Z"))
+    assert shop.crash("slices") is None
+    assert shop.crash("master") is not None
+    assert [row[2] for row in seen(shop)] == [3, 1, 1]
+
+    # The day is open while a partition may still bring rows of it.
+    assert shop.batch("2024-01-01") == []
+    shop.wait("5 minutes")
+    assert shop.batch("2024-01-01") == ["2024-01-01T00:00:00Z"]
+    assert seen(shop) == [("ada", "01 09", 2, 20, 2), ("bob", "01 09", 1, 5, 1), ("ada", "03 00", 1, 10, 0)]
+
+    # A late order counts at once, and in batch when it is dirty.
+    shop.send(order(6, "2024-01-01T23:00Z", amount=7))
+    shop.epoch()
+    assert ("ada", "01 23", 1, 7, 0) in seen(shop)
+    assert ("ada", "01 23", 1, 7, 0) not in seen(shop, "batch")
+    assert shop.batch() == ["2024-01-01T00:00:00Z"]
+    assert ("ada", "01 23", 1, 7, 1) in seen(shop)
+
+    # What fails its certificate is not served.
+    shop.send(order(7, "2024-01-01T23:00Z", amount=-100))
+    shop.epoch()
+    with pytest.raises(CertificateFailed, match="(?s)expectations.*spent"):
+        shop.batch()
+    assert ("ada", "01 23", 2, -93, 1) in seen(shop)
+    assert ("ada", "01 23", 1, 7, 1) in seen(shop, "batch")
+
+
+def test_the_time_line_tells_what_happened(scenario):
+    """It is what a failing test shows."""
+    shop = scenario(SHOP, now=NOW)
+    shop.send(order(1, "2024-01-01T09:00Z"), b"")
+    shop.epoch()
+    shop.send(order(2, "2024-01-02T09:00Z"), partition=1, offset=5)
+    shop.crash("files")
+    shop.epoch(edge=False)
+    shop.wait("1 hour")
+    shop.batch("2024-01-01")
+    first = "watermark 2024-01-01T08:50:00Z"
+    assert shop.timeline().splitlines() == [
+        "shop  (| epoch  X crash  o restart  = batch)",
+        f"  |  epoch   0 edge  orders/0[0,2)  2024-01-01:+1  refused empty value:1  {first}",
+        "  X  crash   killed after files, not held: its records wait",
+        "  o  restart the stream starts again",
+        "  |  epoch   2  orders/1[0,6)  2024-01-02:+1  watermark 2024-01-01T08:50:00Z",
+        "  |  epoch   3 edge  nothing  watermark 2024-01-02T08:50:00Z",
+        "  =  batch   run-1 2024-01-01T00:00:00Z/2024-01-02T00:00:00Z: published 2024-01-01T00:00:00Z at cut 3",
+        "  published",
+        "     spent: 2024-01-01T00:00:00Z to epoch 3",
+    ]
+
+
+def test_a_scenario_refuses_what_kafka_would(scenario):
+    """A test of something that cannot happen proves nothing."""
+    shop = scenario(SHOP)
+    shop.send(b"x", b"y")
+    with pytest.raises(BadRange, match="Offset 1 of orders/0 is taken"):
+        shop.send(b"z", offset=1)
+    with pytest.raises(NotFound, match="does not read 'refunds'"):
+        shop.send(b"z", topic="refunds")
+    with pytest.raises(BadRange, match="no step of an epoch"):
+        shop.crash("lunch")
+    with pytest.raises(NotFound, match="no view 'sales'"):
+        shop.answer("sales")
+
+
+def test_a_failing_test_shows_the_time_line(pytester):
+    """Nobody runs a test again only to see what it did."""
+    pytester.makeconftest('pytest_plugins = ["seamline.testing.plugin"]')
+    pytester.makepyfile(
+        """
+        from tests.conformance.test_scenarios import SHOP, order
+
+        def test_wrong(scenario):
+            shop = scenario(SHOP)
+            shop.send(order(1, "2024-01-01T09:00Z"))
+            shop.epoch()
+            assert shop.answer() == []
+        """
+    )
+    pytester.syspathinsert("")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*time line of scenario 1*", "*0 edge  orders/0[[]0,1)*"])
