@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ["pytester", "seamline.testing.plugin"]
+# Examples are not timed: a busy machine must not turn a law red.
+settings.register_profile("laws", deadline=None)
+settings.load_profile("laws")
 logging.getLogger("py4j").setLevel(logging.WARNING)
 ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
 

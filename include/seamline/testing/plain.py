@@ -81,7 +81,8 @@ class Plain:
         number = self.taken = next_number([self.taken])
         if dies_after and PHASES.index(dies_after) < PHASES.index("master"):
             return None
-        accepted, refused = self.judged(raw, number)
+        accepted, refused = self.judged(raw, number, epoch.committed_at)
+        late, very_late = self.lateness(accepted)
         times = latest(accepted)
         policy = self.pipeline.definition.source.watermark
         before = self.progress or Progress({}, {}, {})
@@ -93,6 +94,8 @@ class Plain:
             number=number,
             accepted=tally(map(self.interval_of, accepted["_event_time"].to_pylist())),
             refused=tally(refused["_reason"].to_pylist()),
+            late=late,
+            very_late=very_late,
             max_event_time=times,
             watermark=after.watermark(policy, after.vector, epoch.committed_at),
             frontiers={view.id: number for view in self.pipeline.views},
@@ -104,7 +107,7 @@ class Plain:
             self.rows[view.name] += self.input_of(view, accepted)
         return whole
 
-    def judged(self, raw: pa.Table, number: int) -> tuple[pa.Table, pa.Table]:
+    def judged(self, raw: pa.Table, number: int, at: datetime) -> tuple[pa.Table, pa.Table]:
         """Let the kernel part records into rows and refusals."""
         config = KernelConfig(
             pipeline=self.pipeline,
@@ -115,8 +118,19 @@ class Plain:
             views=frozenset(),
             master=Path(),
             quarantine=Path(),
+            at=at,
         )
         return judged(self.con, fresh(raw, config), config, reader_of(self.pipeline))
+
+    def lateness(self, accepted: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
+        """Count late rows and very late ones per interval, by the watermark before the epoch."""
+        mark = self.epochs[-1].watermark if self.epochs else None
+        if mark is None:
+            return {}, {}
+        moments = accepted["_event_time"].to_pylist()
+        past = mark - self.pipeline.very_late
+        late = [self.interval_of(at) for at in moments if past <= at < mark]
+        return tally(late), tally(self.interval_of(at) for at in moments if at < past)
 
     def interval_of(self, moment: datetime) -> str:
         """Give the id of the interval that holds an instant."""

@@ -42,6 +42,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Show what had happened when a test failed."""
     report = yield
     if report.when == "call" and report.failed:
-        for number, each in enumerate(item.stash.get(KEPT, ()), 1):
+        for number, each in enumerate(item.stash.get(KEPT, ()), 1):  # type: ignore[arg-type]
             report.sections.append((f"time line of scenario {number}", each.timeline()))
     return report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class Tables:
         before = replace(before, last_seen=self.last_seen(before))
         try:
             self.writer.done("planned")
-            result = self.kernel(raw, number, views)
+            result = self.kernel(raw, number, views, epoch.committed_at)
             self.writer.done("files")
             after = before.read(epoch.ranges, result.max_event_time, epoch.committed_at)
             policy = self.pipeline.definition.source.watermark
@@ -76,6 +77,8 @@ class Tables:
                 token=self.token,
                 accepted=dict(result.accepted),
                 refused=dict(result.refused),
+                late=dict(result.late),
+                very_late=dict(result.very_late),
                 max_event_time=result.max_event_time,
                 watermark=after.watermark(policy, after.vector, epoch.committed_at),
             )
@@ -95,7 +98,7 @@ class Tables:
         seen = {part.lane: epoch.committed_at for epoch in self.held for part in epoch.ranges}
         return {**progress.last_seen, **seen}
 
-    def kernel(self, raw: pa.Table, number: int, views: frozenset[str]) -> Any:
+    def kernel(self, raw: pa.Table, number: int, views: frozenset[str], at: datetime) -> Any:
         """Run the kernel in Spark's tasks."""
         config = KernelConfig(
             pipeline=self.writer.pipeline,
@@ -106,6 +109,8 @@ class Tables:
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
+            watermark=self.held[-1].watermark if self.held else None,
+            at=at,
         )
         frame = self.spark.createDataFrame(raw)
         rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
