@@ -17,9 +17,11 @@ from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.planning import plan_run
 from seamline.lake.tables import Table
+from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition import View
 from seamline.model.errors import PublishRefused
+from seamline.model.intervals import EPOCH
 from seamline.model.measures import count, min, sum
 from seamline.model.seam import Side, Status
 from seamline.model.windows import Tumbling
@@ -64,9 +66,10 @@ def oracle(world: World, compiled: CompiledView, view: View, side: Side = Side.M
         kept = [replace(row, amount=row.amount * 2) for row in kept if row.amount and row.amount > 1]
     world.rows = kept
     try:
-        found = expected(world, view, cuts, Master.open(world.layout).epoch, side)
+        windows = expected(world, compiled, cuts, Master.open(world.layout).epoch, side)
     finally:
         world.rows = rows
+    found = {(*key[1:-2], EPOCH + key[-2] * MICROSECOND): values for key, values in windows.items()}
     if view is NEW:
         at = list(NEW.measures).index("least")
         found = {
@@ -163,7 +166,7 @@ def test_an_edited_view_is_flipped_to_and_back(tmp_path: Path, seed: int) -> Non
     assert rows_of(table.read(), NEW) == oracle(world, new, NEW)
     row = next(iter(answered(world, EDITED, NEW)))
     if row[0] is not None:
-        assert explained(EDITED, new, world.layout, {"customer": row[0]}, row[1]).proven
+        assert explained(EDITED, new, world.layout, {"customer": row[0]}, (row[1], None)).proven
 
     world.restart()
     run(world, 3)

@@ -42,6 +42,7 @@ from seamline.model.measures import Measure, avg, count, max, sum
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.seam import Side, windows_over
 from seamline.model.windows import Cumulating, Global, Session, Sliding, Tumbling
+from seamline.serve.explain import explained
 from seamline.spark.kernel import KernelConfig, KernelResult, run
 from seamline.spark.writer import Writer
 
@@ -397,7 +398,7 @@ def expected(
                     measure.present(
                         measure.fold([rows[at].amount if measure.of else rows[at].id for at in places])
                     )
-                    for measure in MEASURES.values()
+                    for measure in (each.measure for each in view.measures)
                 )
     return found
 
@@ -440,6 +441,33 @@ def check_served(world: World) -> None:
     world.touched.clear()
 
 
+def check_bounds(world: World) -> None:
+    """Cut the windows by their start: neighbouring ranges share no row and miss none."""
+    for view in PIPELINE.views:
+        whole = rows_of(view, reads.answer(PIPELINE, view, world.layout).table)
+        middle = START + timedelta(minutes=world.dice.randrange(DAYS * 24 * 60))
+        below, above = (
+            rows_of(view, reads.answer(PIPELINE, view, world.layout, **bounds).table)  # type: ignore[arg-type]
+            for bounds in ({"end": middle}, {"start": middle})
+        )
+        assert below == {place: row for place, row in whole.items() if place[-2] < micros(middle)}, view.name
+        assert above == {place: row for place, row in whole.items() if place[-2] >= micros(middle)}, view.name
+
+
+def check_explained(world: World) -> None:
+    """Take some rows of every view apart: they are the rows of the master that belong in them."""
+    for view in PIPELINE.views:
+        rows = reads.answer(PIPELINE, view, world.layout).table.to_pylist()
+        for row in world.dice.sample(rows, min(4, len(rows))):
+            sets = [
+                names for names in view.sets if spelled(names) == row.get("grouping", spelled(view.sets[0]))
+            ]
+            key = {name: None if row[name] is None else str(row[name]) for name in sets[0]}
+            found = explained(PIPELINE, view, world.layout, key, (row["window_start"], row["window_end"]))  # type: ignore[arg-type]
+            assert found.proven, (view.name, row, found.proofs)
+            assert found.row == row
+
+
 def sum_of(column: pa.ChunkedArray) -> int:
     return int(pc.sum(column).as_py() or 0)
 
@@ -463,6 +491,8 @@ def test_every_answer_is_the_list(tmp_path: Path, seed: int) -> None:
         world.clean()
     check(world)
     check_served(world)
+    check_bounds(world)
+    check_explained(world)
     assert world.upkeep.merged
     stored = Master.open(world.layout).table.read(["_partition", "_offset"])
     assert stored.num_rows == len(world.rows) == len(set(zip(*stored.to_pydict().values(), strict=True)))

@@ -9,10 +9,14 @@ import pytest
 
 from seamline import (
     Batch,
+    CountWindow,
+    Cumulating,
     Expect,
     KafkaSource,
     Pipeline,
     Rule,
+    Session,
+    Sliding,
     Stream,
     Tumbling,
     View,
@@ -87,6 +91,74 @@ WRONG = {
     "key column": (with_view(keys=["client"]), "views[by_customer].keys", "no column 'client'"),
     "key that is a float": (with_view(keys=["amount"]), "views[by_customer].keys", "amount is DOUBLE"),
     "window": (with_view(window=Tumbling("an hour")), "views[by_customer].window", "not a duration"),
+    "slide larger than size": (
+        with_view(window=Sliding("1 hour", "2 hours")),
+        "views[by_customer].window",
+        "longer than the window",
+    ),
+    "slide that does not divide": (
+        with_view(window=Sliding("1 hour", "25 minutes")),
+        "views[by_customer].window",
+        "does not divide",
+    ),
+    "step that does not divide": (
+        with_view(window=Cumulating("1 day", "7 hours")),
+        "views[by_customer].window",
+        "does not divide",
+    ),
+    "time zone": (
+        with_view(window=Tumbling("1 day", zone="New York")),
+        "views[by_customer].window.zone",
+        "not a time zone",
+    ),
+    "window against the clock": (
+        with_view(window=Tumbling("40 minutes", zone="America/New_York")),
+        "views[by_customer].window",
+        "do not fit the clocks",
+    ),
+    "offset": (
+        with_view(window=Tumbling("1 day", offset="25 hours")),
+        "views[by_customer].window",
+        "not shorter",
+    ),
+    "panes": (
+        with_view(window=Tumbling("1 week", offset="1 millisecond")),
+        "views[by_customer].window",
+        "panes of",
+    ),
+    "gap": (with_view(window=Session("soon")), "views[by_customer].window", "not a duration"),
+    "count window": (with_view(window=CountWindow(100)), "views[by_customer].window", "cannot be merged"),
+    "no window": (with_view(window="1 hour"), "views[by_customer].window", "is not a window"),
+    "grouping set of no key": (
+        with_view(grouping_sets=[["customer"], ["id"]]),
+        "views[by_customer].grouping_sets",
+        "'id' is not a key",
+    ),
+    "grouping set that is text": (
+        with_view(grouping_sets=["customer"]),
+        "views[by_customer].grouping_sets",
+        "is text, not a set",
+    ),
+    "grouping set twice": (
+        with_view(grouping_sets=[["customer"], ["customer"]]),
+        "views[by_customer].grouping_sets",
+        "there twice",
+    ),
+    "key in no set": (
+        with_view(grouping_sets=[[]]),
+        "views[by_customer].grouping_sets",
+        "is in no set",
+    ),
+    "name of the sets' column": (
+        with_view(grouping_sets=[["customer"], []], measures={"grouping": count()}),
+        "views[by_customer].grouping_sets",
+        "names a row's set",
+    ),
+    "phase taken": (
+        with_view(measures={"phase": count()}),
+        "views[by_customer].measures[phase]",
+        "taken",
+    ),
     "no measures": (with_view(measures={}), "views[by_customer].measures", "needs a measure"),
     "measure on text": (
         with_view(measures={"mean": avg("customer")}),

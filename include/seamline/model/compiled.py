@@ -250,7 +250,7 @@ def compile_view(
         if view.where
         else None
     )
-    windows = problems.attempt(f"{place}.window", view.origin, lambda: view.window.laid(grid))
+    windows = problems.attempt(f"{place}.window", view.origin, lambda: laid(view.window, grid))
     sets = grouping_sets(view, problems)
     measures = [
         compile_measure(name, measure, view, schema, problems) for name, measure in view.measures.items()
@@ -282,6 +282,13 @@ def compile_view(
         fingerprint=fingerprint(pipeline, view),
         explode=explode,
     )
+
+
+def laid(window: Window, grid: Grid) -> Windows:
+    """Make a view's windows ready for its intervals; DefinitionError for what is none."""
+    if not isinstance(window, Window):
+        raise DefinitionError(f"{window!r} is not a window.", hint='write Tumbling("1 hour").')
+    return window.laid(grid)
 
 
 def pane_of(windows: Windows, interval: timedelta) -> timedelta:

@@ -1,0 +1,174 @@
+"""Windows made of panes and partial sessions: by hand, and what they cost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.unit.shop import DAY, START, Sale, Shop
+
+from seamline import (
+    Batch,
+    Cumulating,
+    KafkaSource,
+    Pipeline,
+    Session,
+    Sliding,
+    Tumbling,
+    View,
+    count,
+    max,
+    sum,
+)
+from seamline.lake import states
+from seamline.lake.reads import answer
+from seamline.lake.types import INSTANT
+from seamline.lake.windowing import windowed
+from seamline.model.compiled import CompiledView, compile_pipeline
+from seamline.model.windows import Window
+from seamline.quality.certify import presented
+
+MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
+ROWS = pa.schema([("page", pa.string()), ("user", pa.string()), ("at", INSTANT), ("_event_time", INSTANT)])
+
+
+def hits(window: Window, **more: Any) -> CompiledView:
+    """Declare hits per page."""
+    view = View("hits", **{"keys": ["page"], "window": window, "measures": {"hits": count()}, **more})
+    source = KafkaSource(topic="t", schema="page STRING, user STRING, at TIMESTAMP", event_time="at")
+    pipeline = Pipeline(name="web", source=source, views=[view], batch=Batch("1 day", "2024-01-01"))
+    return compile_pipeline(pipeline).views[0]
+
+
+def stored(view: CompiledView, events: list[tuple[int, str, str]]) -> pa.Table:
+    """Make the states of events: minutes after midnight, page, user."""
+    found = []
+    for minute, page, user in events:
+        at = MIDNIGHT + timedelta(minutes=minute)
+        found.append({"page": page, "user": user, "at": at, "_event_time": at})
+    rows = pa.Table.from_pylist(found, schema=ROWS)
+    with states.connection() as con:
+        con.register("rows", rows)
+        return states.partial(con, view, "rows")
+
+
+def merged(view: CompiledView, pieces: list[pa.Table]) -> list[tuple[Any, ...]]:
+    """Merge states into windows: keys, minutes of start and end, hits."""
+    whole = pa.concat_tables(pieces)
+    for name, value in (("_speed", 0), ("_newest", -1)):
+        whole = whole.append_column(name, pa.array([value] * whole.num_rows, pa.int64()))
+    midnight = int(MIDNIGHT.timestamp() * 1_000_000)
+    return sorted(
+        (
+            *(row[key.name] or "-" for key in view.keys),
+            *((row[name] - midnight) // 60_000_000 for name in ("_start", "_end")),
+            row["hits__n"],
+        )
+        for row in windowed(view, whole).to_pylist()
+    )
+
+
+def test_sliding_windows_write_what_tumbling_ones_do() -> None:
+    """24 hours sliding by a minute: an event is in 1440 windows and in one row."""
+    events = [(minute * 7 % 3000, "a", "u") for minute in range(200)]
+    tumbling, sliding = hits(Tumbling("1 minute")), hits(Sliding("24 hours", "1 minute"))
+    assert stored(sliding, events).num_rows == stored(tumbling, events).num_rows
+    one = stored(sliding, events[:1])
+    assert one.num_rows == 1
+    assert merged(sliding, [one]) == [("a", start, start + 1440, 1) for start in range(-1439, 1)]
+
+
+def test_a_sliding_window_by_hand() -> None:
+    """Three hours every hour; the hours hold 2, 0, 1."""
+    view = hits(Sliding("3 hours", "1 hour"))
+    found = merged(view, [stored(view, [(5, "a", "u"), (125, "a", "u")]), stored(view, [(59, "a", "u")])])
+    assert found == [
+        ("a", 60 * first, 60 * first + 180, hits)
+        for first, hits in zip(range(-2, 3), (2, 2, 3, 1, 1), strict=True)
+    ]
+
+
+def test_a_cumulating_window_by_hand() -> None:
+    """The day so far, every eight hours: what was counted stays counted."""
+    view = hits(Cumulating("1 day", "8 hours"))
+    found = merged(view, [stored(view, [(1, "a", "u"), (1000, "a", "u"), (1500, "a", "u")])])
+    assert found == [
+        ("a", 0, 480, 1), ("a", 0, 960, 1), ("a", 0, 1440, 2),
+        ("a", 1440, 1920, 1), ("a", 1440, 2400, 1), ("a", 1440, 2880, 1),
+    ]  # fmt: skip
+
+
+def test_grouping_sets_come_from_the_same_states() -> None:
+    """By hand: two pages, two users; each set and the grand total."""
+    view = hits(Tumbling("1 day"), keys=["page", "user"], grouping_sets=[["page"], ["user"], []])
+    states = stored(view, [(1, "a", "u"), (2, "a", "v"), (3, "b", "u")])
+    assert states.num_rows == 3
+    day = (0, 1440)
+    assert merged(view, [states]) == [
+        ("-", "-", *day, 3), ("-", "u", *day, 2), ("-", "v", *day, 1), ("a", "-", *day, 2), ("b", "-", *day, 1),
+    ]  # fmt: skip
+
+
+def test_a_late_event_joins_two_sessions_over_midnight() -> None:
+    """Partial sessions are cut at midnight; 23:50 and 00:25 are apart until 00:05 comes late."""
+    # a   23:50 .......... | .......... 00:25
+    #                   00:05 (late)
+    view = hits(Session("30 minutes"))
+    before, after, late = (stored(view, [(minute, "a", "u")]) for minute in (1430, 1465, 1445))
+    assert merged(view, [before, after]) == [("a", 1430, 1460, 1), ("a", 1465, 1495, 1)]
+    assert merged(view, [after, late, before]) == [("a", 1430, 1495, 3)]
+    assert stored(view, [(1430, "a", "u"), (1445, "a", "u")]).num_rows == 2
+
+
+def test_events_a_gap_apart_are_two_sessions() -> None:
+    """A session ends a gap after its last event, and that instant is no longer in it."""
+    view = hits(Session("30 minutes"))
+    assert merged(view, [stored(view, [(0, "a", "u"), (30, "a", "u")])]) == [
+        ("a", 0, 30, 1),
+        ("a", 30, 60, 1),
+    ]
+
+
+def test_expectations_judge_whole_windows_only() -> None:
+    """A window cut at midnight has too few rows in both days and would fail a good build."""
+    view = hits(Sliding("1 day", "12 hours"))
+    held = stored(view, [(1, "a", "u"), (800, "a", "u")])
+    held = held.append_column("interval", pa.array(["2024-01-01T00:00:00Z"] * held.num_rows))
+    assert presented(view, held).to_pylist() == [{"page": "a", "hits": 2, "interval": "2024-01-01T00:00:00Z"}]
+
+
+def test_a_row_says_its_phase(tmp_path: Path) -> None:
+    """Early until the watermark is past the end; late once an event came after the edge that closed it."""
+    shop = Shop(tmp_path)
+
+    def phases() -> list[str]:
+        return answer(shop.compiled, shop.view, shop.layout).table["phase"].to_pylist()
+
+    shop.epoch([Sale(1)], watermark=START)
+    assert phases() == ["early"]
+    shop.epoch([Sale(2)], watermark=START + DAY, edge=False)
+    assert phases() == ["complete"]
+    shop.epoch([Sale(3)], watermark=START + DAY)
+    assert phases() == ["complete"]
+    late = shop.epoch([Sale(4)], watermark=START + DAY)
+    assert phases() == ["late"]
+    shop.build(0, late, "g")
+    assert phases() == ["complete"]
+
+
+@pytest.mark.parametrize("measure", ["largest", "total"])
+def test_every_measure_goes_through_windows(measure: str) -> None:
+    """A state that is not a count is merged by its own rule, in the doubling too."""
+    view = hits(Sliding("4 hours", "1 hour"), measures={"largest": max("user"), "total": sum("length(page)")})
+    whole = stored(view, [(minute * 10, "page", f"u{minute:03d}") for minute in range(60)])
+    for name, value in (("_speed", 0), ("_newest", -1)):
+        whole = whole.append_column(name, pa.array([value] * whole.num_rows, pa.int64()))
+    found = {row["_start"]: row for row in windowed(view, whole).to_pylist()}
+    row = found[int((MIDNIGHT + timedelta(hours=2)).timestamp() * 1_000_000)]
+    assert {"largest": row["largest__value"], "total": int(row["total__sum"])}[measure] == {
+        "largest": "u035",
+        "total": 4 * 24,
+    }[measure]
