@@ -24,6 +24,7 @@ from seamline import (
     sum,
 )
 from seamline.lake import states
+from seamline.lake.presented import touching
 from seamline.lake.reads import answer
 from seamline.lake.types import INSTANT
 from seamline.lake.windowing import windowed
@@ -172,3 +173,21 @@ def test_every_measure_goes_through_windows(measure: str) -> None:
         "largest": "u035",
         "total": 4 * 24,
     }[measure]
+
+
+def test_a_session_depends_on_the_days_from_which_it_could_be_joined() -> None:
+    """One that ends 20 minutes before midnight may go on: it is certified only with the next day."""
+    view, minute = hits(Session("30 minutes")), 60_000_000
+    day = int(MIDNIGHT.timestamp()) // 86400
+
+    def days(first: int, last: int) -> tuple[int, int]:
+        midnight = day * 1440
+        start, end = ((midnight + each) * minute for each in (first, last + 30))
+        low, high = touching(view, start, end) or (0, 0)
+        return low - day, high - day
+
+    assert days(600, 1409) == (0, 0)
+    assert days(600, 1410) == (0, 0)
+    assert days(600, 1420) == (0, 1)
+    assert days(29, 60) == (-1, 0)
+    assert days(30, 60) == (0, 0)
