@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conformance.test_seam import DAYS, PIPELINE, START, World, build, expected, published
+from tests.conformance.test_seam import DAYS, START, World, build, expected, published
+from tests.conformance.test_seam import PIPELINE as SHOP
 
 from seamline.lake import reads, serving
 from seamline.lake.flipping import flip_view
@@ -27,6 +28,7 @@ from seamline.model.seam import Side, Status
 from seamline.model.windows import Tumbling
 from seamline.serve.explain import explained
 
+PIPELINE = compile_pipeline(replace(SHOP.definition, views=SHOP.definition.views[:2]))
 OLD = PIPELINE.definition.views[0]
 NEW = View(
     OLD.name,
@@ -134,7 +136,7 @@ def serving_version(world: World) -> str:
 @pytest.mark.parametrize("seed", range(2))
 def test_an_edited_view_is_flipped_to_and_back(tmp_path: Path, seed: int) -> None:
     """Editing a definition may neither stop an answer nor change one before somebody flips."""
-    world = World(tmp_path, seed)
+    world = World(tmp_path, seed, PIPELINE)
     old, new = PIPELINE.views[0], EDITED.views[0]
     run(world, 6)
     build_all(world)
@@ -183,7 +185,7 @@ def test_an_edited_view_is_flipped_to_and_back(tmp_path: Path, seed: int) -> Non
 
 def test_days_that_begin_after_a_birth_need_no_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A running stream always has an open interval: waiting for its build, a flip would wait for ever."""
-    world = World(tmp_path, 5)
+    world = World(tmp_path, 5, PIPELINE)
     run(world, 4)
     world.pipeline = EDITED
     world.restart()
@@ -204,7 +206,7 @@ def test_days_that_begin_after_a_birth_need_no_build(tmp_path: Path, monkeypatch
 
 def test_a_version_that_lags_is_not_flipped_to(tmp_path: Path) -> None:
     """Answers would go back in time (C5)."""
-    world = World(tmp_path, 3)
+    world = World(tmp_path, 3, PIPELINE)
     run(world, 3)
     build_all(world)
     world.pipeline = EDITED
