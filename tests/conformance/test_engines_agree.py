@@ -1,0 +1,163 @@
+"""Any life of a pipeline gives the same answers in plain Python and on Spark and Delta, for every kind of view."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from seamline import (
+    Batch,
+    Cumulating,
+    Global,
+    KafkaSource,
+    Pipeline,
+    Session,
+    Sliding,
+    Tumbling,
+    View,
+    Watermark,
+    avg,
+    count,
+    distinct,
+    max,
+    min,
+    quantile,
+    sum,
+)
+
+START = datetime(2024, 3, 9, tzinfo=UTC)
+"""The day before clocks are put on in New York."""
+DAYS = 3
+MEASURES = {
+    "n": count(),
+    "known": count("amount"),
+    "total": sum("amount"),
+    "mean": avg("price"),
+    "least": min("price"),
+    "most": max("amount"),
+    "people": distinct("who"),
+    "middle": quantile("price", 0.5),
+}
+
+
+def view(name, window, keys=("who",), **more):
+    return View(name, keys=list(keys), window=window, measures=MEASURES, **more)
+
+
+LIFE = Pipeline(
+    name="life",
+    source=KafkaSource(
+        topic=["one", "two"],
+        schema="id INT NOT NULL, who STRING, kind STRING, amount INT, price DOUBLE, at TIMESTAMP",
+        event_time="at",
+        event_id=["id"],
+        watermark=Watermark("1 hour", idle_after="1 minute"),
+    ),
+    views=[
+        view("hours", Tumbling("1 hour")),
+        view("local_days", Tumbling("1 day", zone="America/New_York")),
+        view("long", Tumbling("2 days", offset="12 hours")),
+        view("sliding", Sliding("6 hours", "2 hours"), where="amount > 0"),
+        view("so_far", Cumulating("1 day", "8 hours")),
+        view("sessions", Session("3 hours")),
+        view("ever", Global()),
+        view("all", Tumbling("12 hours"), keys=()),
+        view(
+            "sets",
+            Tumbling("1 day"),
+            keys=("who", "kind"),
+            grouping_sets=[["who", "kind"], ["kind"], []],
+        ),
+    ],
+    batch=Batch("1 day", f"{START:%Y-%m-%d}"),
+)
+
+
+def steps(seed):
+    """Make a life: the same steps for both engines."""
+    dice = random.Random(seed)
+    ids = 0
+    for _ in range(6):
+        for topic, partition in (("one", 0), ("one", 1), ("two", 0)):
+            records = []
+            for _ in range(dice.randint(0, 5)):
+                ids += dice.random() < 0.8
+                moment = START + timedelta(minutes=ids * 1297 % (DAYS * 24 * 60))
+                records.append(
+                    {
+                        "id": ids,
+                        "who": ["ada", "bob", None][ids % 3],
+                        "kind": ["x", "y"][ids % 2],
+                        "amount": dice.choice([None, 0, 1, 7]),
+                        "price": dice.choice([None, 0.1, 0.2, 3.5]),
+                        "at": moment.isoformat(),
+                    }
+                )
+            yield (
+                "send",
+                (topic, partition, [*records, *dice.choices([b"{bad", None, b""], k=dice.randint(0, 1))]),
+            )
+        yield dice.choice([("epoch", True), ("epoch", False), ("crash", "slices"), ("crash", "master")])
+        if dice.random() < 0.4:
+            yield "batch", START + timedelta(days=dice.randrange(DAYS))
+    yield "send", ("one", 0, [{"id": -1, "at": (START + timedelta(days=DAYS + 1)).isoformat()}])
+    yield "epoch", True
+    yield "wait", "5 minutes"
+    yield "batch", START + timedelta(days=1)
+
+
+def live(life, seed):
+    """Take every step, and give what can be seen at the end."""
+    for step, of in steps(seed):
+        match step:
+            case "send":
+                topic, partition, values = of
+                life.send(*values, topic=topic, partition=partition)
+            case "epoch":
+                life.epoch(edge=of)
+            case "crash":
+                life.crash(of)
+            case "wait":
+                life.wait(of)
+            case "batch":
+                life.batch(f"{of:%Y-%m-%d}")
+    answers = {
+        (each.name, side): life.answer(each.name, side)
+        for each in LIFE.views
+        for side in ("merged", "batch", "speed")
+    }
+    return answers, life.quarantine(), life.watermark, life.engine.cuts()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_two_engines_give_one_answer(scenario, spark, seed):
+    """If this fails, one of the two is wrong: the time line says after which steps."""
+    now = f"{START + timedelta(days=9):%Y-%m-%d}"
+    plain, plain_refused, plain_mark, plain_cuts = live(scenario(LIFE, now=now), seed)
+    real, real_refused, real_mark, real_cuts = live(scenario(LIFE, now=now, spark=spark), seed)
+    assert (real_refused, real_mark, real_cuts) == (plain_refused, plain_mark, plain_cuts)
+    assert real_cuts
+    for name in plain:
+        assert len(real[name]) == len(plain[name]), name
+        for found, expected in zip(in_order(real[name]), in_order(plain[name]), strict=True):
+            assert near(found, expected), name
+    assert all(plain[each.name, "merged"] for each in LIFE.views)
+
+
+def in_order(rows):
+    """Sort rows by all that names them."""
+    names = ("window_start", "window_end", "grouping", "who", "kind")
+    return sorted(rows, key=lambda row: [str(row.get(name)) for name in names])
+
+
+def near(found, expected):
+    """Compare two rows; doubles to twelve digits."""
+    return found.keys() == expected.keys() and all(
+        math.isclose(value, expected[name], rel_tol=1e-12)
+        if isinstance(value, float) and expected[name] is not None
+        else value == expected[name]
+        for name, value in found.items()
+    )
