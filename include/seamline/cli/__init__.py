@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from seamline import __version__
-from seamline.cli import batch, kafka, look, stream
+from seamline.cli import batch, kafka, look, produce, stream
 from seamline.model.errors import SeamlineError
 
 
@@ -24,7 +24,7 @@ def seamline() -> None:
     """
 
 
-for module in (look, stream, batch, kafka):
+for module in (look, stream, batch, produce, kafka):
     for command in module.COMMANDS:
         seamline.add_command(command)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.produce import RecordWriter
 from seamline.local.journal import Journal
-from seamline.local.mischief import Sending, plan
+from seamline.local.mischief import plan
+from seamline.local.sending import Progress, send
 from seamline.model.errors import BadRange, SetupError
 from seamline.model.intervals import parse_moment, stamp
 
@@ -35,9 +35,6 @@ COLUMNS = {
     "air_time": pa.float64(),
     "distance": pa.float64(),
 }
-
-Progress = Callable[[int, datetime], None]
-"""Called with the number of records sent and the replay's clock."""
 
 
 @dataclass(frozen=True)
@@ -115,46 +112,15 @@ def replay(
         speedup = (times[-1] - times[0]) / 1000 / seconds
     began = time.monotonic()
     with Journal(journal_path) as journal:
-        writer = RecordWriter(connection, on_delivered=journal.delivered)
-        try:
-            _send(writer, topic, _paced(sendings, speedup), on_progress)
-        finally:
-            try:
-                writer.flush()
-            finally:
-                writer.close()
-    return Replayed(dict(journal.kinds), time.monotonic() - began)
-
-
-def _send(
-    writer: RecordWriter, topic: str, sendings: Iterable[Sending], on_progress: Progress | None
-) -> None:
-    told = time.monotonic()
-    for number, item in enumerate(sendings, start=1):
-        writer.send(
+        send(
+            connection,
             topic,
-            key=item.key,
-            value=item.value,
-            partition=item.partition,
-            timestamp_ms=item.at_ms,
-            token=item,
+            sendings,
+            speedup=speedup,
+            on_delivered=journal.delivered,
+            on_progress=on_progress,
         )
-        if on_progress is not None and number & 0xFF == 0 and time.monotonic() - told >= 0.5:
-            told = time.monotonic()
-            on_progress(number, datetime.fromtimestamp(item.at_ms / 1000, UTC))
-
-
-def _paced(sendings: Iterable[Sending], speedup: float | None) -> Iterator[Sending]:
-    """Hold each sending back until its time has come; when behind, hold nothing back."""
-    first_ms: int | None = None
-    began = time.monotonic()
-    for item in sendings:
-        first_ms = item.at_ms if first_ms is None else first_ms
-        if speedup:
-            ahead = (item.at_ms - first_ms) / 1000 / speedup - (time.monotonic() - began)
-            if ahead > 0.02:
-                time.sleep(ahead)
-        yield item
+    return Replayed(dict(journal.kinds), time.monotonic() - began)
 
 
 def _file(name: str) -> Path:

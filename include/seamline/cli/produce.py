@@ -1,0 +1,175 @@
+"""The command that sends records: a file's, the flights of 2013, or what a generator makes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from seamline.cli.context import opened
+from seamline.model.errors import NotFound
+from seamline.model.intervals import parse_moment, stamp
+
+FLIGHTS = "flights"
+COMMON = frozenset({"pipeline", "seed", "seconds", "count", "speedup", "start"})
+OWN = {
+    "file": frozenset({"pipeline", "file", "topic"}),
+    FLIGHTS: COMMON | {"end", "journal", "mischief"},
+    "generator": COMMON | {"rate"},
+}
+"""The options that mean something, by where the records come from."""
+OF = {"file": "a file", FLIGHTS: "the year 2013", "generator": "a generator"}
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option("--rate", type=float, default=100.0, show_default=True, help="generators: records a second.")
+@click.option("--seed", type=int, help="The same seed, the same records. [default: 1; flights: 2013]")
+@click.option("--count", type=click.IntRange(min=1), help="Only so many.")
+@click.option(
+    "--seconds",
+    type=float,
+    help="generators: so many seconds' records (default: 60); flights: let the year take so long (default: as "
+    "fast as it goes).",
+)
+@click.option("--speedup", type=float, help="How much faster than the clock event time runs.")
+@click.option(
+    "--from", "start", help="generators: when event time begins (default: now); flights: the first day."
+)
+@click.option("--to", "end", help="flights: the end; it is not in.")
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path),
+    default=Path("journal.jsonl"),
+    show_default=True,
+    help="flights: file that tells what was sent.",
+)
+@click.option(
+    "--mischief/--no-mischief", default=True, show_default=True, help="flights: late, repeated, bad records."
+)
+@click.option(
+    "--file", type=click.Path(path_type=Path), help="Records of a file, one a line, as they are; - is stdin."
+)
+@click.option("--topic", default="", help="--file: one of the pipeline's topics; the first if left out.")
+@click.pass_context
+def produce(context: click.Context, /, pipeline: str, file: Path | None, topic: str, **options: Any) -> None:
+    """Send records to a pipeline's topic: those of a file, the flights of 2013, or generated ones.
+
+    `flights` replays the year; each pipeline of include/examples has a generator.
+    """
+    from seamline.local.generators import GENERATORS
+
+    source = "file" if file is not None else FLIGHTS if pipeline == FLIGHTS else "generator"
+    understood(context, source)
+    if file is not None:
+        from_file(pipeline, file, topic)
+    elif pipeline == FLIGHTS:
+        replayed(pipeline, options)
+    elif pipeline in GENERATORS:
+        generated(pipeline, options)
+    else:
+        names = ", ".join([*GENERATORS, FLIGHTS])
+        raise click.UsageError(f"--file is needed: {pipeline} has no records of its own, as have {names}.")
+
+
+def understood(context: click.Context, source: str) -> None:
+    """Refuse an option that would do nothing."""
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in OWN[source]:
+            raise click.UsageError(f"{option.opts[0]} is not for records of {OF[source]}.")
+
+
+def generated(name: str, options: Mapping[str, Any]) -> None:
+    """Send what the generator of a shipped pipeline makes, at its rate."""
+    from seamline.kafka.connections import resolve
+    from seamline.local.generators import GENERATORS, Load
+    from seamline.local.sending import send
+
+    compiled, _ = opened(name)
+    declared, generator = compiled.definition.source, GENERATORS[name]
+    if generator.topic not in declared.topics:
+        raise NotFound(
+            f"{name} reads {', '.join(declared.topics)}; its generator writes {generator.topic}.",
+            hint="the generator is for the definition in include/examples; send your own records by --file.",
+        )
+    seed, rate = options["seed"] or 1, options["rate"]
+    start = parse_moment(options["start"]) if options["start"] else datetime.now(UTC).replace(microsecond=0)
+    count = options["count"] or int(rate * (options["seconds"] or 60))
+    load = Load(seed, rate, count, start)
+    kinds = send(
+        resolve(declared.connection),
+        generator.topic,
+        generator.records(load),
+        speedup=options["speedup"] or 1.0,
+        on_progress=progress if sys.stderr.isatty() else None,
+    )
+    click.echo(f"Sent {spoken(kinds)} to {generator.topic} (--seed {seed} --from {stamp(start)}).")
+
+
+def replayed(name: str, options: Mapping[str, Any]) -> None:
+    """Send the flights of 2013, and journal them."""
+    from seamline.kafka.admin import TopicAdmin
+    from seamline.kafka.connections import resolve
+    from seamline.local.flights import Span, replay
+
+    compiled, _ = opened(name)
+    declared = compiled.definition.source
+    connection = resolve(declared.connection)
+    start, end = (parse_moment(each) if each else None for each in (options["start"], options["end"]))
+    with TopicAdmin(connection) as admin:
+        partitions = len(admin.partitions(declared.topics[0]))
+    sent = replay(
+        connection,
+        declared.topics[0],
+        partitions,
+        options["journal"],
+        seconds=options["seconds"],
+        speedup=options["speedup"],
+        span=Span(start, end),
+        limit=options["count"],
+        mischief=options["mischief"],
+        seed=options["seed"] or 2013,
+        on_progress=progress if sys.stderr.isatty() else None,
+    )
+    click.echo(f"Sent in {sent.seconds:.1f} s: {spoken(sent.kinds)}. Journal: {options['journal']}")
+
+
+def spoken(kinds: Mapping[str, int]) -> str:
+    """Say how many records of each kind there were."""
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+def progress(sent: int, clock: datetime) -> None:
+    """Show how far the sender is."""
+    click.echo(f"\r{sent} records, {clock.astimezone(UTC):%Y-%m-%d %H:%M}", nl=False, err=True)
+
+
+def from_file(name: str, source: Path, topic: str) -> None:
+    """Send each line of a file as one record, as it is; to the first of the pipeline's topics by default."""
+    from seamline.kafka.connections import resolve
+    from seamline.kafka.produce import RecordWriter
+
+    compiled, _ = opened(name)
+    declared = compiled.definition.source
+    to = topic or declared.topics[0]
+    if to not in declared.topics:
+        raise NotFound(f"{name} does not read topic {to!r}.", hint=f"it reads {', '.join(declared.topics)}.")
+    if str(source) != "-" and not source.is_file():
+        raise NotFound(f"There is no file {source}.", hint="give the path of a file, or - for stdin.")
+    count = 0
+    with RecordWriter(resolve(declared.connection)) as writer, click.open_file(str(source), "rb") as lines:
+        for line in lines:
+            if value := line.rstrip(b"\r\n"):
+                writer.send(to, value=value)
+                count += 1
+    click.echo(f"Sent {count} records to {to}.")
+
+
+COMMANDS = (produce,)

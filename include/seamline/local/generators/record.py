@@ -1,0 +1,86 @@
+"""What is asked of a generator, and the records it gives: pure functions of a seed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from seamline.model.errors import BadRange
+from seamline.model.intervals import EPOCH
+
+MILLISECOND = timedelta(milliseconds=1)
+SECOND, MINUTE = 1000, 60_000
+
+
+@dataclass(frozen=True)
+class Load:
+    """``count`` records, ``rate`` of them in each second from ``start`` on.
+
+    The same load gives the same bytes. BadRange for a rate or a count that is not positive.
+    """
+
+    seed: int
+    rate: float
+    count: int
+    start: datetime
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0 or self.count <= 0:
+            raise BadRange(
+                f"{self.count} records at {self.rate:g} a second are nothing to send.",
+                hint="give a positive --rate and a positive --count or --seconds.",
+            )
+
+    @property
+    def start_ms(self) -> int:
+        """The first record's time, in milliseconds since 1970."""
+        return (self.start - EPOCH) // MILLISECOND
+
+    def ticks(self) -> Iterator[tuple[int, int]]:
+        """Yield each record's number, from 0, and when it is sent, in milliseconds since 1970."""
+        for number in range(self.count):
+            yield number, self.start_ms + int(number * 1000 / self.rate)
+
+    def dice(self, name: str) -> random.Random:
+        """Make the dice of one generator."""
+        return random.Random(f"{name} {self.seed}")
+
+    def event_ms(self, at_ms: int, lag_ms: int) -> int:
+        """Give the time of an event that was sent ``lag_ms`` after it; nothing happens before the start."""
+        return at_ms - lag_ms if at_ms - lag_ms >= self.start_ms else at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record to send at ``at_ms``, which is also its Kafka timestamp.
+
+    ``kind`` is event, late, duplicate, or bad:REASON, with the reason that quarantine will give.
+    """
+
+    at_ms: int
+    key: bytes | None
+    value: bytes | None
+    kind: str = "event"
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class Generator:
+    """The records of one shipped pipeline: they are made for ``topic`` only."""
+
+    topic: str
+    records: Callable[[Load], Iterator[Record]]
+
+
+def instant(ms: int) -> str:
+    """Spell an instant as ISO 8601 in UTC: 2026-03-01T09:00:00.250Z."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+
+
+def text(fields: dict[str, Any]) -> bytes:
+    """Write a record's fields as one line of JSON."""
+    return json.dumps(fields, separators=(",", ":")).encode()

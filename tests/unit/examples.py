@@ -1,0 +1,22 @@
+"""The definitions of include/examples, as `seamline check` finds them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from seamline.model.catalog import Catalog, load
+from seamline.model.definition import Pipeline
+
+FOLDER = Path(__file__).parents[2] / "include" / "examples"
+
+
+@cache
+def catalog() -> Catalog:
+    """Load them once."""
+    return load(FOLDER)
+
+
+def declared(name: str) -> Pipeline:
+    """Find a definition."""
+    return catalog().pipeline(name).definition

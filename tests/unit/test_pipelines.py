@@ -1,0 +1,126 @@
+"""What every shipped pipeline promises: it compiles, its generator fits it, and its page is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import click
+import pytest
+from tests.unit.examples import FOLDER, catalog, declared
+
+from seamline.cli import main
+from seamline.cli.produce import produce
+from seamline.local.generators import GENERATORS, Load, Record
+from seamline.local.sending import paced
+from seamline.model.errors import BadRange
+from seamline.model.intervals import stamp
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+LOAD = Load(seed=7, rate=5.0, count=3000, start=START)
+SHIPPED = sorted(GENERATORS)
+
+
+def made(name: str, load: Load = LOAD) -> list[Record]:
+    return list(GENERATORS[name].records(load))
+
+
+def test_check_finds_every_shipped_pipeline(monkeypatch, capsys):
+    """They are run by naming their folder; a problem in one would be the first thing a reader sees."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(FOLDER))
+    assert main(["check"]) == 0
+    assert f"{len(SHIPPED)} pipelines, no problem." in capsys.readouterr().out
+    assert sorted(catalog().pipelines) == SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_same_load_gives_the_same_bytes(name):
+    """What was seen with a seed can be seen again; another seed is another story."""
+    first = made(name)
+    assert made(name) == first
+    assert made(name, Load(8, LOAD.rate, LOAD.count, START)) != first
+    assert len(first) == LOAD.count
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_records_are_sent_at_a_steady_rate(name):
+    """The n-th record is due n / rate after the first, whatever is in it."""
+    times = [record.at_ms for record in made(name)]
+    assert {later - earlier for earlier, later in pairwise(times)} == {200}
+    assert times[0] == LOAD.start_ms
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_only_bad_records_are_refused_each_for_its_reason(name, scenario):
+    """Whatever else a generator sends, its definition takes; and nothing happens before the start."""
+    records = made(name)
+    end = START + timedelta(seconds=LOAD.count / LOAD.rate)
+    story = scenario(declared(name), now=stamp(end))
+    for record in records:
+        story.send(record.value, key=record.key, at=instant_of(record))
+    held = story.epoch()
+    bad = Counter(record.kind.removeprefix("bad:") for record in records if record.kind.startswith("bad:"))
+    assert dict(held.refused) == dict(bad)
+    assert [each.offset for each in story.quarantine()] == [
+        offset for offset, record in enumerate(records) if record.kind.startswith("bad:")
+    ]
+    assert sum(held.accepted.values()) == LOAD.count - bad.total()
+    assert min(held.accepted) >= stamp(START)
+
+
+def instant_of(record: Record) -> str:
+    return datetime.fromtimestamp(record.at_ms / 1000, UTC).isoformat()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_pipeline_has_a_page(name):
+    """A reader finds what it shows and how to run it; the commands name it and its topic."""
+    page = (Path(__file__).parents[2] / "docs" / "pipelines" / f"{name}.md").read_text()
+    assert f"seamline produce {name} " in page
+    assert f"seamline topics create {GENERATORS[name].topic} " in page
+
+
+def test_a_load_of_nothing_is_refused():
+    """A rate of nothing would never end."""
+    with pytest.raises(BadRange):
+        Load(seed=1, rate=0, count=1, start=START)
+    with pytest.raises(BadRange):
+        Load(seed=1, rate=1, count=0, start=START)
+
+
+def test_an_item_waits_until_its_time_has_come(monkeypatch):
+    """Records a second apart are a second apart, or half of it at twice the speed; late ones do not wait."""
+    clock = [100.0]
+    monkeypatch.setattr("seamline.local.sending.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(
+        "seamline.local.sending.time.sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds)
+    )
+    items = [Record(at, None, b"") for at in (5000, 6000, 9000)]
+    assert [clock[0] for _ in paced(items, 2)] == [100.0, 100.5, 102.0]
+    assert [clock[0] for _ in paced(items, None)] == [102.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["ad_campaigns", "--journal", "x"], "--journal is not for records of a generator"),
+        (["flights", "--rate", "5"], "--rate is not for records of the year 2013"),
+        (["ad_campaigns", "--file", "-", "--seed", "5"], "--seed is not for records of a file"),
+        (["orders"], "orders has no records of its own"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(argv, said):
+    """A seed that is left unheard gives other numbers than were asked for."""
+    with pytest.raises(click.UsageError, match=said):
+        produce.main(argv, standalone_mode=False)
+
+
+def test_a_generator_sends_to_its_own_topic_only(monkeypatch, tmp_path, capsys):
+    """Somebody's own pipeline of the same name must not be filled with invented events."""
+    text = (FOLDER / "ad_campaigns.py").read_text().replace("examples.ad_events", "real.ad_events")
+    (tmp_path / "ad_campaigns.py").write_text(text)
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    assert main(["produce", "ad_campaigns", "--count", "1"]) == 4
+    assert "its generator writes examples.ad_events" in capsys.readouterr().err
