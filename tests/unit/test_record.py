@@ -21,6 +21,7 @@ from seamline.model.compiled import compile_pipeline, examine
 from seamline.model.epoch import Epoch
 from seamline.model.errors import NotFound, ProtocolError
 from seamline.model.fingerprint import fingerprint, record_version
+from seamline.model.offsets import Lane
 from seamline.spark import task
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, at TIMESTAMP, cart STRUCT<shop: STRING, tags: ARRAY<STRING>>"
@@ -257,7 +258,7 @@ def test_event_time_may_be_that_of_arrival_or_of_processing(tmp_path: Path) -> N
     made = compile_pipeline(pipeline("at STRING", event_time="processing_time()"))
     result = kernel_run(tmp_path, made, batch([event("x")]), at=moment)
     assert result.accepted == {"2031-05-06T00:00:00Z": 1}
-    assert result.max_event_time == {0: moment}
+    assert result.max_event_time == {Lane("T", 0): moment}
 
 
 def test_events_of_an_absurd_past_are_refused_when_asked() -> None:
