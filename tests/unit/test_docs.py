@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
+import textwrap
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,7 +14,8 @@ import pytest
 from seamline import Pipeline
 from seamline.model.compiled import compile_pipeline
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = BLOCK.findall((DOCS / "definition.md").read_text())
 
@@ -26,3 +30,27 @@ def test_an_example_compiles(at: int) -> None:
     assert made
     for each in made:
         assert compile_pipeline(each).views
+
+
+def first_pipeline() -> dict[str, Any]:
+    """Run the README's first pipeline."""
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"^(    from seamline import.*?\n)\n[^ ]", text, re.MULTILINE | re.DOTALL)
+    assert block
+    names: dict[str, Any] = {}
+    exec(compile(textwrap.dedent(block[1]), "README.md", "exec"), names)
+    return names
+
+
+def test_the_first_pipeline_is_tested_as_the_page_says(
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The README's pipeline under the test of docs/testing.md."""
+    module = ModuleType("pipelines.orders")
+    vars(module).update(first_pipeline())
+    monkeypatch.setitem(sys.modules, "pipelines.orders", module)
+    [example] = BLOCK.findall((DOCS / "testing.md").read_text())
+    names: dict[str, Any] = {}
+    exec(compile(example, "testing.md", "exec"), names)
+    [test] = [value for name, value in names.items() if name.startswith("test_")]
+    test(scenario)

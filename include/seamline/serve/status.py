@@ -35,7 +35,12 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         refused = sum(sum(each.refused.values()) for each in epochs)
         found = holes(epochs)
         lines += [f"  {len(found)} hole{'s' * (len(found) > 1)}: see `seamline holes list`"] if found else []
-        lines.append(f"  {sum(each.rows for each in epochs)} rows accepted, {refused} refused")
+        late, very = (
+            sum(sum(getattr(each, name).values()) for each in epochs) for name in ("late", "very_late")
+        )
+        lines.append(
+            f"  {sum(each.rows for each in epochs)} rows accepted ({late} late, {very} very late), {refused} refused"
+        )
     else:
         lines.append("  no epoch yet")
     lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
