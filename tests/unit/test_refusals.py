@@ -1,0 +1,70 @@
+"""The page of refusals is what the definition language says today, case by case.
+
+`python -m tests.unit.test_refusals` writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from tests.laws import test_windows
+from tests.unit import test_definition, test_formats, test_record
+
+from seamline.model.compiled import examine
+from seamline.model.definition import Pipeline, View
+from seamline.model.errors import DefinitionError
+
+PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
+HEAD = """# What the definition language refuses
+
+Each line is a wrong definition of our tests with the message and the hint its author gets, after the file and the line.
+`seamline check` gives all problems of all definitions at once. Written by `python -m tests.unit.test_refusals`.
+
+| field | message | hint |
+| --- | --- | --- |
+"""
+
+
+def cases() -> Iterator[tuple[str, Pipeline, str]]:
+    """List every wrong definition with its name and the field that is wrong."""
+    for name, (wrong, field, _) in test_definition.WRONG.items():
+        yield name, wrong, field
+    for name, (format, schema, _) in test_formats.WRONG.items():
+        yield name, test_formats.pipeline(f"{schema}, at TIMESTAMP", format=format), "source.format"
+    for name, (changes, field, _) in test_record.WRONG.items():
+        yield name, test_record.pipeline(test_record.SCHEMA, **changes), field
+    for window, _ in test_windows.WRONG:
+        view = View("v", keys=[], window=window, measures=test_definition.VIEW.measures)
+        yield str(window), replace(test_definition.ORDERS, views=[view]), "views[v].window"
+
+
+def problem(wrong: Pipeline, field: str) -> DefinitionError:
+    """Give the problem that a wrong definition has in a field."""
+    return next(each for each in examine(wrong)[1] if each.field.startswith(field))
+
+
+def page() -> str:
+    """Write the page."""
+    rows = {}
+    for _, wrong, field in cases():
+        found = problem(wrong, field)
+        cells = (re.sub(r"\[[^\]]*\]", "[...]", found.field), found.message, found.hint)
+        rows[" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells)] = None
+    return HEAD + "".join(f"| {row} |\n" for row in sorted(rows))
+
+
+def test_sixty_mistakes_are_told_apart() -> None:
+    """A message that two mistakes share tells neither author what is wrong."""
+    assert len({problem(wrong, field).message for _, wrong, field in cases()}) >= 60
+
+
+def test_the_page_is_what_the_language_says() -> None:
+    """Else run `python -m tests.unit.test_refusals`."""
+    assert PAGE.read_text() == page()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
