@@ -78,6 +78,9 @@ PIPELINE = st.builds(
     select=st.dictionaries(NAMES, TEXT, max_size=3),
     where=TEXT,
     side=st.dictionaries(NAMES, TEXT, max_size=3),
+    transform=st.sampled_from(["", "tests.unit.steps:words"]),
+    transform_schema=TEXT,
+    transform_version=TEXT,
     stream=st.builds(Stream, trigger=TEXT, edge_epochs=st.integers()),
     tags=several(TEXT),
 )

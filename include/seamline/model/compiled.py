@@ -165,6 +165,8 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         return None, problems.found
     problems.attempt("source.format", source.origin, lambda: format.check(parsed))
     record = compile_record(pipeline, parsed, problems)
+    if pipeline.transform and record.transform is None:
+        return None, problems.found
     check_source(pipeline, record.schema, problems)
     views = tuple(
         view

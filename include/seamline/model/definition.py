@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from seamline.model.formats import Format
 from seamline.model.measures import Measure
+from seamline.model.transform import name_of
 from seamline.model.watermark import Watermark
 from seamline.model.windows import Window
 
@@ -130,6 +132,8 @@ class Pipeline:
 
     ``select`` derives columns (name: expression, which may use those before it). A record for which ``where``
     is not true is accepted and in no view. ``side`` routes records to a named side (name: condition).
+    ``transform`` is a function of Arrow tables, or its name ``module:function``, which is what is kept; it adds
+    the columns of ``transform_schema``. Another ``transform_version`` says that it means something else by now.
     """
 
     name: str
@@ -140,6 +144,9 @@ class Pipeline:
     select: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
     side: Mapping[str, str] = field(default_factory=dict)
+    transform: str | Callable[..., Any] = ""
+    transform_schema: str = ""
+    transform_version: str = ""
     stream: Stream = Stream()
     owner: str = "airflow"
     tags: Sequence[str] = ()
@@ -147,3 +154,6 @@ class Pipeline:
     on_failure: str = ""
     description: str = ""
     origin: Origin = remembered()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "transform", name_of(self.transform))

@@ -9,6 +9,7 @@ from typing import Any
 from seamline.model.definition import Pipeline, View
 from seamline.model.formats import format_of
 from seamline.model.measures import Measure
+from seamline.model.transform import code_hash, function_of, name_of
 
 KERNEL = 1
 """Raised when the kernel itself judges a record differently."""
@@ -27,6 +28,7 @@ def record_facts(pipeline: Pipeline) -> dict[str, Any]:
         "where": pipeline.where,
         "max_past": source.max_past,
         "side": [[name, text] for name, text in pipeline.side.items()],
+        "transform": transform_facts(pipeline) if pipeline.transform else None,
     }
     return {
         **{name: said for name, said in steps.items() if said},
@@ -39,6 +41,12 @@ def record_facts(pipeline: Pipeline) -> dict[str, Any]:
         "start": pipeline.batch.start,
         "rules": [[rule.name, rule.condition] for rule in pipeline.rules],
     }
+
+
+def transform_facts(pipeline: Pipeline) -> list[str]:
+    """List what the user's own step is; where its function stands does not matter."""
+    code = code_hash(function_of(name_of(pipeline.transform)))
+    return [code, pipeline.transform_schema, pipeline.transform_version]
 
 
 def record_version(pipeline: Pipeline) -> str:

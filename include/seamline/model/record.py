@@ -9,6 +9,7 @@ from seamline.model.definition import Origin, Pipeline, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
 from seamline.model.problems import NAME, Problems, boolean, known
 from seamline.model.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Kind, Schema, SqlType
+from seamline.model.transform import Transform, function_of, name_of
 
 METADATA = (
     Field("_key", STRING),
@@ -26,7 +27,7 @@ SELECTED, SIDE = "_selected", "_side"
 
 @dataclass(frozen=True)
 class Record:
-    """The steps in their order: parsed columns, derived ones, rules, sides, selection.
+    """The steps in their order: parsed columns, the user's own, derived ones, rules, sides, selection.
 
     ``derived`` are columns with their expressions, each of which may use those before it. ``sides`` are tried
     in order; a record of none is selected if ``where`` is true.
@@ -37,16 +38,18 @@ class Record:
     rules: tuple[tuple[Rule, Expression], ...] = ()
     sides: tuple[tuple[str, Expression], ...] = ()
     where: Expression | None = None
+    transform: Transform | None = None
 
     @property
     def schema(self) -> Schema:
         """List the columns of a row that views see."""
-        return self.parsed.with_(*(field for field, _ in self.derived))
+        own = self.transform.schema.fields if self.transform else ()
+        return self.parsed.with_(*own, *(field for field, _ in self.derived))
 
     @property
     def selective(self) -> bool:
         """Tell whether a record may be accepted and yet be in no view."""
-        return self.where is not None or bool(self.sides)
+        return self.where is not None or bool(self.sides) or self.transform is not None
 
     @property
     def flags(self) -> tuple[Field, ...]:
@@ -82,7 +85,8 @@ def compile_record(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Re
     """Compile the steps of a record; problems are noted and what has them is left out."""
     origin = pipeline.origin
     derived: list[tuple[Field, Expression]] = []
-    seen = parsed
+    transform = compile_transform(pipeline, parsed, problems)
+    seen = parsed.with_(*transform.schema.fields) if transform else parsed
     for name, text in pipeline.select.items():
         place = f"select[{name}]"
         if not NAME.fullmatch(name) or "__" in name:
@@ -100,7 +104,30 @@ def compile_record(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Re
     where = (
         problems.attempt("where", origin, lambda: boolean(pipeline.where, wide)) if pipeline.where else None
     )
-    return Record(parsed, tuple(derived), rules, sides, where)
+    return Record(parsed, tuple(derived), rules, sides, where, transform)
+
+
+def compile_transform(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Transform | None:
+    """Find the user's own step and check what it declares."""
+    origin, name = pipeline.origin, name_of(pipeline.transform)
+    if not name:
+        for setting in ("transform_schema", "transform_version"):
+            if getattr(pipeline, setting):
+                problems.note(setting, origin, "There is no transform.", 'add transform="module:function".')
+        return None
+    function = problems.attempt("transform", origin, lambda: function_of(name))
+    schema = problems.attempt("transform_schema", origin, lambda: Schema.parse(pipeline.transform_schema))
+    if function is None or schema is None:
+        return None
+    for field in schema.fields:
+        if parsed.field(field.name):
+            problems.note(
+                "transform_schema",
+                origin,
+                f"The source has a column {field.name!r} already.",
+                "rename yours.",
+            )
+    return Transform(name, schema)
 
 
 def attempt(text: str, seen: Schema, place: str, origin: Origin, problems: Problems) -> Expression | None:

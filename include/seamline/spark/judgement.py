@@ -2,14 +2,15 @@
 
 The first reason that applies is the record's reason, in this order: empty value, tombstone, not utf-8 (of
 formats that are text), malformed json (csv, text, avro, protobuf), missing field, mistyped field, error in
-a derived column, null event time, event time before start, event time in the future, event time
-in the past, rule, error in an expression.
+transform, error in a derived column, null event time, event time before start, event time in the future, event
+time in the past, rule, error in an expression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from itertools import chain
 
 from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -21,6 +22,8 @@ from seamline.spark.formats import Reader
 from seamline.spark.formats.reader import literal
 
 MICROSECOND = timedelta(microseconds=1)
+PLACES = ("_topic", "_partition", "_offset")
+REFUSED, TAKEN = "_refused", "_taken"
 Reason = tuple[str, str, str]
 
 
@@ -30,58 +33,111 @@ def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     It gives, row for row in the order of the relation, where it belongs, its columns, ``_event_time`` and ``_judged``:
     NULL for a row accepted, else [reason, detail].
     """
-    record, source = pipeline.record, pipeline.definition.source
-    parsed = [
-        f"{reader.value(field, at)} AS {quoted(field.name)}"
-        for at, field in enumerate(record.parsed.fields, 1)
-    ]
-    derived = [f"{made.duckdb} AS {quoted(field.name)}" for field, made in record.derived]
-    timed = "_processing_time" if source.event_time == PROCESSING_TIME else quoted(source.event_time)
-    event_time = f"{timed} AS _event_time"
-    steps = [*reader.steps(), ", ".join(parsed), *derived, event_time, *flags(pipeline)]
-    tried = reasons_of(pipeline, reader)
-    reasons = " ".join(f"WHEN {when} THEN [{literal(reason)}, {detail}]" for when, reason, detail in tried)
-    chain = [f"step{at} AS (SELECT *, {each} FROM {before})" for at, each, before in chained(steps, relation)]
-    names = [quoted(field.name) for field in (*record.flags, *pipeline.schema.fields)]
-    return f"""
-        WITH {", ".join(chain)}
-        SELECT {", ".join(names)}, _event_time,
-            CASE {reasons} END AS _judged
-        FROM step{len(steps)}
+    steps = [*reader.steps(), parsed_columns(pipeline, reader), *later_steps(pipeline)]
+    whens = cases(value_reasons(reader), field_reasons(pipeline, reader), later_reasons(pipeline))
+    return query(steps, relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
+
+
+def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
+    """Write the first half of ``judge_sql``, where the user's own step stands between.
+
+    It gives what Kafka knows, the parsed columns, and ``_refused``: NULL, or [reason, detail].
     """
+    known = {*PLACES, "_kafka_timestamp", "_processing_time"} | pipeline.record.metadata
+    columns = [*sorted(known), *(quoted(field.name) for field in pipeline.record.parsed.fields)]
+    whens = cases(value_reasons(reader), field_reasons(pipeline, reader))
+    steps = [*reader.steps(), parsed_columns(pipeline, reader)]
+    return query(steps, relation, columns, f"CASE {whens} END AS {REFUSED}")
+
+
+def transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
+    """Write the second half: over what ``parse_sql`` gave, with the user's columns and ``_taken`` beside it."""
+    whens = f"WHEN {REFUSED} IS NOT NULL THEN {REFUSED} {cases(later_reasons(pipeline))}"
+    return query(later_steps(pipeline), relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
+
+
+def query(steps: Iterable[str], relation: str, columns: Iterable[str], verdict: str) -> str:
+    """Chain select lists, each over all that is there before it, and choose columns of the last."""
+    before, links = relation, []
+    for at, step in enumerate(steps, 1):
+        links.append(f"step{at} AS (SELECT *, {step} FROM {before})")
+        before = f"step{at}"
+    return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before}"
+
+
+def cases(*reasons: Iterable[Reason]) -> str:
+    """Write the branches of a CASE that gives [reason, detail] of the first that applies."""
+    return " ".join(
+        f"WHEN {when} THEN [{literal(reason)}, {detail}]" for when, reason, detail in chain(*reasons)
+    )
+
+
+def parsed_columns(pipeline: CompiledPipeline, reader: Reader) -> str:
+    """Write the select list of the parsed columns."""
+    fields = enumerate(pipeline.record.parsed.fields, 1)
+    return ", ".join(f"{reader.value(field, at)} AS {quoted(field.name)}" for at, field in fields)
+
+
+def later_steps(pipeline: CompiledPipeline) -> Iterator[str]:
+    """List the select lists that follow the parsed columns."""
+    timed = pipeline.definition.source.event_time
+    for field, made in pipeline.record.derived:
+        yield f"{made.duckdb} AS {quoted(field.name)}"
+    yield f"{'_processing_time' if timed == PROCESSING_TIME else quoted(timed)} AS _event_time"
+    yield from flags(pipeline)
+
+
+def row_columns(pipeline: CompiledPipeline) -> list[str]:
+    """List the columns of a row."""
+    own = [*pipeline.record.flags, *pipeline.schema.fields]
+    return [*(quoted(field.name) for field in own), "_event_time"]
 
 
 def flags(pipeline: CompiledPipeline) -> Iterator[str]:
     """Write the side of a record, then whether it is selected."""
     record = pipeline.record
     if record.sides:
-        cases = " ".join(f"WHEN {condition.duckdb} THEN {literal(name)}" for name, condition in record.sides)
-        yield f"CASE {cases} END AS {SIDE}"
+        whens = [f"WHEN {condition.duckdb} THEN {literal(name)}" for name, condition in record.sides]
+        if record.transform:
+            whens.insert(0, f"WHEN NOT {TAKEN} THEN NULL")
+        yield f"CASE {' '.join(whens)} END AS {SIDE}"
     if record.selective:
         stays = f"{SIDE} IS NULL" if record.sides else "true"
         chosen = f"({record.where.duckdb}) IS TRUE" if record.where else "true"
-        yield f"({stays} AND {chosen}) AS {SELECTED}"
+        taken = TAKEN if record.transform else "true"
+        yield f"({taken} AND {stays} AND {chosen}) AS {SELECTED}"
 
 
-def chained(steps: list[str], relation: str) -> Iterator[tuple[int, str, str]]:
-    """Number the steps from 1, each with the relation that it reads."""
-    for at, step in enumerate(steps, 1):
-        yield at, step, f"step{at - 1}" if at > 1 else relation
+def later_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
+    """List the reasons that follow those of the format; what the user's step left out needs a time only."""
+    yield from of_taken(pipeline, column_reasons(pipeline))
+    start = (pipeline.grid.start - EPOCH) // MICROSECOND
+    yield "_event_time IS NULL", "null event time", "''"
+    yield f"epoch_us(_event_time) < {start}", "event time before start", "_event_time::VARCHAR"
+    yield from bounds(pipeline)
+    yield from of_taken(pipeline, condition_reasons(pipeline))
 
 
-def reasons_of(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
-    """List (condition, reason, SQL of the detail) in the order in which they are tried."""
-    yield from value_reasons(reader)
-    yield from field_reasons(pipeline, reader)
+def of_taken(pipeline: CompiledPipeline, reasons: Iterable[Reason]) -> Iterator[Reason]:
+    """Restrict reasons to the records that the user's step took, where there is one."""
+    for when, reason, detail in reasons:
+        yield (f"{TAKEN} AND ({when})" if pipeline.record.transform else when), reason, detail
+
+
+def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
+    """List what can be wrong with the columns that are not the format's."""
+    own = pipeline.record.transform.schema.fields if pipeline.record.transform else ()
+    for name in (field.name for field in own if not field.nullable):
+        yield f"{quoted(name)} IS NULL", f"missing field {name}", "''"
     for field, made in pipeline.record.derived:
         yield from errors_in(f"select {field.name}", "TRUE", made)
     for name in pipeline.definition.source.event_id:
         if name not in pipeline.required:
             yield f"{quoted(name)} IS NULL", f"missing field {name}", "''"
-    start = (pipeline.grid.start - EPOCH) // MICROSECOND
-    yield "_event_time IS NULL", "null event time", "''"
-    yield f"epoch_us(_event_time) < {start}", "event time before start", "_event_time::VARCHAR"
-    yield from bounds(pipeline)
+
+
+def condition_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
+    """List the rules, and the expressions that may have no value."""
     for rule, condition in pipeline.rules:
         sound = " AND ".join([f"({each}) IS NOT TRUE" for each in guards(condition)] or ["TRUE"])
         yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", literal(condition.text)

@@ -32,7 +32,8 @@ from seamline.model.offsets import Lane
 from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
-from seamline.spark.judgement import judge_sql
+from seamline.spark.judgement import judge_sql, parse_sql, transformed_sql
+from seamline.spark.transforming import transformed
 
 RAW = ("_key", "_value", "_headers")
 CHUNK = 100_000
@@ -231,9 +232,12 @@ def judged(
     }.items():
         raw = raw.append_column(name, column)
     raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
-    con.register("raw", raw)
-    found = con.sql(judge_sql(config.pipeline, reader, "raw")).to_arrow_table()
-    con.unregister("raw")
+    if config.pipeline.record.transform is None:
+        found = asked(con, judge_sql(config.pipeline, reader, "raw"), raw)
+    else:
+        read = asked(con, parse_sql(config.pipeline, reader, "raw"), raw)
+        made = transformed(read, config.pipeline.record.transform)
+        found = asked(con, transformed_sql(config.pipeline, "raw"), made)
     verdict = found["_judged"]
     good = pc.is_null(verdict)
     parsed = found.drop_columns(["_judged"]).filter(good)
@@ -244,6 +248,15 @@ def judged(
     why = verdict.filter(bad)
     refused = rows.filter(bad).append_column("_reason", pc.list_element(why, 0))
     return accepted, refused.append_column("_detail", pc.list_element(why, 1))
+
+
+def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table) -> pa.Table:
+    """Ask DuckDB about one table, known as ``raw``."""
+    con.register("raw", raw)
+    try:
+        return con.sql(text).to_arrow_table()
+    finally:
+        con.unregister("raw")
 
 
 def known(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:

@@ -1,0 +1,91 @@
+"""The user's own step in the kernel: what it takes, what it leaves out, and the records on which it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.types import arrow_type
+from seamline.model.transform import Transform, function_of
+from seamline.spark.judgement import PLACES, REFUSED, TAKEN
+
+REASON = "error in transform"
+Place = tuple[str, int, int]
+Function = Callable[[pa.Table], pa.Table]
+
+
+def transformed(rows: pa.Table, step: Transform) -> pa.Table:
+    """Add the columns of the step, ``_taken``, and [reason, detail] of the records on which it fails alone.
+
+    The step sees the records that were read, by their parsed columns and places; what it leaves out has NULL.
+    """
+    shown = [*PLACES, *(name for name in rows.column_names if not name.startswith("_"))]
+    asked = rows.filter(pc.is_null(rows[REFUSED])).select(shown)
+    schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *columns(step)])
+    failed: dict[Place, str] = {}
+    made = pa.concat_tables([schema.empty_table(), *attempts(asked, function_of(step.name), schema, failed)])
+    at = {place: row for row, place in enumerate(places(made))}
+    here = [at.get(place) for place in places(rows)]
+    taken = pa.array([row is not None for row in here])
+    for field in columns(step):
+        rows = rows.append_column(field, made[field.name].take(pa.array(here, pa.int64())))
+    return refused(rows.append_column(TAKEN, taken), failed)
+
+
+def columns(step: Transform) -> list[pa.Field]:
+    """List the columns that the step adds."""
+    return [pa.field(field.name, arrow_type(field.type.spark)) for field in step.schema.fields]
+
+
+def attempts(
+    rows: pa.Table, function: Function, schema: pa.Schema, failed: dict[Place, str]
+) -> Sequence[pa.Table]:
+    """Call the function; where it fails, call it for each half, down to the record on which it fails alone."""
+    if not rows.num_rows:
+        return []
+    try:
+        return [checked(function(rows), rows, schema)]
+    except Exception as error:  # noqa: BLE001 - whatever a user's function raises is the record's trouble
+        if rows.num_rows == 1:
+            failed[places(rows)[0]] = f"{type(error).__name__}: {error}"[:500]
+            return []
+    half = rows.num_rows // 2
+    parts = [rows.slice(0, half), rows.slice(half)]
+    return [made for part in parts for made in attempts(part, function, schema, failed)]
+
+
+def checked(made: Any, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give the columns that were declared; TypeError or ValueError for what is no answer to ``rows``."""
+    if not isinstance(made, pa.Table):
+        raise TypeError(f"it gave a {type(made).__name__}, not a pyarrow.Table")
+    # With one topic nobody needs to carry its name along.
+    if "_topic" not in made.column_names and len(topics := pc.unique(rows["_topic"])) == 1:
+        made = made.append_column("_topic", pa.repeat(topics[0], made.num_rows))
+    if missing := [name for name in schema.names if name not in made.column_names]:
+        raise ValueError(f"its table has no column {', '.join(missing)}")
+    made = made.select(schema.names).cast(schema)
+    found = places(made)
+    if len(set(found)) < len(found) or not set(found) <= set(places(rows)):
+        raise ValueError("its rows are not the records that it was given, each at most once")
+    return made
+
+
+def places(rows: pa.Table) -> list[Place]:
+    """List where the records are."""
+    return list(zip(*(rows[name].to_pylist() for name in PLACES), strict=True))
+
+
+def refused(rows: pa.Table, failed: dict[Place, str]) -> pa.Table:
+    """Write the reason of those that failed."""
+    if not failed:
+        return rows
+    known = rows[REFUSED].to_pylist()
+    reasons = [
+        [REASON, failed[place]] if place in failed else reason
+        for place, reason in zip(places(rows), known, strict=True)
+    ]
+    at = rows.column_names.index(REFUSED)
+    return rows.set_column(at, REFUSED, pa.array(reasons, pa.list_(pa.string())))

@@ -1,0 +1,38 @@
+"""Functions for ``transform=``: a module that tasks import by name."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+notafunction = 3
+
+
+def words(rows: pa.Table) -> pa.Table:
+    """Count the words of a text; texts that start with # are left out, and "boom" breaks it."""
+    kept = rows.filter(pc.invert(pc.starts_with(rows["text"], "#")))
+    if "boom" in kept["text"].to_pylist():
+        raise ValueError("no word for it")
+    return kept.append_column("words", pc.list_value_length(pc.split_pattern(kept["text"], " ")))
+
+
+def backwards(rows: pa.Table) -> pa.Table:
+    """Give the rows in another order, and text where a number was declared for "x"."""
+    found = words(rows)
+    numbers = pa.array(["x" if text == "x" else "7" for text in found["text"].to_pylist()])
+    made = found.drop_columns(["_topic", "words"]).append_column("words", numbers)
+    return made.take(pa.array(range(made.num_rows - 1, -1, -1), pa.int64()))
+
+
+def twice(rows: pa.Table) -> pa.Table:
+    """Give every row twice."""
+    return pa.concat_tables([words(rows)] * 2)
+
+
+def nothing(rows: pa.Table) -> None:
+    """Forget to return."""
+
+
+def nameless(rows: pa.Table) -> pa.Table:
+    """Forget the column."""
+    return rows

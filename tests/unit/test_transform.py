@@ -1,0 +1,185 @@
+"""The user's own step: it adds columns, may leave records out, and can lose none."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+import pytest
+from tests.unit import steps
+from tests.unit.records import judged, pipeline
+
+from seamline import Rule, Tumbling, View, sum
+from seamline.model.compiled import compile_pipeline, examine
+from seamline.model.fingerprint import record_version
+from seamline.model.stored import from_json, to_json
+from seamline.model.transform import code_hash
+from seamline.testing import Scenario
+
+SCHEMA = "text STRING NOT NULL, at TIMESTAMP"
+
+
+def texts(function: Any = steps.words, schema: str = "words INT", **changes: Any) -> Any:
+    return pipeline(SCHEMA, transform=function, transform_schema=schema, **changes)
+
+
+def said(text: Any, at: str = "2024-03-01T10:00:00Z") -> bytes:
+    return json.dumps({"text": text, "at": at}).encode()
+
+
+def test_its_columns_are_columns_of_the_row() -> None:
+    """What is derived, and every condition, may use them; what comes before it, it sees."""
+    made = texts(select={"many": "words > 2"}, rules=[Rule("few", "words < 5")], where="many")
+    rows = judged(made, [said("a b c"), said("a"), said("a b c d e"), b"{", said(1)])
+    assert [(row["words"], row["many"], row["_selected"]) for row in rows[:2]] == [
+        (3, True, True),
+        (1, False, False),
+    ]
+    assert [row[0] for row in rows[2:]] == ["rule few", "malformed json", "mistyped field text"]
+
+
+def test_what_it_leaves_out_is_accepted_and_not_selected() -> None:
+    """No rule is asked of it and no side takes it: it is no row of any view."""
+    made = texts(
+        schema="words INT NOT NULL",
+        select={"rate": "10 % words"},
+        rules=[Rule("a word", "words > 0")],
+        side={"ones": "words = 1 OR words IS NULL"},
+    )
+    left, one, two = judged(made, [said("# c"), said("a"), said("a b")])
+    assert (left["words"], left["_selected"], left["_side"]) == (None, False, None)
+    assert (one["words"], one["_selected"], one["_side"]) == (1, False, "ones")
+    assert (two["words"], two["_selected"], two["_side"]) == (2, True, None)
+    assert judged(made, [said("# c", at="1999-01-01T00:00:00Z")])[0][0] == "event time before start"
+
+
+def test_only_records_that_fail_alone_are_refused() -> None:
+    """One poisonous record takes nobody with it."""
+    values = [said("a"), said("boom"), said("b b"), said("# c"), said("boom"), said("c")]
+    rows = judged(texts(), values)
+    assert [row["words"] if isinstance(row, dict) else row for row in rows] == [
+        1,
+        ["error in transform", "ValueError: no word for it"],
+        2,
+        None,
+        ["error in transform", "ValueError: no word for it"],
+        1,
+    ]
+
+
+def test_rows_are_known_by_their_place() -> None:
+    """Their order does not matter, and a value that has not the declared type is its record's trouble."""
+    first, second, third = judged(texts(steps.backwards), [said("a"), said("x"), said("b")])
+    assert (first["text"], first["words"], third["text"], third["words"]) == ("a", 7, "b", 7)
+    assert second[0] == "error in transform"
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (steps.twice, "each at most once"),
+        (steps.nothing, "a NoneType, not a pyarrow.Table"),
+        (steps.nameless, "no column words"),
+    ],
+)
+def test_what_is_no_answer_is_refused_with_its_records(function: Any, why: str) -> None:
+    """A record counted twice or lost would never be noticed again."""
+    (reason, detail) = judged(texts(function), [said("a")])[0]
+    assert reason == "error in transform"
+    assert why in detail
+
+
+def test_event_time_and_id_may_be_its_columns() -> None:
+    """A step that parses a clock of its own is what it is for; a record left out has no time then."""
+    made = texts(schema="words INT", select={"spoken": "CASE WHEN words > 1 THEN at END"})
+    made = replace(made, source=replace(made.source, event_time="spoken", event_id=["words"]))
+    taken, left = judged(made, [said("a b"), said("# c")])
+    assert f"{taken['_event_time']:%H:%M:%S}" == "10:00:00"
+    assert left == ["null event time", ""]
+
+
+def test_a_scenario_runs_it() -> None:
+    """The kit and the views see what the kernel made."""
+    view = View("by_text", keys=["text"], window=Tumbling("1 day"), measures={"words": sum("words")})
+    scenario = Scenario(texts(views=[view]), now="2024-03-02")
+    scenario.send(said("a b"), said("# c"), said("boom"), said("a b"))
+    assert scenario.epoch().rows == 3
+    assert [(row["text"], row["words"]) for row in scenario.answer()] == [("a b", 4)]
+    assert [each.reason for each in scenario.quarantine()] == ["error in transform"]
+
+
+def function(body: str) -> FunctionType:
+    names: dict[str, Any] = {}
+    exec(f"def made(rows, most=1):\n    {body}\n", names)
+    found = names["made"]
+    assert isinstance(found, FunctionType)
+    return found
+
+
+BODY = "return [each for each in rows if each in {'a', 'b'}]"
+
+
+def test_another_meaning_is_another_record_version() -> None:
+    """Constants and the functions inside count; blank lines and comments do not."""
+    other = [BODY.replace("'b'", "'c'"), BODY.replace(" in {", " not in {"), BODY.replace("rows", "most")]
+    assert code_hash(function(BODY)) == code_hash(function(f"# a comment\n\n    {BODY}"))
+    assert len({code_hash(function(body)) for body in [BODY, *other]}) == 4
+
+
+def test_the_record_version_knows_the_step() -> None:
+    """A helper that changed is told by another version; the definition without a step keeps its hash."""
+    plain = pipeline(SCHEMA)
+    versions = {
+        record_version(each)
+        for each in (
+            plain,
+            texts(),
+            texts(steps.twice),
+            texts(transform_version="2"),
+            texts(schema="words BIGINT"),
+        )
+    }
+    assert len(versions) == 5
+    assert record_version(texts("tests.unit.steps:words")) == record_version(texts())
+
+
+def test_a_stored_definition_names_it() -> None:
+    """The birth of a view keeps the name, and runs what it names."""
+    made = texts()
+    assert made.transform == "tests.unit.steps:words"
+    assert from_json(to_json(made)) == made
+    assert compile_pipeline(from_json(to_json(made))).record_version == compile_pipeline(made).record_version
+
+
+def here(rows: Any) -> Any:
+    """Stand in a definition's own file."""
+
+
+here.__module__ = "seamline_definitions_here"
+
+
+WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no module": ({"transform": "clean"}, "transform", "names no function of a module"),
+    "lambda": ({"transform": lambda rows: rows}, "transform", "names no function of a module"),
+    "own file": ({"transform": here}, "transform", "stands in the file of the definition"),
+    "other module": ({"transform": "tests.unit.nowhere:clean"}, "transform", "ModuleNotFoundError"),
+    "no name": ({"transform": "tests.unit.steps:absent"}, "transform", "AttributeError"),
+    "no function": ({"transform": "tests.unit.steps:notafunction"}, "transform", "is a int, not a function"),
+    "no schema": ({"transform_schema": ""}, "transform_schema", "schema is empty"),
+    "type": ({"transform_schema": "words NUMBER"}, "transform_schema", "unknown type"),
+    "taken": ({"transform_schema": "Text STRING"}, "transform_schema", "a column 'Text' already"),
+    "no transform": ({"transform": ""}, "transform_schema", "no transform"),
+    "select takes": ({"select": {"words": "1"}}, "select[words]", "a column 'words' already"),
+}
+
+
+@pytest.mark.parametrize(("changes", "field", "why"), WRONG.values(), ids=WRONG)
+def test_a_wrong_step_is_told(changes: dict[str, Any], field: str, why: str) -> None:
+    """It is told where the definition is written, before a record meets it."""
+    compiled, problems = examine(replace(texts(), **changes))
+    assert compiled is None
+    assert (problems[0].field, why in problems[0].message) == (field, True)
+    assert problems[0].file.endswith(".py")
+    assert problems[0].hint
