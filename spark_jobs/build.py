@@ -9,6 +9,7 @@ from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError
 from seamline.model.jobs import BuildJob
 from seamline.spark.batch import build
+from seamline.spark.ending import end
 from seamline.spark.session import session
 
 
@@ -31,4 +32,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end(main(sys.argv[1:]))

@@ -9,6 +9,7 @@ from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.lake.upkeep import maintain
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError
+from seamline.spark.ending import end
 
 
 def main(argv: list[str]) -> int:
@@ -26,4 +27,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end(main(sys.argv[1:]))

@@ -11,7 +11,7 @@ import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +28,7 @@ from seamline.model.errors import FenceLost, SeamlineError
 from seamline.model.jobs import StreamJob
 from seamline.plan.epochs import Resume, position
 from seamline.spark.checkpoint import Checkpoints, planned_ends
+from seamline.spark.ending import end
 from seamline.spark.epochs import Epochs
 from seamline.spark.kernel import KernelResult
 from seamline.spark.serving import Refresher
@@ -194,10 +195,10 @@ def shown(failure: BaseException | None) -> str:
     return str(failure).split("\tat py4j.")[0].rstrip()[-3000:]
 
 
-def leave(error: SeamlineError) -> None:
+def leave(error: SeamlineError) -> NoReturn:
     """Exit at once with the error's code: nothing more may be written."""
-    print(error, file=sys.stderr, flush=True)
-    os._exit(error.exit_code)
+    print(error, file=sys.stderr)
+    end(error.exit_code)
 
 
 def jvm_pid(spark: SparkSession) -> int | None:
