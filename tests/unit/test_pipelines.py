@@ -68,6 +68,8 @@ def test_only_bad_records_are_refused_each_for_its_reason(name, scenario):
     ]
     assert sum(held.accepted.values()) == LOAD.count - bad.total()
     assert min(held.accepted) >= stamp(START)
+    assert bad
+    assert {"event", "late"} <= {record.kind for record in records}
 
 
 def instant_of(record: Record) -> str:

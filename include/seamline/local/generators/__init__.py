@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seamline.local.generators import ad_campaigns
+from seamline.local.generators import (
+    ad_campaigns,
+    payments,
+    sensor_average,
+    visitors_by_country,
+    web_sessions,
+)
 from seamline.local.generators.record import Generator, Load, Record
 
-GENERATORS: Mapping[str, Generator] = {"ad_campaigns": ad_campaigns.GENERATOR}
+GENERATORS: Mapping[str, Generator] = {
+    "ad_campaigns": ad_campaigns.GENERATOR,
+    "payments": payments.GENERATOR,
+    "sensor_average": sensor_average.GENERATOR,
+    "visitors_by_country": visitors_by_country.GENERATOR,
+    "web_sessions": web_sessions.GENERATOR,
+}
 
 __all__ = ["GENERATORS", "Generator", "Load", "Record"]
