@@ -14,7 +14,7 @@ from tests.unit.examples import FOLDER, catalog, declared
 from seamline.cli import main
 from seamline.cli.produce import produce
 from seamline.local.generators import GENERATORS, Load, Record
-from seamline.local.sending import paced
+from seamline.local.sending import paced, send
 from seamline.model.errors import BadRange
 from seamline.model.intervals import stamp
 
@@ -126,3 +126,56 @@ def test_a_generator_sends_to_its_own_topic_only(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
     assert main(["produce", "ad_campaigns", "--count", "1"]) == 4
     assert "its generator writes examples.ad_events" in capsys.readouterr().err
+
+
+class Broker:
+    """Takes records in the place of a RecordWriter; ``breaks`` is the number of the one it is stopped at."""
+
+    def __init__(self, breaks: int = -1) -> None:
+        self.sent: list[dict[str, object]] = []
+        self.breaks, self.flushed, self.closed = breaks, 0, False
+
+    def __call__(self, connection, *, on_delivered=None):
+        return self
+
+    def send(self, topic, **record):
+        if len(self.sent) == self.breaks:
+            raise KeyboardInterrupt
+        self.sent.append({"topic": topic, **record})
+
+    def flush(self):
+        self.flushed = len(self.sent)
+
+    def close(self):
+        self.closed = True
+
+
+def test_produce_sends_what_the_generator_makes(monkeypatch, capsys):
+    """Keys, bytes and Kafka timestamps are the generator's; the command says how to send the same again."""
+    broker = Broker()
+    monkeypatch.setattr("seamline.local.sending.RecordWriter", broker)
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(FOLDER))
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_DEFAULT",
+        '{"conn_type": "kafka", "extra": {"bootstrap.servers": "localhost:9"}}',
+    )
+    asked = ["--rate", "1000", "--seed", "3", "--seconds", "0.5", "--from", "2026-03-01"]
+    assert main(["produce", "payments", *asked, "--speedup", "1000000"]) == 0
+    expected = made("payments", Load(3, 1000, 500, START))
+    assert [(each["topic"], each["key"], each["value"], each["timestamp_ms"]) for each in broker.sent] == [
+        ("examples.payments", record.key, record.value, record.at_ms) for record in expected
+    ]
+    assert (broker.flushed, broker.closed) == (500, True)
+    said = capsys.readouterr().out
+    assert "(--seed 3 --from 2026-03-01T00:00:00Z)" in said
+    counted = Counter(record.kind for record in expected)
+    assert all(f"{number} {kind}" in said for kind, number in counted.items())
+
+
+def test_an_interrupt_flushes_what_was_sent(monkeypatch):
+    """Who stops a generator by hand has sent what it had sent."""
+    broker = Broker(breaks=2)
+    monkeypatch.setattr("seamline.local.sending.RecordWriter", broker)
+    with pytest.raises(KeyboardInterrupt):
+        send(None, "t", made("payments"))
+    assert (broker.flushed, broker.closed) == (2, True)

@@ -99,7 +99,7 @@ def generated(name: str, options: Mapping[str, Any]) -> None:
             f"{name} reads {', '.join(declared.topics)}; its generator writes {generator.topic}.",
             hint="the generator is for the definition in include/examples; send your own records by --file.",
         )
-    seed, rate = options["seed"] or 1, options["rate"]
+    seed, rate = 1 if options["seed"] is None else options["seed"], options["rate"]
     start = parse_moment(options["start"]) if options["start"] else datetime.now(UTC).replace(microsecond=0)
     count = options["count"] or int(rate * (options["seconds"] or 60))
     load = Load(seed, rate, count, start)
@@ -135,7 +135,7 @@ def replayed(name: str, options: Mapping[str, Any]) -> None:
         span=Span(start, end),
         limit=options["count"],
         mischief=options["mischief"],
-        seed=options["seed"] or 2013,
+        seed=2013 if options["seed"] is None else options["seed"],
         on_progress=progress if sys.stderr.isatty() else None,
     )
     click.echo(f"Sent in {sent.seconds:.1f} s: {spoken(sent.kinds)}. Journal: {options['journal']}")
