@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seamline.model import definition
 from seamline.model.catalog import load
 from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Batch, Expect, KafkaSource, Origin, Pipeline, Rule, Stream, View
+from seamline.model.definition import Batch, Expect, KafkaSource, Lookup, Origin, Pipeline, Rule, Stream, View
 from seamline.model.errors import DefinitionError
 from seamline.model.fingerprint import fingerprint, record_version, view_facts
 from seamline.model.formats import Avro, Csv, Format, Json, Protobuf, Text
@@ -81,6 +81,9 @@ PIPELINE = st.builds(
     transform=st.sampled_from(["", "tests.unit.steps:words"]),
     transform_schema=TEXT,
     transform_version=TEXT,
+    lookups=several(
+        st.builds(Lookup, NAMES, TEXT, st.dictionaries(NAMES, TEXT, max_size=2), several(TEXT), TEXT)
+    ),
     stream=st.builds(Stream, trigger=TEXT, edge_epochs=st.integers()),
     tags=several(TEXT),
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.laws import test_windows
-from tests.unit import test_definition, test_formats, test_record, test_transform
+from tests.unit import test_definition, test_formats, test_lookups, test_record, test_transform
 
 from seamline.model.compiled import examine
 from seamline.model.definition import Pipeline, View
@@ -38,6 +38,8 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
         yield name, test_record.pipeline(test_record.SCHEMA, **changes), field
     for name, (changes, field, _) in test_transform.WRONG.items():
         yield name, replace(test_transform.texts(), **changes), field
+    for name, (changes, field, _) in test_lookups.WRONG.items():
+        yield name, test_lookups.wrong(changes), field
     for window, _ in test_windows.WRONG:
         view = View("v", keys=[], window=window, measures=test_definition.VIEW.measures)
         yield str(window), replace(test_definition.ORDERS, views=[view]), "views[v].window"

@@ -166,7 +166,11 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "own file": ({"transform": here}, "transform", "stands in the file of the definition"),
     "other module": ({"transform": "tests.unit.nowhere:clean"}, "transform", "ModuleNotFoundError"),
     "no name": ({"transform": "tests.unit.steps:absent"}, "transform", "AttributeError"),
-    "no function": ({"transform": "tests.unit.steps:notafunction"}, "transform", "is a int, not a function"),
+    "no function": (
+        {"transform": "tests.unit.steps:notafunction"},
+        "transform",
+        "is of type int, not a function",
+    ),
     "no schema": ({"transform_schema": ""}, "transform_schema", "schema is empty"),
     "type": ({"transform_schema": "words NUMBER"}, "transform_schema", "unknown type"),
     "taken": ({"transform_schema": "Text STRING"}, "transform_schema", "a column 'Text' already"),

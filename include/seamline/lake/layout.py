@@ -28,6 +28,10 @@ class Layout:
         """Give the folder of a view version's generations."""
         return self.warehouse / self.pipeline / "views" / view.id / "generations"
 
+    def lookup(self, name: str, version: str) -> Path:
+        """Give the file of one version of a look-up, as epochs name it."""
+        return self.warehouse / self.pipeline / "lookups" / name / f"{version}.parquet"
+
     def serving(self, view: CompiledView) -> Path:
         """Give the folder of a view's serving table."""
         return self.warehouse / self.pipeline / "views" / view.name / "serving"

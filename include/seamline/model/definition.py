@@ -76,6 +76,24 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """A table that is joined to records, or to answers, by key: ``on`` is {column of the table: expression}.
+
+    ``table`` is a csv or Parquet file or the folder of a Delta table (a path in the folder of definitions, or an
+    absolute one), or ``module:function`` of a function that gives an Arrow or pandas table. ``columns`` are
+    ``name`` for text, else ``name TYPE``; a row has them by ``prefix`` (the look-up's name and an underscore) and
+    name.
+    """
+
+    name: str
+    table: str
+    on: Mapping[str, str]
+    columns: Sequence[str]
+    prefix: str = ""
+    origin: Origin = remembered()
+
+
+@dataclass(frozen=True)
 class Expect:
     """What a certified generation's presented column must look like, checked with Great Expectations."""
 
@@ -147,6 +165,7 @@ class Pipeline:
     transform: str | Callable[..., Any] = ""
     transform_schema: str = ""
     transform_version: str = ""
+    lookups: Sequence[Lookup] = ()
     stream: Stream = Stream()
     owner: str = "airflow"
     tags: Sequence[str] = ()

@@ -28,7 +28,8 @@ class Epoch:
     ``view/fingerprint``, equal to ``number`` for every view that is not behind. ``reason`` says who decided on
     a hole or declared a topic finite, and why; ``bounds`` are the event times that a hole can have touched,
     None for any. ``late`` and ``very_late`` count those of the accepted rows, per interval id, that were behind
-    the watermark when the epoch began; the others were on time.
+    the watermark when the epoch began; the others were on time. ``lookups`` are the versions of the pinned
+    look-ups that its rows were made with, by name.
     """
 
     number: int
@@ -43,7 +44,7 @@ class Epoch:
     max_event_time: Mapping[Lane, datetime] = field(default_factory=dict)
     watermark: datetime | None = None
     frontiers: Mapping[str, int] = field(default_factory=dict)
-    lookups: Mapping[str, int] = field(default_factory=dict)
+    lookups: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     bounds: Interval | None = None
     late: Mapping[str, int] = field(default_factory=dict)

@@ -13,6 +13,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - TopicMissing                11
   - TopicRecreated              12  same name, another topic id
   - OffsetGap                   13  offsets that Kafka can no longer give us
+  - LookupBroken                14  a look-up's table is absent, lacks a column, or has a key twice
   - FenceLost                   20  a newer writer has taken over
   - LeaseHeld                   21  another supervisor owns the stream
   - ProtocolError               30  a rule of the protocol was about to be broken
@@ -123,6 +124,12 @@ class OffsetGap(SeamlineError):
     """Offsets between the master's end and what Kafka still has are gone and no hole is registered."""
 
     exit_code = 13
+
+
+class LookupBroken(SeamlineError):
+    """The table of a look-up cannot be read, lacks a column, or has a key twice."""
+
+    exit_code = 14
 
 
 class FenceLost(SeamlineError):

@@ -8,6 +8,7 @@ from typing import Any
 
 from seamline.model.definition import Pipeline, View
 from seamline.model.formats import format_of
+from seamline.model.lookups import pinned
 from seamline.model.measures import Measure
 from seamline.model.transform import code_hash, function_of, name_of
 
@@ -29,6 +30,10 @@ def record_facts(pipeline: Pipeline) -> dict[str, Any]:
         "max_past": source.max_past,
         "side": [[name, text] for name, text in pipeline.side.items()],
         "transform": transform_facts(pipeline) if pipeline.transform else None,
+        "lookups": [
+            [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix]
+            for each in pinned(pipeline)
+        ],
     }
     return {
         **{name: said for name, said in steps.items() if said},

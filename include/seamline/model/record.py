@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from seamline.model.definition import Origin, Pipeline, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
+from seamline.model.lookups import Join, check_lookups, compile_lookup, pinned
 from seamline.model.problems import NAME, Problems, boolean, known
 from seamline.model.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Kind, Schema, SqlType
 from seamline.model.transform import Transform, function_of, name_of
@@ -27,7 +28,7 @@ SELECTED, SIDE = "_selected", "_side"
 
 @dataclass(frozen=True)
 class Record:
-    """The steps in their order: parsed columns, the user's own, derived ones, rules, sides, selection.
+    """The steps in their order: parsed columns, the user's own, looked-up and derived ones, rules, sides, selection.
 
     ``derived`` are columns with their expressions, each of which may use those before it. ``sides`` are tried
     in order; a record of none is selected if ``where`` is true.
@@ -39,12 +40,14 @@ class Record:
     sides: tuple[tuple[str, Expression], ...] = ()
     where: Expression | None = None
     transform: Transform | None = None
+    lookups: tuple[Join, ...] = ()
 
     @property
     def schema(self) -> Schema:
         """List the columns of a row that views see."""
         own = self.transform.schema.fields if self.transform else ()
-        return self.parsed.with_(*own, *(field for field, _ in self.derived))
+        found = (field for each in self.lookups for _, field in each.columns)
+        return self.parsed.with_(*own, *found, *(field for field, _ in self.derived))
 
     @property
     def selective(self) -> bool:
@@ -60,7 +63,8 @@ class Record:
     @property
     def metadata(self) -> frozenset[str]:
         """List what is asked of Kafka's own columns."""
-        conditions = [condition for _, condition in (*self.derived, *self.rules, *self.sides)]
+        keys = [key for each in self.lookups for key in each.keys]
+        conditions = [condition for _, condition in (*keys, *self.derived, *self.rules, *self.sides)]
         used = frozenset[str]().union(*(each.columns for each in [*conditions, *filter(None, [self.where])]))
         return used & {field.name for field in METADATA}
 
@@ -87,6 +91,13 @@ def compile_record(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Re
     derived: list[tuple[Field, Expression]] = []
     transform = compile_transform(pipeline, parsed, problems)
     seen = parsed.with_(*transform.schema.fields) if transform else parsed
+    check_lookups(pipeline, problems)
+    lookups: list[Join] = []
+    for lookup in pinned(pipeline):
+        join = compile_lookup(lookup, seen, seen.with_(*METADATA), problems)
+        if join is not None:
+            lookups.append(join)
+            seen = seen.with_(*(field for _, field in join.columns))
     for name, text in pipeline.select.items():
         place = f"select[{name}]"
         if not NAME.fullmatch(name) or "__" in name:
@@ -104,7 +115,7 @@ def compile_record(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Re
     where = (
         problems.attempt("where", origin, lambda: boolean(pipeline.where, wide)) if pipeline.where else None
     )
-    return Record(parsed, tuple(derived), rules, sides, where, transform)
+    return Record(parsed, tuple(derived), rules, sides, where, transform, tuple(lookups))
 
 
 def compile_transform(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Transform | None:

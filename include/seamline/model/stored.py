@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
-from seamline.model.definition import Batch, Expect, KafkaSource, Origin, Pipeline, Rule, Stream, View
+from seamline.model.definition import Batch, Expect, KafkaSource, Lookup, Origin, Pipeline, Rule, Stream, View
 from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
 from seamline.model.formats import FORMATS
 from seamline.model.manifest import Manifest
@@ -20,7 +20,7 @@ from seamline.model.windows import WINDOWS
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Rule, View, Expect, Stream, Batch, Watermark, *WINDOWS, *FORMATS, *MEASURES
+        Pipeline, KafkaSource, Lookup, Rule, View, Expect, Stream, Batch, Watermark, *WINDOWS, *FORMATS, *MEASURES
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

@@ -56,7 +56,8 @@ def function_of(name: str) -> FunctionType:
         ) from error
     if not isinstance(found, FunctionType):
         raise DefinitionError(
-            f"{name!r} is a {type(found).__name__}, not a function.", hint='write a "def" that calls it.'
+            f"{name!r} is of type {type(found).__name__}, not a function.",
+            hint='write a "def" that calls it.',
         )
     return found
 

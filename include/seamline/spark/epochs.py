@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from seamline.lake.control import Drained
+from seamline.lake.lookups import Lookups
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import parse_duration, stamp
 from seamline.model.offsets import Lane, OffsetRange, Vector, ranges_between
@@ -35,9 +36,16 @@ class Epochs:
     """Makes one epoch after another; the caller sees to it that only one is made at a time."""
 
     def __init__(
-        self, writer: Writer, topics: Topics, refresher: Refresher, ledger: Sequence[Epoch], heartbeat: Path
+        self,
+        writer: Writer,
+        topics: Topics,
+        refresher: Refresher,
+        lookups: Lookups,
+        ledger: Sequence[Epoch],
+        heartbeat: Path,
     ) -> None:
         self.writer, self.topics, self.refresher, self.file = writer, topics, refresher, heartbeat
+        self.lookups = lookups
         self.pipeline = writer.pipeline
         stream = self.pipeline.definition.stream
         self.watermark = self.pipeline.definition.source.watermark
@@ -79,7 +87,8 @@ class Epochs:
         self.topics.assert_same()
         number, views = self.writer.take(), self.writer.current
         self.writer.done("planned")
-        result = self.computed(frame, number, views, ends, ranges)
+        versions = self.lookups.current()
+        result = self.computed(frame, number, views, ends, ranges, versions)
         self.writer.done("files")
         self.topics.assert_same()
         now = datetime.now(UTC)
@@ -94,6 +103,7 @@ class Epochs:
             late=dict(result.late),
             very_late=dict(result.very_late),
             max_event_time=times,
+            lookups=versions,
         )
         self.progress = after.held(self.writer.commit(epoch, result, views))
         for reason, count in sorted(result.refused.items()):
@@ -133,6 +143,7 @@ class Epochs:
         views: frozenset[str],
         ends: Vector,
         ranges: Sequence[OffsetRange],
+        versions: Mapping[str, str],
     ) -> KernelResult:
         """Run the kernel once over the micro-batch."""
         config = KernelConfig(
@@ -147,6 +158,7 @@ class Epochs:
             condemned=self.condemned,
             watermark=self.progress.epoch.watermark if self.progress.epoch else None,
             at=datetime.now(UTC),
+            lookups=self.lookups.paths(versions),
         )
         try:
             rows = frame.mapInArrow(kernel_task(config), REPORT).collect()

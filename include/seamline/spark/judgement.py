@@ -2,8 +2,8 @@
 
 The first reason that applies is the record's reason, in this order: empty value, tombstone, not utf-8 (of
 formats that are text), malformed json (csv, text, avro, protobuf), missing field, mistyped field, error in
-transform, error in a derived column, null event time, event time before start, event time in the future, event
-time in the past, rule, error in an expression.
+transform, error in a look-up's key, error in a derived column, null event time, event time before start, event
+time in the future, event time in the past, rule, error in an expression.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import chain
 
+from seamline.lake.lookups import key_name
 from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.explode import Explode
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
+from seamline.model.lookups import Join
 from seamline.model.record import PROCESSING_TIME, SELECTED, SIDE
 from seamline.spark.formats import Reader
 from seamline.spark.formats.reader import literal
@@ -24,7 +26,11 @@ from seamline.spark.formats.reader import literal
 MICROSECOND = timedelta(microseconds=1)
 PLACES = ("_topic", "_partition", "_offset")
 REFUSED, TAKEN = "_refused", "_taken"
+ROW = "_row"
+"""The number of a record in its relation, where there are look-ups."""
 Reason = tuple[str, str, str]
+Step = tuple[str, str]
+"""A select list of what is added, and a join; either may be empty."""
 
 
 def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
@@ -33,9 +39,9 @@ def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     It gives, row for row in the order of the relation, where it belongs, its columns, ``_event_time`` and ``_judged``:
     NULL for a row accepted, else [reason, detail].
     """
-    steps = [*reader.steps(), parsed_columns(pipeline, reader), *later_steps(pipeline)]
+    steps = [*early_steps(pipeline, reader), *later_steps(pipeline)]
     whens = cases(value_reasons(reader), field_reasons(pipeline, reader), later_reasons(pipeline))
-    return query(steps, relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
+    return query(steps, relation, row_columns(pipeline), f"CASE {whens} END AS _judged", order_of(pipeline))
 
 
 def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
@@ -46,23 +52,34 @@ def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     known = {*PLACES, "_kafka_timestamp", "_processing_time"} | pipeline.record.metadata
     columns = [*sorted(known), *(quoted(field.name) for field in pipeline.record.parsed.fields)]
     whens = cases(value_reasons(reader), field_reasons(pipeline, reader))
-    steps = [*reader.steps(), parsed_columns(pipeline, reader)]
+    steps = early_steps(pipeline, reader)
     return query(steps, relation, columns, f"CASE {whens} END AS {REFUSED}")
 
 
 def transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
     """Write the second half: over what ``parse_sql`` gave, with the user's columns and ``_taken`` beside it."""
     whens = f"WHEN {REFUSED} IS NOT NULL THEN {REFUSED} {cases(later_reasons(pipeline))}"
-    return query(later_steps(pipeline), relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
+    return query(
+        later_steps(pipeline),
+        relation,
+        row_columns(pipeline),
+        f"CASE {whens} END AS _judged",
+        order_of(pipeline),
+    )
 
 
-def query(steps: Iterable[str], relation: str, columns: Iterable[str], verdict: str) -> str:
-    """Chain select lists, each over all that is there before it, and choose columns of the last."""
+def query(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str, order: str = "") -> str:
+    """Chain steps, each over all that is there before it, and choose columns of the last."""
     before, links = relation, []
-    for at, step in enumerate(steps, 1):
-        links.append(f"step{at} AS (SELECT *, {step} FROM {before})")
+    for at, (added, joined) in enumerate(steps, 1):
+        links.append(f"step{at} AS (SELECT *{added and f', {added}'} FROM {before} {joined})")
         before = f"step{at}"
-    return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before}"
+    return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before} {order}"
+
+
+def order_of(pipeline: CompiledPipeline) -> str:
+    """Write the order of the relation where a join may have changed it."""
+    return f"ORDER BY {ROW}" if pipeline.record.lookups else ""
 
 
 def cases(*reasons: Iterable[Reason]) -> str:
@@ -72,19 +89,40 @@ def cases(*reasons: Iterable[Reason]) -> str:
     )
 
 
-def parsed_columns(pipeline: CompiledPipeline, reader: Reader) -> str:
-    """Write the select list of the parsed columns."""
+def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:
+    """List the reader's steps and that of the parsed columns."""
+    for step in reader.steps():
+        yield step, ""
     fields = enumerate(pipeline.record.parsed.fields, 1)
-    return ", ".join(f"{reader.value(field, at)} AS {quoted(field.name)}" for at, field in fields)
+    yield ", ".join(f"{reader.value(field, at)} AS {quoted(field.name)}" for at, field in fields), ""
 
 
-def later_steps(pipeline: CompiledPipeline) -> Iterator[str]:
-    """List the select lists that follow the parsed columns."""
+def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
+    """List the steps that follow the parsed columns."""
     timed = pipeline.definition.source.event_time
+    for join in pipeline.record.lookups:
+        yield from joined_steps(join)
     for field, made in pipeline.record.derived:
-        yield f"{made.duckdb} AS {quoted(field.name)}"
-    yield f"{'_processing_time' if timed == PROCESSING_TIME else quoted(timed)} AS _event_time"
-    yield from flags(pipeline)
+        yield f"{made.duckdb} AS {quoted(field.name)}", ""
+    yield f"{'_processing_time' if timed == PROCESSING_TIME else quoted(timed)} AS _event_time", ""
+    for flag in flags(pipeline):
+        yield flag, ""
+
+
+def joined_steps(join: Join) -> Iterator[Step]:
+    """Join a look-up, whose relation is named by it: what its keys must equal, then its columns."""
+    sought = [f"_on_{join.name}_{at}" for at in range(len(join.keys))]
+    found = [f"_at_{join.name}_{at}" for at in range(len(join.keys))]
+    yield ", ".join(f"{made.duckdb} AS {on}" for on, (_, made) in zip(sought, join.keys, strict=True)), ""
+    keys = [f"{quoted(key_name(name))} AS {at}" for at, (name, _) in zip(found, join.keys, strict=True)]
+    columns = [*keys, *(quoted(field.name) for _, field in join.columns)]
+    equal = " AND ".join(f"{on} = {at}" for on, at in zip(sought, found, strict=True))
+    yield "", f"LEFT JOIN (SELECT {', '.join(columns)} FROM {relation_of(join)}) ON {equal}"
+
+
+def relation_of(join: Join) -> str:
+    """Name the relation that holds a look-up's table."""
+    return f"lookup_{join.name}"
 
 
 def row_columns(pipeline: CompiledPipeline) -> list[str]:
@@ -129,6 +167,9 @@ def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     own = pipeline.record.transform.schema.fields if pipeline.record.transform else ()
     for name in (field.name for field in own if not field.nullable):
         yield f"{quoted(name)} IS NULL", f"missing field {name}", "''"
+    for join in pipeline.record.lookups:
+        for _, made in join.keys:
+            yield from errors_in(f"lookup {join.name}", "TRUE", made)
     for field, made in pipeline.record.derived:
         yield from errors_in(f"select {field.name}", "TRUE", made)
     for name in pipeline.definition.source.event_id:

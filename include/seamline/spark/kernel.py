@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from seamline.model.offsets import Lane
 from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
-from seamline.spark.judgement import judge_sql, parse_sql, transformed_sql
+from seamline.spark.judgement import ROW, judge_sql, parse_sql, relation_of, transformed_sql
 from seamline.spark.transforming import transformed
 
 RAW = ("_key", "_value", "_headers")
@@ -45,7 +45,7 @@ class KernelConfig:
 
     ``held`` are the master's end offsets per lane: records below are dropped. ``views`` are the ids of
     the views to compute. ``condemned`` refuses every record as a kernel error (rule 17). ``watermark`` is the
-    pipeline's when the epoch begins, ``at`` the time of processing.
+    pipeline's when the epoch begins, ``at`` the time of processing. ``lookups`` are files of pinned versions.
     """
 
     pipeline: CompiledPipeline
@@ -59,6 +59,7 @@ class KernelConfig:
     condemned: str = ""
     watermark: datetime | None = None
     at: datetime = EPOCH
+    lookups: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass
@@ -233,11 +234,11 @@ def judged(
         raw = raw.append_column(name, column)
     raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
     if config.pipeline.record.transform is None:
-        found = asked(con, judge_sql(config.pipeline, reader, "raw"), raw)
+        found = asked(con, judge_sql(config.pipeline, reader, "raw"), raw, config)
     else:
-        read = asked(con, parse_sql(config.pipeline, reader, "raw"), raw)
+        read = asked(con, parse_sql(config.pipeline, reader, "raw"), raw, config)
         made = transformed(read, config.pipeline.record.transform)
-        found = asked(con, transformed_sql(config.pipeline, "raw"), made)
+        found = asked(con, transformed_sql(config.pipeline, "raw"), made, config)
     verdict = found["_judged"]
     good = pc.is_null(verdict)
     parsed = found.drop_columns(["_judged"]).filter(good)
@@ -250,13 +251,27 @@ def judged(
     return accepted, refused.append_column("_detail", pc.list_element(why, 1))
 
 
-def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table) -> pa.Table:
-    """Ask DuckDB about one table, known as ``raw``."""
-    con.register("raw", raw)
+def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: KernelConfig) -> pa.Table:
+    """Ask DuckDB about one table, known as ``raw``, with the look-ups beside it."""
+    tables = {"raw": raw}
+    if config.pipeline.record.lookups:
+        tables["raw"] = raw.append_column(ROW, pa.array(range(raw.num_rows), pa.int64()))
+        tables |= {
+            relation_of(each): kept(config.lookups[each.name]) for each in config.pipeline.record.lookups
+        }
+    for name, table in tables.items():
+        con.register(name, table)
     try:
         return con.sql(text).to_arrow_table()
     finally:
-        con.unregister("raw")
+        for name in tables:
+            con.unregister(name)
+
+
+@lru_cache(maxsize=16)
+def kept(path: Path) -> pa.Table:
+    """Read one version of a look-up, once per worker."""
+    return pq.read_table(path)
 
 
 def known(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:

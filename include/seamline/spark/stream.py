@@ -20,12 +20,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from seamline.lake import layout as places
 from seamline.lake.control import ControlTable, Desired, Drained
 from seamline.lake.layout import Layout
+from seamline.lake.lookups import Lookups
 from seamline.lake.planning import known_epochs
 from seamline.model import catalog
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import FenceLost, SeamlineError
 from seamline.model.jobs import StreamJob
+from seamline.model.lookups import in_force
 from seamline.plan.epochs import Resume, position
 from seamline.spark.checkpoint import Checkpoints, planned_ends
 from seamline.spark.ending import end
@@ -46,7 +48,8 @@ GIVE_UP = 45
 class Driver:
     """One run of a pipeline's stream under one token, from start to stop.
 
-    Making one compares Kafka's topics with the log: what is wrong is said before Spark has started.
+    Making one compares Kafka's topics with the log and reads the look-ups: what is wrong is said before Spark has
+    started.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
@@ -55,7 +58,9 @@ class Driver:
         self.checkpoints = Checkpoints(self.folder)
         self.topics = Topics(pipeline.name, pipeline.definition.source)
         self.control = ControlTable.ensure(layout)
-        self.topics.require_whole(known_epochs(layout), self.control.read().accepted)
+        epochs = known_epochs(layout)
+        self.topics.require_whole(epochs, self.control.read().accepted)
+        self.lookups = Lookups(pipeline.record.lookups, layout, in_force(epochs, pipeline.record_version))
         self.parent = os.getppid()
         self.lock = threading.RLock()
         self.stopping = threading.Event()
@@ -69,7 +74,9 @@ class Driver:
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.registered(self.writer.repaired())
-        self.epochs = Epochs(self.writer, self.topics, self.refresher, ledger, self.folder / "driver.json")
+        self.epochs = Epochs(
+            self.writer, self.topics, self.refresher, self.lookups, ledger, self.folder / "driver.json"
+        )
         self.epochs.catch_up(spark)
         warm(spark)
 

@@ -22,6 +22,7 @@ from seamline.model.errors import (
     DefinitionError,
     FenceLost,
     LeaseHeld,
+    LookupBroken,
     OffsetGap,
     SetupError,
     TopicMissing,
@@ -34,7 +35,15 @@ from seamline.supervisor.jobs import jobs_folder
 
 WAITS_FOR_A_PERSON = {
     error.exit_code
-    for error in (DefinitionError, SetupError, ConnectionMissing, TopicMissing, TopicRecreated, OffsetGap)
+    for error in (
+        DefinitionError,
+        SetupError,
+        ConnectionMissing,
+        TopicMissing,
+        TopicRecreated,
+        OffsetGap,
+        LookupBroken,
+    )
 }
 
 

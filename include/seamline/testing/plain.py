@@ -5,17 +5,22 @@ Only what a record means is not its own: that is the kernel's, which has no seco
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import duckdb
 import pyarrow as pa
 
 from seamline.lake import states
+from seamline.lake.layout import Layout
+from seamline.lake.lookups import Lookups
 from seamline.lake.windowing import spelled
 from seamline.model.certificate import Evidence, judge
 from seamline.model.clock import MICROSECOND
@@ -23,6 +28,7 @@ from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed
 from seamline.model.intervals import EPOCH, Interval
+from seamline.model.lookups import in_force
 from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
 from seamline.model.offsets import Lane
 from seamline.model.record import SELECTED
@@ -63,6 +69,10 @@ class Plain:
 
     def __post_init__(self) -> None:
         self.con = states.connection()
+        folder = Path(tempfile.mkdtemp(prefix="seamline-"))
+        finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.layout = Layout(folder, self.pipeline.name)
+        self.restart()
         for view in self.pipeline.views:
             self.rows[view.name] = []
             self.say(Statement(Act.BIRTH, view.id, epoch=0), Statement(Act.FLIP, view.id, epoch=0))
@@ -81,7 +91,8 @@ class Plain:
         number = self.taken = next_number([self.taken])
         if dies_after and PHASES.index(dies_after) < PHASES.index("master"):
             return None
-        accepted, refused = self.judged(raw, number, epoch.committed_at)
+        versions = self.lookups.current()
+        accepted, refused = self.judged(raw, number, epoch.committed_at, self.lookups.paths(versions))
         late, very_late = self.lateness(accepted)
         times = latest(accepted)
         policy = self.pipeline.definition.source.watermark
@@ -97,6 +108,7 @@ class Plain:
             late=late,
             very_late=very_late,
             max_event_time=times,
+            lookups=versions if raw.num_rows else {},
             watermark=after.watermark(policy, after.vector, epoch.committed_at),
             frontiers={view.id: number for view in self.pipeline.views},
         )
@@ -107,7 +119,9 @@ class Plain:
             self.rows[view.name] += self.input_of(view, accepted)
         return whole
 
-    def judged(self, raw: pa.Table, number: int, at: datetime) -> tuple[pa.Table, pa.Table]:
+    def judged(
+        self, raw: pa.Table, number: int, at: datetime, lookups: Mapping[str, Path]
+    ) -> tuple[pa.Table, pa.Table]:
         """Let the kernel part records into rows and refusals."""
         config = KernelConfig(
             pipeline=self.pipeline,
@@ -119,6 +133,7 @@ class Plain:
             master=Path(),
             quarantine=Path(),
             at=at,
+            lookups=lookups,
         )
         return judged(self.con, fresh(raw, config), config, reader_of(self.pipeline))
 
@@ -176,7 +191,9 @@ class Plain:
         return rows
 
     def restart(self) -> None:
-        """Nothing is lost: lists are what is held."""
+        """Nothing is lost: lists are what is held; only the look-ups are read again."""
+        before = in_force(self.epochs, self.pipeline.record_version)
+        self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         views = [view.id for view in self.pipeline.views]

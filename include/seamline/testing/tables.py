@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from seamline.lake import reads
 from seamline.lake.layout import Layout
+from seamline.lake.lookups import Lookups
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.planning import job_of, plan_run
 from seamline.lake.publishing import publish_run
@@ -21,6 +22,7 @@ from seamline.lake.upkeep import maintain
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
+from seamline.model.lookups import in_force
 from seamline.model.seam import Side
 from seamline.quality.certify import certify_run, require_passed
 from seamline.spark.batch import build
@@ -58,6 +60,8 @@ class Tables:
         self.token += 1
         self.writer = Mortal(self.layout, self.pipeline, self.token)
         self.held = self.writer.repaired()
+        before = in_force(self.held, self.pipeline.record_version)
+        self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
         self.writer.dies_after = dies_after
@@ -65,9 +69,10 @@ class Tables:
         vector = {part.lane: part.start for part in epoch.ranges}
         before = Progress.resumed(self.held, {**vector, **self.positions}, epoch.committed_at)
         before = replace(before, last_seen=self.last_seen(before))
+        versions = self.lookups.current()
         try:
             self.writer.done("planned")
-            result = self.kernel(raw, number, views, epoch.committed_at)
+            result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.paths(versions))
             self.writer.done("files")
             after = before.read(epoch.ranges, result.max_event_time, epoch.committed_at)
             policy = self.pipeline.definition.source.watermark
@@ -80,6 +85,7 @@ class Tables:
                 late=dict(result.late),
                 very_late=dict(result.very_late),
                 max_event_time=result.max_event_time,
+                lookups=versions if raw.num_rows else {},
                 watermark=after.watermark(policy, after.vector, epoch.committed_at),
             )
             self.writer.commit(whole, result, views)
@@ -98,7 +104,9 @@ class Tables:
         seen = {part.lane: epoch.committed_at for epoch in self.held for part in epoch.ranges}
         return {**progress.last_seen, **seen}
 
-    def kernel(self, raw: pa.Table, number: int, views: frozenset[str], at: datetime) -> Any:
+    def kernel(
+        self, raw: pa.Table, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Path]
+    ) -> Any:
         """Run the kernel in Spark's tasks."""
         config = KernelConfig(
             pipeline=self.writer.pipeline,
@@ -111,6 +119,7 @@ class Tables:
             quarantine=self.writer.quarantine.root,
             watermark=self.held[-1].watermark if self.held else None,
             at=at,
+            lookups=lookups,
         )
         frame = self.spark.createDataFrame(raw)
         rows = frame.mapInArrow(kernel_task(config), REPORT).collect()

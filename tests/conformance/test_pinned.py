@@ -1,0 +1,140 @@
+"""A look-up that changes under a running stream: every row keeps what it found, on both sides of the seam."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.records import pipeline
+
+from seamline import Lookup, Tumbling, View, avg, count, sum
+from seamline.lake.states import added_up, present
+from seamline.serve.explain import explained
+from seamline.spark.catch_up import computed
+from seamline.testing import Scenario
+from seamline.testing.tables import Tables
+
+Row = tuple[Any, ...]
+ZONES = Lookup("zones", "zones.csv", on={"shop": "shop"}, columns=["name", "rate DECIMAL(6,2)"])
+SHOP = pipeline(
+    "id INT NOT NULL, shop STRING, amount INT, at TIMESTAMP",
+    event_id=["id"],
+    lookups=[ZONES],
+    select={"dear": "amount * zones_rate > 100"},
+    where="zones_name IS NULL OR zones_name <> 'closed'",
+    views=[
+        View(
+            "by_zone",
+            keys=["zones_name"],
+            window=Tumbling("1 day"),
+            measures={"n": count(), "paid": sum("amount * zones_rate"), "rate": avg("zones_rate")},
+        ),
+        View("by_price", keys=["dear"], window=Tumbling("1 day"), measures={"n": count()}),
+    ],
+)
+FIRST = "shop,name,rate\na,north,1.50\nb,south,2.00\nc,closed,9\n"
+SECOND = "shop,name,rate\na,south,3.00\nb,south,2.00\nc,closed,9\n"
+THIRD = "shop,name,rate\na,south,3.00\nb,east,2.00\nc,south,1\n"
+
+
+@pytest.fixture(params=["plain", "spark"])
+def shop(
+    request: pytest.FixtureRequest,
+    scenario: Callable[..., Scenario],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Scenario:
+    """The same lines on both engines, with the first version of the table."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    write(tmp_path, FIRST)
+    session = request.getfixturevalue("spark") if request.param == "spark" else None
+    return scenario(SHOP, spark=session, now="2024-01-05")
+
+
+def write(folder: Path, table: str) -> None:
+    """Change the table as careful people do: at once."""
+    (folder / "new.csv").write_text(table)
+    (folder / "new.csv").replace(folder / "zones.csv")
+
+
+def sale(id: int, shop: str, amount: int = 50) -> dict[str, Any]:
+    return {"id": id, "shop": shop, "amount": amount, "at": "2024-01-01T10:00:00Z"}
+
+
+def zones(shop: Scenario, side: str = "merged") -> list[Row]:
+    rows = first_day(shop, "by_zone", side=side)
+    return [(row["zones_name"], row["n"], row["paid"], row["rate"]) for row in rows]
+
+
+def first_day(shop: Scenario, view: str, side: str = "merged") -> list[dict[str, Any]]:
+    return [row for row in shop.answer(view, side=side) if row["window_start"].day == 1]
+
+
+def test_batch_says_what_speed_said(shop: Scenario, tmp_path: Path) -> None:
+    """By hand, with versions 1, 2, 3 of the table in the epochs that saw them.
+
+    a: 50 * 1.5 in version 1; 50 * 3 in version 2. b: 50 * 2, south in 1, east in 3. c: closed until 3.
+    """
+    shop.send(sale(1, "a"), sale(2, "b"), sale(3, "c"), sale(4, "x"))
+    first = shop.epoch()
+    write(tmp_path, SECOND)
+    shop.send(sale(5, "a"))
+    second = shop.epoch()
+    # Killed with its files written: tried again under a new number, with what is there by then.
+    shop.send(sale(6, "b"))
+    assert shop.crash("files") is None
+    write(tmp_path, THIRD)
+    shop.send(sale(7, "c"))
+    third = shop.epoch()
+    # Killed when it was held, while somebody breaks the table: both stand.
+    (tmp_path / "zones.csv").write_text("shop,name\na,nowhere\n")
+    shop.send(sale(8, "a"))
+    fourth = shop.crash("master")
+    assert fourth is not None
+    assert first.lookups["zones"] != second.lookups["zones"] != third.lookups["zones"]
+    assert third.lookups == fourth.lookups
+
+    seen = [
+        (None, 1, None, None),
+        ("east", 1, Decimal("100.00"), 2.0),
+        ("north", 1, Decimal("75.00"), 1.5),
+        ("south", 4, Decimal("450.00"), 2.25),
+    ]
+    assert zones(shop) == seen
+    prices = [(False, 4), (None, 1), (True, 2)]
+    assert [(row["dear"], row["n"]) for row in first_day(shop, "by_price")] == prices
+
+    shop.send({**sale(9, "a"), "at": "2024-01-03T00:00:00Z"})
+    shop.epoch()
+    assert shop.batch("2024-01-01") == ["2024-01-01T00:00:00Z"]
+    assert zones(shop, "batch") == zones(shop, "speed") == zones(shop) == seen
+    assert [(row["dear"], row["batch_part"]) for row in first_day(shop, "by_price")] == prices
+    if isinstance(shop.engine, Tables):
+        kept_and_told(shop.engine, seen)
+
+
+def kept_and_told(engine: Tables, seen: Sequence[Row]) -> None:
+    """What else reads the rows sees what they found, and upkeep leaves every version that an epoch names."""
+    engine.upkeep()
+    for epoch in engine.ledger():
+        assert all(path.exists() for path in engine.lookups.paths(epoch.lookups).values())
+    view = engine.pipeline.views[0]
+    for name, n, *_ in seen:
+        found = explained(
+            engine.pipeline,
+            view,
+            engine.layout,
+            {"zones_name": name},
+            (datetime(2024, 1, 1, tzinfo=UTC), None),
+        )
+        assert found.proven
+        assert found.row["n"] == n
+    slices = engine.writer.slices[view.id]
+    last = engine.ledger()[-1].number - 1
+    again = computed(engine.spark, engine.writer, slices, after=-1, until=last)
+    caught_up = present(view, added_up(view, again, ["zones_name"], {}), ["zones_name"]).to_pylist()
+    assert sorted([tuple(row.values()) for row in caught_up], key=str) == sorted(seen, key=str)

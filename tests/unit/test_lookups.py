@@ -1,0 +1,293 @@
+"""Look-ups: what a record finds, which version it found, and what is wrong with a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from tests.unit.records import pipeline
+
+from seamline import Lookup, Rule, Tumbling, View, count, sum
+from seamline.lake.layout import Layout
+from seamline.lake.lookups import Lookups
+from seamline.model.compiled import compile_pipeline, examine
+from seamline.model.errors import LookupBroken
+from seamline.model.fingerprint import record_version
+from seamline.model.lookups import in_force
+from seamline.model.stored import from_json, to_json
+from seamline.testing import Scenario
+
+SCHEMA = "carrier STRING, seats INT, at TIMESTAMP"
+AIRLINES = Lookup("airlines", "airlines.csv", on={"code": "carrier"}, columns=["name", "planes INT"])
+BY_NAME = View("by_name", keys=["airlines_name"], window=Tumbling("1 day"), measures={"n": count()})
+TABLE = "code,name,planes,note\nUA,United,10,x\nAA,American,,y\nZZ,,7,z\n,Nobody,1,\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of definitions, with a table in it."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    (tmp_path / "airlines.csv").write_text(TABLE)
+    return tmp_path
+
+
+def flights(*lookups: Lookup, **changes: Any) -> Any:
+    return pipeline(SCHEMA, **{"views": [BY_NAME], "lookups": lookups or [AIRLINES], **changes})
+
+
+def flown(carrier: Any, seats: int = 1) -> dict[str, Any]:
+    return {"carrier": carrier, "seats": seats, "at": "2024-03-01T10:00:00Z"}
+
+
+def names(scenario: Scenario) -> list[tuple[Any, int]]:
+    return [(row["airlines_name"], row["n"]) for row in scenario.answer()]
+
+
+def test_a_row_has_what_it_found() -> None:
+    """NULL where there is no match, no key, or nothing in the cell."""
+    scenario = Scenario(flights(), now="2024-03-02")
+    scenario.send(flown("UA"), flown("AA"), flown("UA"), flown("ZZ"), flown("XX"), flown(None))
+    assert scenario.epoch().rows == 6
+    assert names(scenario) == [("American", 1), (None, 3), ("United", 2)]
+
+
+def test_every_step_after_it_may_use_it() -> None:
+    """Derived columns, rules, sides, conditions, measures, and another look-up."""
+    fleets = Lookup(
+        "fleets",
+        "tests.unit.test_lookups:fleet",
+        on={"size": "airlines_planes + 0"},
+        columns=["kind"],
+        prefix="f_",
+    )
+    view = View(
+        "all_rows", keys=["kind"], window=Tumbling("1 day"), measures={"planes": sum("airlines_planes")}
+    )
+    made = flights(
+        AIRLINES,
+        fleets,
+        select={"kind": "concat(f_kind, '!')", "known": "airlines_name IS NOT NULL"},
+        rules=[Rule("a number", "airlines_planes IS NOT NULL")],
+        side={"nameless": "NOT known"},
+        views=[view],
+    )
+    scenario = Scenario(made, now="2024-03-02")
+    scenario.send(flown("AA"), flown("UA"), flown("ZZ"), flown("XX"), flown("UA"))
+    scenario.epoch()
+    assert [(row["kind"], row["planes"]) for row in scenario.answer()] == [("big!", 20)]
+    assert [(each.offset, each.reason) for each in scenario.quarantine()] == [
+        (0, "rule a number"),
+        (3, "rule a number"),
+    ]
+
+
+def fleet() -> pd.DataFrame:
+    """A package's own frame; pandas has no integers with gaps."""
+    return pd.DataFrame({"size": [10.0, 7.0], "kind": ["big", "small"]})
+
+
+def test_keys_are_expressions_of_the_record(folder: Path) -> None:
+    """Several columns, derived on the way; one that has no value refuses its record."""
+    table = pa.table({"a": ["U", "A"], "n": pa.array([2, 1], pa.int64()), "name": ["United", "American"]})
+    found = Lookup(
+        "airlines", "m", on={"a": "substring(carrier, 1, 1)", "n": "10 div seats"}, columns=["name"]
+    )
+    write_deltalake(str(folder / "m"), table)
+    scenario = Scenario(flights(found), now="2024-03-02")
+    scenario.send(flown("UA", 5), flown("AA", 5), flown("AA", 10), flown("UA", 0))
+    scenario.epoch()
+    assert names(scenario) == [("American", 1), (None, 1), ("United", 1)]
+    assert [each.reason for each in scenario.quarantine()] == ["error in lookup airlines"]
+
+
+def test_rows_keep_their_order_and_their_place(folder: Path) -> None:
+    """A join may turn rows around; each must still meet its own bytes."""
+    pq.write_table(
+        pa.table(
+            {"code": [f"c{at}" for at in range(5000)], "name": [f"name of c{at}" for at in range(5000)]}
+        ),
+        folder / "many.parquet",
+    )
+    many = replace(AIRLINES, table="many.parquet", columns=["name"])
+    made = flights(many, rules=[Rule("own", "airlines_name = concat('name of ', carrier)")])
+    scenario = Scenario(made, now="2024-03-02")
+    scenario.send(*(flown(f"c{at * 7919 % 3000}") for at in range(3000)))
+    assert dict(scenario.epoch().refused) == {}
+
+
+def test_an_epoch_names_the_version_and_a_new_table_changes_only_what_follows(folder: Path) -> None:
+    """What was read keeps what it found; the same content is the same version."""
+    scenario = Scenario(flights(), now="2024-03-02")
+    scenario.send(flown("UA"))
+    first = scenario.epoch().lookups["airlines"]
+    header, *lines = TABLE.splitlines()
+    (folder / "airlines.csv").write_text("\n".join([header, *reversed(lines)]))
+    scenario.send(flown("UA"))
+    assert scenario.epoch().lookups["airlines"] == first
+    (folder / "airlines.csv").write_text(TABLE.replace("United", "Union"))
+    scenario.send(flown("UA"))
+    assert scenario.epoch().lookups["airlines"] != first
+    assert names(scenario) == [("Union", 1), ("United", 2)]
+    assert scenario.epoch().lookups == {}
+
+
+@pytest.mark.parametrize(
+    "text", [TABLE + "UA,Again,1,\n", "code,planes\nUA,1\n", TABLE.replace("10", "ten"), None]
+)
+def test_a_broken_table_leaves_the_version_before_it(
+    folder: Path, text: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody saves a file half-way: the stream goes on, and says it once."""
+    scenario = Scenario(flights(), now="2024-03-02")
+    (folder / "airlines.csv").unlink()
+    if text is not None:
+        (folder / "airlines.csv").write_text(text)
+    for _ in range(2):
+        scenario.send(flown("UA"))
+        scenario.epoch()
+    assert names(scenario) == [("United", 2)]
+    assert caplog.text.count("stays") == 1
+    scenario.restart()
+    scenario.send(flown("UA"))
+    scenario.epoch()
+    assert names(scenario) == [("United", 3)]
+    assert caplog.text.count("stays") == 2
+    (folder / "airlines.csv").write_text(TABLE.replace("United", "Union"))
+    scenario.send(flown("UA"))
+    scenario.epoch()
+    assert names(scenario) == [("Union", 1), ("United", 3)]
+
+
+def test_a_version_of_another_definition_is_not_taken_for_this_one(folder: Path) -> None:
+    """Its columns may have the same names and mean something else."""
+    scenario = Scenario(flights(), now="2024-03-02")
+    scenario.send(flown("UA"))
+    last = scenario.epoch()
+    assert in_force([last], scenario.pipeline.record_version) == last.lookups
+    other = compile_pipeline(flights(replace(AIRLINES, table="other.csv")))
+    assert in_force([last], other.record_version) == {}
+    assert in_force([replace(last, lookups={"airlines": "older"}), last], last.record_version) == last.lookups
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        ({"table": "nowhere.csv"}, "cannot be read: FileNotFoundError"),
+        ({"table": "tests.unit.test_lookups:absent"}, "cannot be read: AttributeError"),
+        ({"columns": ["country"]}, "has no column 'country'"),
+        ({"on": {"iata": "carrier"}}, "has no column 'iata'"),
+        ({"columns": ["name", "note DATE"]}, "column 'note' of 'airlines.csv' is string, not DATE"),
+        (
+            {"on": {"same": "carrier"}, "table": "tests.unit.test_lookups:twins"},
+            "more than one row with same = 'a'",
+        ),
+    ],
+)
+def test_a_stream_does_not_start_without_its_table(change: dict[str, Any], fact: str, folder: Path) -> None:
+    """A row without what it should have found is wrong for ever."""
+    wanted = replace(AIRLINES, **{"columns": ["name"], **change})
+    view = replace(BY_NAME, keys=[f"airlines_{wanted.columns[0]}"])
+    made = compile_pipeline(flights(wanted, views=[view]))
+    with pytest.raises(LookupBroken, match=fact) as problem:
+        Lookups(made.record.lookups, Layout(folder, "p"), {})
+    assert problem.value.hint
+
+
+def twins() -> pa.Table:
+    return pa.table({"same": ["a", "b", "a"], "name": ["x", "y", "z"]})
+
+
+def test_tables_are_asked_now_and_then(folder: Path) -> None:
+    """Asking costs little, and an epoch may be short."""
+    clock: Iterator[float] = iter([0.0, 0.5, 1.5, 1.5])
+    made = compile_pipeline(flights())
+    lookups = Lookups(made.record.lookups, Layout(folder / "w", "p"), {}, clock=lambda: next(clock))
+    before = lookups.current
+    first = dict(lookups.versions)
+    (folder / "airlines.csv").write_text(TABLE.replace("United", "Union"))
+    assert before() == first
+    second = lookups.current()
+    assert second != first
+    assert all(path.exists() for version in (first, second) for path in lookups.paths(version).values())
+
+
+def test_only_what_feeds_the_row_is_part_of_its_version() -> None:
+    """One that nobody uses, or only an answer, changes no number."""
+    plain = View("plain", keys=["carrier"], window=Tumbling("1 day"), measures={"n": count()})
+    without = flights(views=[plain], lookups=[])
+    assert record_version(flights(views=[plain])) == record_version(without)
+    assert compile_pipeline(flights(views=[plain])).record.lookups == ()
+    feeding = [
+        flights(),
+        flights(replace(AIRLINES, table="other.csv")),
+        flights(replace(AIRLINES, on={"code": "left(carrier, 2)"})),
+        flights(replace(AIRLINES, columns=["name"])),
+    ]
+    assert len({record_version(each) for each in [without, *feeding]}) == 5
+
+
+def test_a_stored_definition_has_it() -> None:
+    """A version of a view that was born with a look-up runs with it."""
+    made = flights()
+    assert from_json(to_json(made)) == made
+    assert compile_pipeline(from_json(to_json(made))).record_version == compile_pipeline(made).record_version
+
+
+def wrong(changes: dict[str, Any]) -> Any:
+    """Make a definition whose look-up, or which itself, is changed."""
+    own = {name: value for name, value in changes.items() if name in Lookup.__dataclass_fields__}
+    rest = {name: value for name, value in changes.items() if name not in own}
+    return flights(**{"lookups": [replace(AIRLINES, **own)], **rest})
+
+
+WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
+    "name": ({"name": "Air Lines", "prefix": "airlines_"}, "lookups[Air Lines]", "is not a name"),
+    "twice": ({"lookups": [AIRLINES, replace(AIRLINES, prefix="b_")]}, "lookups[airlines]", "declared twice"),
+    "no table": ({"table": ""}, "lookups[airlines].table", "no table"),
+    "no key": ({"on": {}}, "lookups[airlines].on", "Nothing says which row"),
+    "no column": ({"columns": []}, "lookups[airlines].columns", "gives no column"),
+    "unknown key": ({"on": {"code": "airline"}}, "lookups[airlines].on[code]", "airline"),
+    "inexact key": ({"on": {"code": "CAST(seats AS DOUBLE)"}}, "lookups[airlines].on[code]", "is DOUBLE"),
+    "column type": ({"columns": ["name", "planes COUNT"]}, "lookups[airlines].columns", "unknown type"),
+    "taken": (
+        {"columns": ["name", "seats INT"], "prefix": "", "select": {"airlines_name": "1"}},
+        "select[airlines_name]",
+        "a column 'airlines_name' already",
+    ),
+    "prefix": (
+        {"prefix": "s", "columns": ["eats INT"], "views": [replace(BY_NAME, keys=["seats"])]},
+        "lookups[airlines].columns",
+        "a column 'seats' already",
+    ),
+    "other column": (
+        {"views": [replace(BY_NAME, keys=["airlines_country"])]},
+        "views[by_name].keys",
+        "no column 'airlines_country'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "field", "why"), WRONG.values(), ids=WRONG)
+def test_a_wrong_look_up_is_told(changes: dict[str, Any], field: str, why: str) -> None:
+    """It is told where the definition is written, without its table."""
+    compiled, problems = examine(wrong(changes))
+    assert compiled is None
+    found = next(each for each in problems if each.field.startswith(field))
+    assert why in found.message
+    assert found.file.endswith(".py")
+
+
+def test_json_keeps_what_an_epoch_names() -> None:
+    """The ledger is where a later reader finds the version."""
+    scenario = Scenario(flights(), now="2024-03-02")
+    scenario.send(flown("UA"))
+    epoch = scenario.epoch()
+    assert json.loads(epoch.to_json())["lookups"] == dict(epoch.lookups)
