@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from seamline.lake.control import ControlTable
@@ -13,6 +14,7 @@ from seamline.lake.planning import known_epochs
 from seamline.lake.reads import connection, scan
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.epoch import Epoch
 from seamline.model.holes import holes
 from seamline.model.intervals import stamp
 from seamline.model.live import live_views, stood_still
@@ -41,6 +43,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         lines.append(
             f"  {sum(each.rows for each in epochs)} rows accepted ({late} late, {very} very late), {refused} refused"
         )
+        lines += refusals(epochs)
     else:
         lines.append("  no epoch yet")
     lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
@@ -67,6 +70,17 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         served = " (served)" if manifest.serving.get(name) == id else ""
         lines.append(f"  {pipeline.name}.{name} {version}{served}: gets no more slices: {why}")
     return lines
+
+
+def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
+    """Tell how many records were refused for each reason, and when the last was, the most frequent first."""
+    counts, last = Counter[str](), dict[str, Epoch]()
+    for each in epochs:
+        counts.update(each.refused)
+        last |= dict.fromkeys(each.refused, each)
+    for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+        newest = last[reason]
+        yield f"    {count} {reason}, last in epoch {newest.number} ({stamp(newest.committed_at)})"
 
 
 def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from seamline.model.epoch import Epoch
 from seamline.model.intervals import parse_duration, stamp
 from seamline.model.offsets import Lane, OffsetRange, Vector, ranges_between
 from seamline.plan.epochs import EdgePolicy
+from seamline.plan.refusals import Refusals
 from seamline.spark.catch_up import catch_up
 from seamline.spark.heartbeat import Heartbeat, beat
 from seamline.spark.kernel import KernelConfig, KernelResult
@@ -52,6 +53,7 @@ class Epochs:
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = Progress.resumed(ledger, topics.starts(writer.master), datetime.now(UTC))
         self.limit = stream.max_offsets_per_epoch
+        self.refusals = Refusals(self.pipeline.name)
         self.retries = self.failures = self.alone = 0
         self.condemned = ""
         self.trouble: Vector = {}
@@ -106,8 +108,7 @@ class Epochs:
             lookups=versions,
         )
         self.progress = after.held(self.writer.commit(epoch, result, views))
-        for reason, count in sorted(result.refused.items()):
-            log.warning("Epoch %s refused %s records: %s", number, count, reason)
+        warn(self.refusals.take(number, result.refused, now))
         if self.condemned:
             self.trouble, self.suspects = {}, []
         elif self.suspects:
@@ -201,6 +202,7 @@ class Epochs:
         It does when lanes fall idle, and when somebody has declared that the topic ends where we are.
         """
         now = datetime.now(UTC)
+        warn(self.refusals.due(now))
         last = self.progress.epoch
         if drained and last and drained.ends == self.progress.vector:
             closing = self.progress.closing(self.pipeline.grid)
@@ -231,6 +233,7 @@ class Epochs:
 
     def close(self) -> None:
         """Declare the last edge."""
+        warn(self.refusals.due(datetime.now(UTC), ending=True))
         last = self.progress.epoch
         if last is not None and not last.edge:
             self.empty()
@@ -264,6 +267,12 @@ class Epochs:
         now = time.monotonic()
         self.seconds[phase] = round(now - self.marked, 4)
         self.marked = now
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Log warnings."""
+    for line in lines:
+        log.warning("%s", line)
 
 
 def said(error: Exception) -> str:
