@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+from tests.unit.test_pipelines_payments import PAYMENTS, channel_declared_half_way
 
 from seamline import Batch, Expect, KafkaSource, Pipeline, Rule, Tumbling, View, Watermark, count, sum
-from seamline.model.errors import BadRange, CertificateFailed, NotFound
+from seamline.lake.sides import side_rows
+from seamline.model.compiled import compile_pipeline
+from seamline.model.errors import BadRange, CertificateFailed, NotFound, ProtocolError
+from seamline.spark.catch_up import catch_up
 
 SHOP = Pipeline(
     name="shop",
@@ -115,7 +120,7 @@ def test_the_time_line_tells_what_happened(scenario):
     shop.batch("2024-01-01")
     first = "watermark 2024-01-01T08:50:00Z"
     assert shop.timeline().splitlines() == [
-        "shop  (| epoch  X crash  o restart  = batch)",
+        "shop  (| epoch  X crash  o restart  * define  = batch)",
         f"  |  epoch   0 edge  orders/0[0,2)  2024-01-01:+1  refused empty value:1  {first}",
         "  X  crash   killed after files, not held: its records wait",
         "  o  restart the stream starts again",
@@ -125,6 +130,81 @@ def test_the_time_line_tells_what_happened(scenario):
         "  published",
         "     spent: 2024-01-01T00:00:00Z to epoch 3",
     ]
+
+
+def test_a_field_more_is_declared_half_way(scenario, spark):
+    """The story of payments, as it is told in plain Python."""
+    channel_declared_half_way(scenario(PAYMENTS, spark=spark, now="2026-03-02T09:05Z"))
+
+
+def test_definitions_with_more_columns_and_fewer_go_on_from_each_other(shop):
+    """Also when the newer one is taken back: rows of all of them count, in both layers."""
+    for number, columns in enumerate(
+        [["channel STRING"], ["channel STRING", "tip DECIMAL(8,2)"], [], ["channel STRING"]]
+    ):
+        shop.send({**order(2 * number, "2024-01-01T09:00Z"), "channel": "app", "tip": 1.5})
+        assert shop.epoch().rows == 1
+        shop.redefine(replace(SHOP, source=replace(SHOP.source, added=columns)))
+    shop.send(order(9, "2024-01-03T00:00Z"))
+    shop.epoch()
+    assert seen(shop)[0] == ("ada", "01 09", 4, 40, 0)
+    assert shop.batch("2024-01-01") == ["2024-01-01T00:00:00Z"]
+    assert seen(shop)[0] == ("ada", "01 09", 4, 40, 4)
+    versions = [each.record_version.split("+")[1:] for each in shop.ledger if each.accepted]
+    assert versions == [
+        [],
+        ["channel STRING"],
+        ["channel STRING", "tip DECIMAL(8,2)"],
+        [],
+        ["channel STRING"],
+    ]
+
+
+def test_what_a_definition_cannot_go_on_from_is_refused(shop):
+    """Another type, or another order, before a row is read; a view of another version is not for a scenario."""
+    shop.redefine(replace(SHOP, source=replace(SHOP.source, added=["tip INT"])))
+    shop.send({**order(1, "2024-01-01T09:00Z"), "tip": 3})
+    shop.epoch()
+    with pytest.raises(BadRange, match="another pipeline"):
+        shop.redefine(replace(SHOP, name="shops"))
+    with pytest.raises(BadRange, match="View spent is another version"):
+        shop.redefine(replace(SHOP, rules=[]))
+    for columns in (["tip STRING"], ["channel STRING", "tip INT"]):
+        with pytest.raises(ProtocolError, match=r'Epoch 0 was read with added=\["tip INT"\]'):
+            shop.redefine(replace(SHOP, source=replace(SHOP.source, added=columns)))
+
+
+def test_old_files_are_read_with_null(scenario, spark):
+    """By a side, by a view that was behind meanwhile, and by a build before the stream starts again."""
+    sided = replace(SHOP, side={"tests": "customer = 'test'"})
+    added = replace(sided, source=replace(sided.source, added=["channel STRING"]))
+    shop = scenario(sided, spark=spark, now=NOW)
+    engine, view = shop.engine, compile_pipeline(sided).views[0].id
+
+    def in_side():
+        found = side_rows(engine.pipeline, engine.layout, "tests")
+        return found["channel"].to_pylist()
+
+    shop.send(order(1, "2024-01-01T09:00Z"), order(2, "2024-01-03T09:00Z", "test"))
+    shop.epoch()
+    engine.writer.frontiers[view] = -1
+    shop.send(order(3, "2024-01-03T09:00Z"))
+    shop.epoch()
+
+    # The file is changed, the stream still runs as before.
+    engine.pipeline = compile_pipeline(added)
+    assert in_side() == [None]
+    assert shop.batch("2024-01-01") == ["2024-01-01T00:00:00Z"]
+
+    shop.redefine(added)
+    late = {"at": "2024-01-03T09:00Z", "channel": "app"}
+    shop.send({**order(4, ""), **late}, {**order(5, "", "test"), **late})
+    shop.epoch()
+    assert engine.writer.frontiers[view] == -1
+    assert catch_up(spark, engine.writer)
+    shop.epoch()
+    assert seen(shop) == [("ada", "01 09", 1, 10, 1), ("ada", "03 09", 2, 20, 0)]
+    assert in_side() == [None, "app"]
 
 
 def test_a_scenario_refuses_what_kafka_would(scenario):

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 from tests.unit.examples import declared
 
+from seamline import Tumbling, View, count, sum
+
 PAYMENTS = declared("payments")
+BY_CHANNEL = View(
+    "by_channel",
+    keys=["channel"],
+    window=Tumbling("1 hour"),
+    measures={"payments": count(), "amount": sum("amount")},
+)
+WITH_CHANNEL = replace(
+    PAYMENTS,
+    source=replace(PAYMENTS.source, added=["channel STRING"]),
+    views=[*PAYMENTS.views, BY_CHANNEL],
+)
 
 
 def payment(id, amount, at="09:00:00", merchant="bakery", currency="EUR", more=""):
@@ -105,3 +119,55 @@ def test_a_schema_change_half_way_stops_nothing(scenario):
         "rule known currency": 1,
     }
     assert seen(story) == [("bakery", "EUR", 2, Decimal("3.00"), 0, 2)]
+
+
+def channel_declared_half_way(story):
+    """Tell of a day in which the column is sent, declared, and the day is built; what each step must show."""
+    # epoch      0            1        |  2            3
+    # sent     1.00  2.00   4.00       | 8.00  16.00  32.00
+    # channel         app    web       |  web          app      what was read before | has NULL
+    web, app = (f', "channel": "{each}"' for each in ("web", "app"))
+    story.send(payment(1, "1.00"), payment(2, "2.00", more=app), closing())
+    story.epoch()
+    story.send(payment(3, "4.00", more=web))
+    story.crash("slices")
+    story.epoch()
+    before = story.ledger[-1].record_version
+
+    story.redefine(WITH_CHANNEL)
+    assert seen(story)[0] == ("bakery", "EUR", 3, Decimal("7.00"), 0, 3)
+    story.send(payment(4, "8.00", more=web), payment(5, "16.00"), payment(6, "5.00", more=', "channel": 7'))
+    held = story.epoch()
+    assert held.record_version == f"{before}+channel STRING"
+    assert dict(held.refused) == {"mistyped field channel": 1}
+    assert seen(story)[0] == ("bakery", "EUR", 5, Decimal("31.00"), 0, 5)
+    # The day had rows when the new view was born: it answers once it is built, over all of them.
+    assert by_channel(story) == []
+
+    assert story.batch("2026-03-01") == ["2026-03-01T00:00:00Z"]
+    assert seen(story)[0] == ("bakery", "EUR", 5, Decimal("31.00"), 5, 0)
+    assert by_channel(story) == [(None, 4, Decimal("23.00"), 4, 0), ("web", 1, Decimal("8.00"), 1, 0)]
+    story.send(payment(7, "32.00", more=app), payment(4, "8.00", more=web))
+    story.epoch()
+    assert by_channel(story) == [
+        (None, 4, Decimal("23.00"), 4, 0),
+        ("app", 1, Decimal("32.00"), 0, 1),
+        ("web", 2, Decimal("16.00"), 1, 1),
+    ]
+    assert story.batch() == ["2026-03-01T00:00:00Z"]
+    assert seen(story)[0] == ("bakery", "EUR", 6, Decimal("63.00"), 6, 0)
+    assert by_channel(story)[1:] == [("app", 1, Decimal("32.00"), 1, 0), ("web", 1, Decimal("8.00"), 1, 0)]
+
+
+def by_channel(story):
+    """The rows of the new view on the first of March."""
+    return [
+        (row["channel"], row["payments"], row["amount"], row["batch_part"], row["speed_part"])
+        for row in story.answer("by_channel")
+        if row["window_start"].day == 1
+    ]
+
+
+def test_a_field_more_is_declared_half_way(scenario):
+    """Nothing is lost, nothing is built again for it, and the column is there from the restart on."""
+    channel_declared_half_way(scenario(PAYMENTS, now="2026-03-02T09:05Z"))

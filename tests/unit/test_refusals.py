@@ -11,7 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.laws import test_windows
-from tests.unit import test_definition, test_formats, test_lookups, test_record, test_transform
+from tests.unit import (
+    records,
+    test_definition,
+    test_evolution,
+    test_formats,
+    test_lookups,
+    test_record,
+    test_transform,
+)
 
 from seamline.model.compiled import examine
 from seamline.model.definition import Pipeline, View
@@ -40,6 +48,8 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
         yield name, replace(test_transform.texts(), **changes), field
     for name, (changes, field, _) in test_lookups.WRONG.items():
         yield name, test_lookups.wrong(changes), field
+    for name, (changes, field, _) in test_evolution.WRONG.items():
+        yield name, records.pipeline(test_evolution.SCHEMA, **changes), field
     for window, _ in test_windows.WRONG:
         view = View("v", keys=[], window=window, measures=test_definition.VIEW.measures)
         yield str(window), replace(test_definition.ORDERS, views=[view]), "views[v].window"

@@ -14,7 +14,7 @@ from seamline.lake.answers import IntervalAnswer
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files, look
 from seamline.lake.reads import connection, micros, quoted, scan
-from seamline.lake.types import INSTANT, arrow_type
+from seamline.lake.types import INSTANT, arrow_type, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import Interval, parse_moment
 from seamline.model.record import SELECTED
@@ -110,6 +110,8 @@ def rows_of(
     )
     columns = ", ".join([*SHOWN, *(quoted(field.name) for field in pipeline.schema.fields)])
     con = connection()
+    # A column that no file has yet comes from here.
+    con.register("blank", master_schema(pipeline).empty_table())
     con.register(
         "sought",
         pa.table(
@@ -125,7 +127,8 @@ def rows_of(
     if pipeline.record.selective:
         columns += f", {quoted(SELECTED)}"
     return con.sql(
-        f"WITH rows AS (SELECT {columns}, {spare} AS _spare FROM {scan(paths)} "
+        f"WITH rows AS (SELECT {columns}, {spare} AS _spare FROM "
+        f"(SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
         f"WHERE _epoch <= {until} AND epoch_us(_event_time) >= {micros(interval.start)} "
         f"AND epoch_us(_event_time) < {micros(interval.end)}) "
         f"SELECT rows.* FROM {states.exploded(view, 'rows')} rows, sought "

@@ -337,10 +337,14 @@ def compiled(where: str | None, view: CompiledView) -> str:
     return f"(({expression.duckdb}){guards})"
 
 
-def scan(paths: Iterable[str]) -> str:
-    """Spell the reading of Parquet files, without a guess at partitions from their names."""
+def scan(paths: Iterable[str], *, uneven: bool = False) -> str:
+    """Spell the reading of Parquet files, without a guess at partitions from their names.
+
+    ``uneven`` files may each lack columns that others have: those are NULL.
+    """
     names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-    return f"read_parquet([{names}], hive_partitioning=false)".replace("{", "{{").replace("}", "}}")
+    found = f"read_parquet([{names}], hive_partitioning=false, union_by_name={str(uneven).lower()})"
+    return found.replace("{", "{{").replace("}", "}}")
 
 
 def aligned(column: str, size: int) -> str:

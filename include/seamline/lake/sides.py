@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master
 from seamline.lake.originals import SHOWN
+from seamline.lake.types import arrow_type
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import NotFound
 from seamline.model.record import SIDE
@@ -23,10 +24,16 @@ def side_rows(pipeline: CompiledPipeline, layout: Layout, name: str) -> pa.Table
     master = Master.open(layout).table
     columns = [*SHOWN, *(field.name for field in pipeline.schema.fields)]
     held = master.handle.to_pyarrow_dataset()
-    missing = [column for column in (SIDE, *columns) if column not in held.schema.names]
+    added = [field for field in pipeline.record.added if field.name not in held.schema.names]
+    later = {field.name for field in added}
+    missing = [column for column in (SIDE, *columns) if column not in (*held.schema.names, *later)]
     if missing:
         raise NotFound(
             f"The master of {pipeline.name} has no column {missing[0]!r} yet.", hint="start the stream first."
         )
-    found = held.to_table(columns=columns, filter=pc.field(SIDE) == name)
+    asked = [column for column in columns if column not in later]
+    found = held.to_table(columns=asked, filter=pc.field(SIDE) == name)
+    for field in added:
+        found = found.append_column(field.name, pa.nulls(found.num_rows, arrow_type(field.type.spark)))
+    found = found.select(columns)
     return found.sort_by([(column, "ascending") for column in ("_epoch", "_partition", "_offset")])

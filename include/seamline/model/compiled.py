@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
 from seamline.model.clock import MICROSECOND
 from seamline.model.definition import Expect, Pipeline, Rule, View
 from seamline.model.errors import DefinitionError
+from seamline.model.evolution import added_columns, needed
 from seamline.model.explode import Explode, compile_explode
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.fingerprint import fingerprint, record_version
@@ -53,6 +55,7 @@ class CompiledView:
 
     ``windows`` is the arithmetic of ``window`` on intervals of ``interval``; ``pane`` is the span in which rows
     are summed up (of sessions: within which they are). ``sets`` are the grouping sets, at least one.
+    ``uses`` are the source's added columns without which it has no meaning.
     """
 
     pipeline: str
@@ -68,6 +71,7 @@ class CompiledView:
     expect: tuple[Expect, ...]
     fingerprint: str
     explode: Explode | None = None
+    uses: tuple[Field, ...] = ()
 
     @property
     def qualified(self) -> str:
@@ -163,21 +167,36 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
     if parsed is None or format is None or grid is None or future is None:
         return None, problems.found
-    problems.attempt("source.format", source.origin, lambda: format.check(parsed))
-    record = compile_record(pipeline, parsed, problems)
+    added = added_columns(source, parsed, problems)
+    problems.attempt("source.format", source.origin, lambda: format.check(parsed.with_(*added)))
+    record = compile_record(pipeline, parsed, problems, added)
     if pipeline.transform and record.transform is None:
         return None, problems.found
     check_source(pipeline, record.schema, problems)
+    judged = needed(added, lambda some, found: compile_record(pipeline, parsed, found, some))
     views = tuple(
-        view
-        for view in [compile_view(pipeline, view, record, grid, problems) for view in pipeline.views]
-        if view is not None
+        version_of_view(pipeline, view, made, record, grid, judged)
+        for view in pipeline.views
+        if (made := compile_view(pipeline, view, record, grid, problems)) is not None
     )
     if problems.found or very_late is None:
         return None, problems.found
-    return CompiledPipeline(
-        pipeline, format, record, views, grid, future, past, very_late, record_version(pipeline)
-    ), []
+    version = record_version(pipeline, added, judged)
+    return CompiledPipeline(pipeline, format, record, views, grid, future, past, very_late, version), []
+
+
+def version_of_view(
+    pipeline: Pipeline, view: View, made: CompiledView, record: Record, grid: Grid, judged: Sequence[Field]
+) -> CompiledView:
+    """Give a compiled view the name of its version; ``judged`` are the added columns that the record's steps use."""
+
+    def without(some: Sequence[Field], found: Problems) -> None:
+        left_out = set(record.added) - set(some)
+        fields = tuple(field for field in record.parsed.fields if field not in left_out)
+        compile_view(pipeline, view, replace(record, parsed=Schema(fields)), grid, found)
+
+    uses = needed(record.added, without)
+    return replace(made, uses=uses, fingerprint=fingerprint(pipeline, view, judged, uses))
 
 
 def grid_of(pipeline: Pipeline) -> Grid:
@@ -228,7 +247,7 @@ def check_names(pipeline: Pipeline, problems: Problems) -> None:
 def compile_view(
     pipeline: Pipeline, view: View, record: Record, grid: Grid, problems: Problems
 ) -> CompiledView | None:
-    """Compile a view; note its problems and give None where it has any."""
+    """Compile a view, without a fingerprint; note its problems and give None where it has any."""
     before, place = len(problems.found), f"views[{view.name}]"
     explode = problems.attempt(
         f"{place}.explode", view.origin, lambda: compile_explode(view.explode, record.schema)
@@ -281,7 +300,7 @@ def compile_view(
         where=record.selected(where),
         measures=tuple(measure for measure in measures if measure is not None),
         expect=tuple(view.expect),
-        fingerprint=fingerprint(pipeline, view),
+        fingerprint="",
         explode=explode,
     )
 

@@ -46,6 +46,7 @@ class KafkaSource:
     columns of ``event_id`` without saying so. ``max_future`` and ``max_past`` (empty for
     no bound) bound event time against the Kafka timestamp. ``event_time`` is a column, ``_kafka_timestamp``, or
     ``processing_time()``. An event more than ``very_late`` behind the watermark is counted as very late.
+    ``added`` lists columns that the topic got later, one each, in the order they came; none is NOT NULL.
     """
 
     topic: str | Sequence[str]
@@ -58,6 +59,7 @@ class KafkaSource:
     max_future: str = "1 day"
     max_past: str = ""
     very_late: str = "1 day"
+    added: Sequence[str] = ()
     origin: Origin = remembered()
 
     @property

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from seamline.model.definition import Pipeline, View
+from seamline.model.evolution import extended
 from seamline.model.formats import format_of
 from seamline.model.lookups import pinned
 from seamline.model.measures import Measure
+from seamline.model.schema import Field
 from seamline.model.transform import code_hash, function_of, name_of
 
 KERNEL = 1
@@ -21,8 +24,8 @@ def digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def record_facts(pipeline: Pipeline) -> dict[str, Any]:
-    """List all that turns a raw record into a row."""
+def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, Any]:
+    """List all that turns a raw record into a row; ``uses`` are the added columns that its steps use."""
     source = pipeline.source
     steps = {
         "select": [[name, text] for name, text in pipeline.select.items()],
@@ -34,6 +37,7 @@ def record_facts(pipeline: Pipeline) -> dict[str, Any]:
             [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix]
             for each in pinned(pipeline)
         ],
+        "added": added_facts(uses),
     }
     return {
         **{name: said for name, said in steps.items() if said},
@@ -54,9 +58,17 @@ def transform_facts(pipeline: Pipeline) -> list[str]:
     return [code, pipeline.transform_schema, pipeline.transform_version]
 
 
-def record_version(pipeline: Pipeline) -> str:
-    """Hash what turns a raw record into a row; parsed columns are a cache under it."""
-    return digest(record_facts(pipeline))
+def added_facts(uses: Iterable[Field]) -> list[list[str]]:
+    """List added columns that are used, with their types; one that is not used changes nothing."""
+    return sorted([field.name, field.type.spark] for field in uses)
+
+
+def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterable[Field] = ()) -> str:
+    """Hash what turns a raw record into a row, and name all ``added`` columns; ``uses`` are in the hash too.
+
+    Parsed columns are a cache under it.
+    """
+    return extended(digest(record_facts(pipeline, uses)), added)
 
 
 def measure_facts(measure: Measure) -> dict[str, Any]:
@@ -64,11 +76,17 @@ def measure_facts(measure: Measure) -> dict[str, Any]:
     return {"kind": measure.kind, **vars(measure)}
 
 
-def view_facts(pipeline: Pipeline, view: View) -> dict[str, Any]:
-    """List all that can change a view's numbers, the record's meaning and the interval grid included."""
+def view_facts(
+    pipeline: Pipeline, view: View, judged: Iterable[Field] = (), uses: Iterable[Field] = ()
+) -> dict[str, Any]:
+    """List all that can change a view's numbers, the record's meaning and the interval grid included.
+
+    Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
+    """
+    used = added_facts(uses)
     return {
         "topic": pipeline.source.topics[0] if len(pipeline.source.topics) == 1 else pipeline.source.topics,
-        "record": record_facts(pipeline),
+        "record": record_facts(pipeline, judged),
         "interval": pipeline.batch.interval,
         "keys": list(view.keys),
         "window": view.window.facts,
@@ -76,9 +94,12 @@ def view_facts(pipeline: Pipeline, view: View) -> dict[str, Any]:
         "where": view.where,
         **({"explode": dict(view.explode)} if view.explode else {}),
         **({"grouping_sets": [list(each) for each in view.grouping_sets]} if view.grouping_sets else {}),
+        **({"added": used} if used else {}),
     }
 
 
-def fingerprint(pipeline: Pipeline, view: View) -> str:
-    """Hash what can change a view's numbers; its tables are named by it."""
-    return digest(view_facts(pipeline, view))
+def fingerprint(
+    pipeline: Pipeline, view: View, judged: Iterable[Field] = (), uses: Iterable[Field] = ()
+) -> str:
+    """Hash what can change a view's numbers, as ``view_facts`` lists it; its tables are named by it."""
+    return digest(view_facts(pipeline, view, judged, uses))

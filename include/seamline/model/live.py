@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
+from seamline.model.evolution import fits
 from seamline.model.manifest import Manifest
 from seamline.model.stored import version_of
 
@@ -31,13 +32,15 @@ def stood_still(pipeline: CompiledPipeline, manifest: Manifest) -> Mapping[str, 
 def why_still(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> str:
     """Say why a born version cannot be fed with the rows that this definition makes; empty if it can."""
     try:
-        stored, _ = version_of(pipeline, manifest, id)
+        stored, view = version_of(pipeline, manifest, id)
     except ProtocolError as problem:
         return problem.message
-    if stored.record_version != pipeline.record_version:
+    if not fits(stored.record_version, pipeline.record_version):
         return (
             f"its rows are of record version {stored.record_version}, the kernel's {pipeline.record_version}"
         )
+    if missing := [field.name for field in view.uses if field not in pipeline.record.added]:
+        return f"it uses {', '.join(missing)}, which the definition does not add"
     if stored.definition.source.topics != pipeline.definition.source.topics:
         return f"it reads topic {', '.join(stored.definition.source.topics)}"
     if stored.grid != pipeline.grid:

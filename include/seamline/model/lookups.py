@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from seamline.model.definition import Lookup, Pipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import DefinitionError
+from seamline.model.evolution import fits
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.problems import NAME, Problems
 from seamline.model.schema import Field, Schema, parse_field
@@ -46,7 +47,7 @@ def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
     """Give the versions of look-ups that the last epoch of a record version had; none before the first."""
     found: Mapping[str, str] = {}
     for epoch in epochs:
-        if epoch.lookups and epoch.record_version == record_version:
+        if epoch.lookups and fits(epoch.record_version, record_version):
             found = epoch.lookups
     return found
 

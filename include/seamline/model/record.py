@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seamline.model.definition import Origin, Pipeline, Rule
@@ -30,8 +30,9 @@ SELECTED, SIDE = "_selected", "_side"
 class Record:
     """The steps in their order: parsed columns, the user's own, looked-up and derived ones, rules, sides, selection.
 
-    ``derived`` are columns with their expressions, each of which may use those before it. ``sides`` are tried
-    in order; a record of none is selected if ``where`` is true.
+    ``added`` are the last of the parsed columns, which earlier rows may lack. ``derived`` are columns with their
+    expressions, each of which may use those before it. ``sides`` are tried in order; a record of none is selected
+    if ``where`` is true.
     """
 
     parsed: Schema
@@ -41,6 +42,7 @@ class Record:
     where: Expression | None = None
     transform: Transform | None = None
     lookups: tuple[Join, ...] = ()
+    added: tuple[Field, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -85,11 +87,13 @@ class Record:
         )
 
 
-def compile_record(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Record:
+def compile_record(
+    pipeline: Pipeline, base: Schema, problems: Problems, added: Sequence[Field] = ()
+) -> Record:
     """Compile the steps of a record; problems are noted and what has them is left out."""
-    origin = pipeline.origin
+    origin, parsed = pipeline.origin, base.with_(*added)
     derived: list[tuple[Field, Expression]] = []
-    transform = compile_transform(pipeline, parsed, problems)
+    transform = compile_transform(pipeline, base, problems, added)
     seen = parsed.with_(*transform.schema.fields) if transform else parsed
     check_lookups(pipeline, problems)
     lookups: list[Join] = []
@@ -115,11 +119,13 @@ def compile_record(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Re
     where = (
         problems.attempt("where", origin, lambda: boolean(pipeline.where, wide)) if pipeline.where else None
     )
-    return Record(parsed, tuple(derived), rules, sides, where, transform, tuple(lookups))
+    return Record(parsed, tuple(derived), rules, sides, where, transform, tuple(lookups), tuple(added))
 
 
-def compile_transform(pipeline: Pipeline, parsed: Schema, problems: Problems) -> Transform | None:
-    """Find the user's own step and check what it declares."""
+def compile_transform(
+    pipeline: Pipeline, base: Schema, problems: Problems, added: Sequence[Field]
+) -> Transform | None:
+    """Find the user's own step and check what it declares; it is given no added column, which it could use unseen."""
     origin, name = pipeline.origin, name_of(pipeline.transform)
     if not name:
         for setting in ("transform_schema", "transform_version"):
@@ -131,14 +137,14 @@ def compile_transform(pipeline: Pipeline, parsed: Schema, problems: Problems) ->
     if function is None or schema is None:
         return None
     for field in schema.fields:
-        if parsed.field(field.name):
+        if base.with_(*added).field(field.name):
             problems.note(
                 "transform_schema",
                 origin,
                 f"The source has a column {field.name!r} already.",
                 "rename yours.",
             )
-    return Transform(name, schema)
+    return Transform(name, schema, tuple(field.name for field in base.fields))
 
 
 def attempt(text: str, seen: Schema, place: str, origin: Origin, problems: Problems) -> Expression | None:

@@ -20,10 +20,11 @@ DEFINITIONS = "seamline_definitions_"
 
 @dataclass(frozen=True)
 class Transform:
-    """A function by its name, and the columns that it adds to the parsed ones."""
+    """A function by its name, the columns that it adds, and the names of the parsed ones that it is given."""
 
     name: str
     schema: Schema
+    given: tuple[str, ...]
 
 
 def name_of(function: str | Callable[..., Any]) -> str:

@@ -21,6 +21,7 @@ from seamline.lake.master import Master
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
+from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.model.jobs import BuildJob
 from seamline.model.record import SELECTED
@@ -59,7 +60,8 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
     pipeline = live(pipeline, layout)
     expected = ManifestTable.ensure(layout).read().published
     attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
-    rows = marked(master_rows(spark, layout, job), pipeline).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = marked(widened(master_rows(spark, layout, job), pipeline), pipeline)
+    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         found = counts(rows, pipeline)
         kept = rows.where(~f.col(SPARE))
@@ -118,6 +120,14 @@ def inside(spans: Sequence[Interval]) -> Column:
     return whole & each if len(spans) > 1 else whole
 
 
+def widened(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
+    """Add the columns that no stream has read yet: they are NULL in all that was read before they were declared."""
+    for field in pipeline.record.added:
+        if field.name not in rows.columns:
+            rows = rows.withColumn(field.name, f.lit(None).cast(field.type.spark))
+    return rows
+
+
 def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     """Keep what states need, with the interval's start in microseconds and whether the row is a duplicate.
 
@@ -137,13 +147,13 @@ def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
 
 
 def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
-    """Count what was read, per interval id; refuse rows that another record version has judged."""
+    """Count what was read, per interval id; refuse rows of a record version that does not fit."""
     left = {view.id: left_out(view, pipeline) for view in pipeline.views if view.where}
     more = {view.id: gained(view, pipeline) for view in pipeline.views if view.explode}
     table = rows.groupBy(CELL).agg(
         f.count(f.lit(1)),
         f.count_if(f.col(SPARE)),
-        f.count_if(f.col("_record_version") != f.lit(pipeline.record_version)),
+        f.count_if(~fitting(pipeline.record_version)),
         *left.values(),
         *more.values(),
     )
@@ -165,6 +175,12 @@ def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
             dict(zip(more, numbers[len(left) :], strict=True)),
         )
     return found
+
+
+def fitting(version: str) -> Column:
+    """Tell which rows are of a record version that fits: the same, one with fewer added columns, or with more."""
+    found = f.col("_record_version")
+    return found.isin(*earlier(version)) | found.startswith(version + AND)
 
 
 def taken(pipeline: CompiledPipeline) -> Column:

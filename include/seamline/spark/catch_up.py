@@ -15,6 +15,7 @@ from seamline.lake.slices import PRUNES, Slices
 from seamline.lake.tables import EPOCH
 from seamline.lake.types import slices_schema
 from seamline.model.epoch import Epoch
+from seamline.model.evolution import fits
 from seamline.spark.measures import states
 from seamline.spark.writer import Writer
 
@@ -46,7 +47,11 @@ def catch_up(spark: SparkSession, writer: Writer) -> bool:
 def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
     """Say why the epochs above a frontier cannot be caught up: rows that another record version made."""
     ours = writer.pipeline.record_version
-    others = [each for each in ledger if each.number > frontier and each.rows and each.record_version != ours]
+    others = [
+        each
+        for each in ledger
+        if each.number > frontier and each.rows and not fits(each.record_version, ours)
+    ]
     if not others:
         return ""
     return (

@@ -22,7 +22,7 @@ def transformed(rows: pa.Table, step: Transform) -> pa.Table:
 
     The step sees the records that were read, by their parsed columns and places; what it leaves out has NULL.
     """
-    shown = [*PLACES, *(name for name in rows.column_names if not name.startswith("_"))]
+    shown = [*PLACES, *step.given]
     asked = rows.filter(pc.is_null(rows[REFUSED])).select(shown)
     schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *columns(step)])
     failed: dict[Place, str] = {}

@@ -21,6 +21,7 @@ from seamline.lake.types import QUARANTINE, partial_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, FenceLost
+from seamline.model.evolution import require_order
 from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
 from seamline.model.stored import to_json
@@ -42,6 +43,7 @@ class Writer:
         self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None
     ) -> None:
         self.layout, self.token, self.jvm = layout, token, jvm
+        require_order(pipeline.record_version, known_epochs(layout))
         self.master = Master.ensure(layout, pipeline)
         self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
         self.ledger = Ledger.ensure(layout)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
 from seamline.model.seam import Side
@@ -40,6 +41,10 @@ class Engine(Protocol):
 
     def restart(self) -> None:
         """Start again from what is held, under a new token."""
+        ...
+
+    def redefine(self, pipeline: CompiledPipeline) -> None:
+        """Start again from what is held with another definition, all of whose views are the same or new."""
         ...
 
     def build(self, asked: Interval | None, run: str) -> list[str]:

@@ -21,21 +21,23 @@ import pyarrow as pa
 from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import Lookups
+from seamline.lake.types import master_schema
 from seamline.lake.windowing import spelled
 from seamline.model.certificate import Evidence, judge
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed
+from seamline.model.evolution import require_order
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.lookups import in_force
-from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
+from seamline.model.manifest import Generation, Manifest, Statement, fold
 from seamline.model.offsets import Lane
 from seamline.model.record import SELECTED
 from seamline.model.seam import NOTHING, Side, windows_over
 from seamline.plan.batch import plan_batch
 from seamline.plan.epochs import next_number
-from seamline.plan.publish import Candidate, certified, publish
+from seamline.plan.publish import Candidate, born, certified, publish
 from seamline.spark.formats import reader_of
 from seamline.spark.kernel import KernelConfig, fresh, judged
 from seamline.spark.progress import Progress
@@ -64,6 +66,7 @@ class Plain:
     refused: list[dict[str, Any]] = field(default_factory=list)
     rows: dict[str, list[Row]] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
+    accepted: list[pa.Table] = field(default_factory=list)
     taken: int = NOTHING
     progress: Progress | None = None
 
@@ -72,10 +75,7 @@ class Plain:
         folder = Path(tempfile.mkdtemp(prefix="seamline-"))
         finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.layout = Layout(folder, self.pipeline.name)
-        self.restart()
-        for view in self.pipeline.views:
-            self.rows[view.name] = []
-            self.say(Statement(Act.BIRTH, view.id, epoch=0), Statement(Act.FLIP, view.id, epoch=0))
+        self.redefine(self.pipeline)
 
     def say(self, *statements: Statement) -> None:
         """Write statements as one commit of the manifest."""
@@ -115,6 +115,7 @@ class Plain:
         self.progress = after.held(whole)
         self.epochs.append(whole)
         self.refused += refused.to_pylist()
+        self.accepted.append(accepted)
         for view in self.pipeline.views:
             self.rows[view.name] += self.input_of(view, accepted)
         return whole
@@ -195,6 +196,21 @@ class Plain:
         before = in_force(self.epochs, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
 
+    def redefine(self, pipeline: CompiledPipeline) -> None:
+        require_order(pipeline.record_version, self.epochs)
+        self.pipeline = pipeline
+        last = self.epochs[-1].number if self.epochs else NOTHING
+        filled = max((id for epoch in self.epochs for id in epoch.accepted), default="")
+        definitions = {view.id: "" for view in pipeline.views}
+        self.say(*born(self.manifest, definitions, held=last, now=EPOCH, filled=filled))
+        blank = master_schema(pipeline).empty_table()
+        # A column that was added since is NULL in what was read before.
+        held = [pa.concat_tables([blank, each], promote_options="default") for each in self.accepted]
+        for view in pipeline.views:
+            if view.name not in self.rows:
+                self.rows[view.name] = [row for each in held for row in self.input_of(view, each)]
+        self.restart()
+
     def build(self, asked: Interval | None, run: str) -> list[str]:
         views = [view.id for view in self.pipeline.views]
         plan = plan_batch(
@@ -260,7 +276,14 @@ class Plain:
         assert found is not None
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
-        return self.presented(found, self.counted(self.rows[view], cuts, until, side), cuts, side)
+        rows = [row for row in self.rows[view] if self.answers(found, row, side)]
+        return self.presented(found, self.counted(rows, cuts, until, side), cuts, side)
+
+    def answers(self, view: CompiledView, row: Row, side: Side) -> bool:
+        """Tell whether a row's interval is answered: where it had rows before the view was born, it must be built."""
+        if side is Side.SPEED:
+            return row.epoch > self.manifest.floor(view.id, row.interval)
+        return not self.manifest.building(view.id, row.interval)
 
     def counted(self, rows: Iterable[Row], cuts: Mapping[str, int], until: int, side: Side) -> list[Row]:
         """Keep the rows that count: below the cut the first of each event id, above it all (the oracle)."""

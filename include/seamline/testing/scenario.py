@@ -118,6 +118,28 @@ class Scenario:
         self.engine.restart()
         self.events.append(Event("restart", "the stream starts again"))
 
+    def redefine(self, pipeline: Pipeline) -> None:
+        """Start the stream again with another definition, which keeps the views as they are and may add some.
+
+        BadRange where it is another pipeline, reads other topics, or changes or drops a view: both versions of a
+        view would run, and a scenario asks one.
+        """
+        made = compile_pipeline(pipeline)
+        if (made.name, pipeline.source.topics) != (self.pipeline.name, self.topics):
+            raise BadRange(f"{made.name} over {', '.join(pipeline.source.topics)} is another pipeline.")
+        if lost := [
+            each.name for each in self.pipeline.views if each.id not in {one.id for one in made.views}
+        ]:
+            raise BadRange(
+                f"View {lost[0]} is another version in the new definition, or gone.",
+                hint="give the changed view a name of its own and keep the old one.",
+            )
+        before = {each.name for each in self.pipeline.views}
+        self.pipeline = made
+        self.engine.redefine(made)
+        new = ", ".join(each.name for each in made.views if each.name not in before)
+        self.events.append(Event("define", f"record version {made.record_version}{new and f', new: {new}'}"))
+
     def wait(self, duration: str) -> Epoch:
         """Let time pass and hold an empty edge, as an idle stream does: lanes fall idle by then."""
         self.now += parse_duration(duration)

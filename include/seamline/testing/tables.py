@@ -63,6 +63,10 @@ class Tables:
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
 
+    def redefine(self, pipeline: CompiledPipeline) -> None:
+        self.pipeline = pipeline
+        self.restart()
+
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
         self.writer.dies_after = dies_after
         number, views = self.writer.take(), self.writer.current

@@ -21,6 +21,6 @@ def reader_of(pipeline: CompiledPipeline) -> Reader:
     """Open the reader of a pipeline's format; only its module and the library behind it are imported."""
     kind = pipeline.format.kind
     made: Reader = getattr(import_module(f"{__name__}.{kind}"), READERS[kind])(
-        pipeline.format, pipeline.record.parsed
+        pipeline.format, pipeline.record.parsed, len(pipeline.record.added)
     )
     return made

@@ -21,8 +21,8 @@ class AvroReader(DecodedReader):
 
     empty = True
 
-    def __init__(self, format: Format, schema: Schema) -> None:
-        super().__init__(format, schema)
+    def __init__(self, format: Format, schema: Schema, added: int = 0) -> None:
+        super().__init__(format, schema, added)
         self.written = parse_schema(json.loads(self.format.schema))
 
     def decode(self, value: bytes) -> Mapping[str, Any]:

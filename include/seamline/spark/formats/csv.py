@@ -44,6 +44,7 @@ class CsvReader(CellReader):
         wanted = len(self.schema.fields)
         if len(rows) != 1:
             return None, f"{len(rows)} lines, not 1"
-        if len(rows[0]) != wanted:
-            return None, f"{len(rows[0])} cells, not {wanted}"
+        if not wanted - self.added <= len(rows[0]) <= wanted:
+            range = f"{wanted - self.added} to {wanted}" if self.added else f"{wanted}"
+            return None, f"{len(rows[0])} cells, not {range}"
         return [None if cell == self.format.null else cell for cell in rows[0]], None

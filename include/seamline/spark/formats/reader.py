@@ -18,14 +18,16 @@ ISO = rf"{DAY}([T ]\d{{2}}:\d{{2}}(:\d{{2}}(\.\d{{1,9}})?)?(Z|[+-]\d{{2}}(:?\d{{
 class Reader:
     """Reads records of one format. Fields are named by their place in the schema, from 1.
 
-    ``empty``: whether a value of no bytes can be a record.
+    ``empty``: whether a value of no bytes can be a record. ``added`` of the columns, the last ones, may be absent
+    from records that were sent before there were any.
     """
 
     empty = False
 
-    def __init__(self, format: Format, schema: Schema) -> None:
+    def __init__(self, format: Format, schema: Schema, added: int = 0) -> None:
         self.format: Any = format
         self.schema = schema
+        self.added = added
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
         """Make the columns that the SQL reads from a column of bytes, row for row."""

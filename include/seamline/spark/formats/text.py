@@ -16,8 +16,8 @@ from seamline.spark.formats.reader import texts
 class TextReader(CellReader):
     """Matches with RE2 through Arrow; a line end after the text is not part of it."""
 
-    def __init__(self, format: Format, schema: Schema) -> None:
-        super().__init__(format, schema)
+    def __init__(self, format: Format, schema: Schema, added: int = 0) -> None:
+        super().__init__(format, schema, added)
         self.pattern = rf"\A(?:{self.format.pattern})(?:\r?\n)?\z"
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
