@@ -127,7 +127,17 @@ WRONG = {
         "panes of",
     ),
     "gap": (with_view(window=Session("soon")), "views[by_customer].window", "not a duration"),
-    "count window": (with_view(window=CountWindow(100)), "views[by_customer].window", "cannot be merged"),
+    "count window": (with_view(window=CountWindow(0)), "views[by_customer].window", "make no window"),
+    "count window in sets": (
+        with_view(window=CountWindow(3), grouping_sets=[["customer"]]),
+        "views[by_customer].grouping_sets",
+        "count other events",
+    ),
+    "count window's column": (
+        with_view(window=CountWindow(3), measures={"window_number": count()}),
+        "views[by_customer].keys",
+        "numbers windows",
+    ),
     "no window": (with_view(window="1 hour"), "views[by_customer].window", "is not a window"),
     "grouping set of no key": (
         with_view(grouping_sets=[["customer"], ["id"]]),

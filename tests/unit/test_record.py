@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.records import batch, judged, kernel_run, parsed, pipeline
 
-from seamline import Rule, Tumbling, View, count, side, sum
+from seamline import CountWindow, Rule, Tumbling, View, count, side, sum
 from seamline.cli import main
 from seamline.lake import states
 from seamline.lake.layout import Layout
@@ -396,6 +396,13 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
         "views[v].explode",
         "one array",
     ),
+    "explode and count": (
+        {"views": [View("v", [], CountWindow(3), {"n": count()}, explode={"x": "cart.tags"})]},
+        "views[v].explode",
+        "no order of their own",
+    ),
+    "horizon without an id": ({"dedup_within": "1 hour"}, "source.dedup_within", "no event id"),
+    "horizon": ({"dedup_within": "an hour"}, "source.dedup_within", "not a duration"),
     "explode onto a column": (
         {"views": [View("v", [], Tumbling("1 day"), {"n": count()}, explode={"amount": "cart.tags"})]},
         "views[v].explode",

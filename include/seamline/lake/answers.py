@@ -44,6 +44,7 @@ class Answer:
     until: int
     manifest_version: int
     has_event_id: bool
+    dedup_within: str = ""
 
     @property
     def answered(self) -> list[IntervalAnswer]:
@@ -95,9 +96,11 @@ class Answer:
         said.append(", ".join(f"{n} {status}" for status, n in self.tally().items()) + ".")
         exact = self.exact_duplicates_to
         if exact == -1:
-            said.append(" Duplicates are not removed in every interval yet.")
+            said.append(" Duplicates are not removed in every interval yet")
         elif exact is not None:
-            said.append(f" Duplicates are removed exactly up to epoch {exact}.")
+            said.append(f" Duplicates are removed exactly up to epoch {exact}")
+        if exact is not None:
+            said.append(f", and within {self.dedup_within} after." if self.dedup_within else ".")
         if building := self.tally().get("building"):
             said.append(f" {building} building: no number is given for them.")
         return "".join(said)

@@ -19,6 +19,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import Interval, parse_moment
 from seamline.model.record import SELECTED
 
+ORDER = "_epoch, _partition, _offset, _topic"
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 
 
@@ -103,8 +104,7 @@ def rows_of(
     ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
     selected = quoted(SELECTED) if pipeline.record.selective else "true"
     spare = (
-        f"_epoch <= {cut} AND row_number() OVER "
-        f"(PARTITION BY {selected}, {ids} ORDER BY _epoch, _partition, _offset) > 1"
+        f"_epoch <= {cut} AND row_number() OVER (PARTITION BY {selected}, {ids} ORDER BY {ORDER}) > 1"
         if ids
         else "false"
     )
@@ -127,13 +127,27 @@ def rows_of(
     if pipeline.record.selective:
         columns += f", {quoted(SELECTED)}"
     return con.sql(
-        f"WITH rows AS (SELECT {columns}, {spare} AS _spare FROM "
+        f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM "
         f"(SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
         f"WHERE _epoch <= {until} AND epoch_us(_event_time) >= {micros(interval.start)} "
-        f"AND epoch_us(_event_time) < {micros(interval.end)}) "
+        f"AND epoch_us(_event_time) < {micros(interval.end)}), "
+        f"rows AS ({numbered(view, 'read')}) "
         f"SELECT rows.* FROM {states.exploded(view, 'rows')} rows, sought "
         f"WHERE {chosen} AND {' AND '.join(matches)}"
     ).to_arrow_table()
+
+
+def numbered(view: CompiledView, relation: str) -> str:
+    """Write the reading of rows, with the number of their window where windows are of so many events."""
+    if not view.counts:
+        return f"SELECT * FROM {relation}"
+    counts = f"({view.where.duckdb}) IS TRUE AND NOT _spare" if view.where else "NOT _spare"
+    keys = ", ".join([f"({counts})", *(quoted(key.name) for key in view.ordered_by)])
+    place = f"row_number() OVER (PARTITION BY {keys} ORDER BY {ORDER})"
+    return (
+        f"SELECT *, CASE WHEN {counts} THEN ({place} - 1) // {view.counts} + 1 END "
+        f"AS {quoted(view.numbered)} FROM {relation}"
+    )
 
 
 def key_type(view: CompiledView, name: str) -> pa.DataType:

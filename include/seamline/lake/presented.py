@@ -80,6 +80,7 @@ def presented(
         until=snapshot.until,
         manifest_version=snapshot.manifest.version,
         has_event_id=snapshot.has_event_id,
+        dedup_within=snapshot.dedup_within,
     )
 
 
@@ -107,7 +108,8 @@ def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
     """Say how one interval is answered."""
     generation = None if side is Side.SPEED else snapshot.generation(id)
     cut = generation.epoch if generation else snapshot.floor(id)
-    complete_to = cut if side is Side.BATCH else max(cut, snapshot.until)
+    owned = side is Side.BATCH or (snapshot.view.counts and generation is not None)
+    complete_to = cut if owned else max(cut, snapshot.until)
     if snapshot.building(id, side):
         status = Status.BUILDING
     elif generation is None or not generation.certified:

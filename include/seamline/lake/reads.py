@@ -95,7 +95,7 @@ def read_snapshot(
     """Answer from what is pinned, and give the states that count; Unsettled where it does not fit together."""
     found, taken, panes = followed(snapshot, span.panes(snapshot.view), side, where, further)
     asked = matching(snapshot.view, span.of(snapshot.view, found), where)
-    return presented(snapshot, taken, asked, panes, side, span.intervals), taken
+    return presented(snapshot, taken, asked, panes, side, span.intervals), counting(snapshot, taken, side)
 
 
 def followed(
@@ -111,12 +111,25 @@ def followed(
     """
     for attempt in count():
         taken = take(snapshot, panes, side, where)
-        found = windowed(snapshot.view, weighed(taken))
+        found = windowed(snapshot.view, weighed(counting(snapshot, taken, side)))
         wider = beyond(snapshot.view, found, panes, min(attempt, 16))
         if wider is None:
             break
         panes = wider
     return found, taken, panes
+
+
+def counting(snapshot: Snapshot, taken: pa.Table, side: Side) -> pa.Table:
+    """Keep the states that count: of an owned view a generation answers for its interval whole."""
+    if not snapshot.view.counts or side is Side.SPEED:
+        return taken
+    owned = [
+        micros(parse_moment(id))
+        for view, id in snapshot.manifest.published
+        if view == snapshot.view.id and snapshot.generation(id)
+    ]
+    spare = pc.and_(taken["_speed"], pc.is_in(taken["_at"], pa.array(owned, pa.int64())))
+    return taken.filter(pc.invert(spare))
 
 
 def weighed(taken: pa.Table) -> pa.Table:

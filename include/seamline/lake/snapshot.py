@@ -69,6 +69,7 @@ class Snapshot:
     view: CompiledView
     grid: Grid
     has_event_id: bool
+    dedup_within: str
     epoch: int
     until: int
     as_of: bool
@@ -113,6 +114,7 @@ class Snapshot:
             view=view,
             grid=pipeline.grid,
             has_event_id=bool(pipeline.definition.source.event_id),
+            dedup_within=pipeline.definition.source.dedup_within,
             epoch=epoch,
             until=min(epoch, log.frontier),
             as_of=as_of is not None,

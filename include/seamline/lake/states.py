@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from seamline.lake import sessions
 from seamline.lake.types import arrow_type, partial_schema
-from seamline.model.compiled import CompiledMeasure, CompiledView
+from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import HLL_LG_K, KLL_K, Average, Count, Distinct, Maximum, Minimum, Quantile, Sum
 from seamline.model.ruling import Gaps
 
@@ -79,7 +79,12 @@ def partial(con: duckdb.DuckDBPyConnection, view: CompiledView, relation: str) -
 
 
 def exploded(view: CompiledView, relation: str) -> str:
-    """Write the rows of a view: those of a relation, or one for each item where the view explodes."""
+    """Write the rows of a view: those of a relation, or one for each item where the view explodes.
+
+    Where windows are of so many events, the relation says in which each row is.
+    """
+    if view.counts:
+        return f"(SELECT *, {quoted(view.numbered)} AS {NUMBER} FROM {relation})"
     if view.explode is None:
         return relation
     items = f"unnest({view.explode.array.duckdb}) AS {quoted(view.explode.item.name)}"

@@ -20,13 +20,15 @@ from seamline.model.measures import Measure, Part
 from seamline.model.problems import NAME, Problems, boolean, find, known
 from seamline.model.record import Record, check_source, compile_record
 from seamline.model.ruling import Ruling, Windows
-from seamline.model.schema import Field, Schema
-from seamline.model.windows import Window
+from seamline.model.schema import BIGINT, Field, Schema
+from seamline.model.windows import CountWindow, Window
 
 RESERVED = ("pane", "rows", "from_epoch", "to_epoch", "generation", "interval", "window_start", "window_end")
 PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "phase", "manifest_version")
 GROUPING = "grouping"
 """The column that names a row's grouping set, where a view has several."""
+NUMBER = "window_number"
+"""The key that numbers the windows of so many events, from 1 in each interval."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,21 @@ class CompiledView:
         return f"{self.name}/{self.fingerprint}"
 
     @property
+    def counts(self) -> int:
+        """Events in a window, of windows of so many events; else 0. Such a view is owned by one side."""
+        return self.window.events if isinstance(self.window, CountWindow) else 0
+
+    @property
+    def numbered(self) -> str:
+        """The column of a row that says in which window of so many events of this view it is."""
+        return f"_number_{self.fingerprint}"
+
+    @property
+    def ordered_by(self) -> tuple[Field, ...]:
+        """The keys within which events are counted: those that the author named."""
+        return tuple(key for key in self.keys if key.name != NUMBER) if self.counts else self.keys
+
+    @property
     def grouped(self) -> bool:
         """True if rows say of which grouping set they are."""
         return self.sets != (tuple(key.name for key in self.keys),)
@@ -107,6 +124,7 @@ class CompiledPipeline:
     max_past: timedelta | None
     very_late: timedelta
     record_version: str
+    dedup_within: timedelta | None = None
 
     @property
     def name(self) -> str:
@@ -122,6 +140,11 @@ class CompiledPipeline:
     def rules(self) -> tuple[tuple[Rule, Expression], ...]:
         """The rules with their conditions."""
         return self.record.rules
+
+    @property
+    def surveyed(self) -> bool:
+        """True if what becomes of a record depends on those before it, so that an epoch is read twice."""
+        return self.record.dedup or any(view.counts for view in self.views)
 
     @property
     def required(self) -> frozenset[str]:
@@ -159,6 +182,11 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         else None
     )
     very_late = problems.attempt("source.very_late", source.origin, lambda: parse_duration(source.very_late))
+    within = (
+        problems.attempt("source.dedup_within", source.origin, lambda: parse_duration(source.dedup_within))
+        if source.dedup_within
+        else None
+    )
     problems.attempt(
         "source.watermark", source.origin, lambda: (source.watermark.bound, source.watermark.idle)
     )
@@ -182,7 +210,9 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     if problems.found or very_late is None:
         return None, problems.found
     version = record_version(pipeline, added, judged)
-    return CompiledPipeline(pipeline, format, record, views, grid, future, past, very_late, version), []
+    return CompiledPipeline(
+        pipeline, format, record, views, grid, future, past, very_late, version, within
+    ), []
 
 
 def version_of_view(
@@ -272,6 +302,8 @@ def compile_view(
         else None
     )
     windows = problems.attempt(f"{place}.window", view.origin, lambda: laid(view.window, grid))
+    if isinstance(view.window, CountWindow):
+        keys += counting(view, problems)
     sets = grouping_sets(view, problems)
     measures = [
         compile_measure(name, measure, view, schema, problems) for name, measure in view.measures.items()
@@ -312,6 +344,29 @@ def laid(window: Window, grid: Grid) -> Windows:
     return window.laid(grid)
 
 
+def counting(view: View, problems: Problems) -> list[Field]:
+    """Give the key that numbers windows of so many events; note what such a view cannot have beside them."""
+    for setting, why in (
+        ("explode", "The items of a record have no order of their own."),
+        ("grouping_sets", "Each set would count other events."),
+    ):
+        if getattr(view, setting):
+            problems.note(
+                f"views[{view.name}].{setting}",
+                view.origin,
+                f"{why} A view with CountWindow has no {setting}.",
+                f"drop {setting}, or use a window in time.",
+            )
+    if NUMBER in [*view.keys, *view.measures]:
+        problems.note(
+            f"views[{view.name}].keys",
+            view.origin,
+            f"{NUMBER!r} is the column that numbers windows of so many events.",
+            "rename yours.",
+        )
+    return [Field(NUMBER, BIGINT, nullable=False)]
+
+
 def pane_of(windows: Windows, interval: timedelta) -> timedelta:
     """Give the span in which rows are summed up: sessions and what has no window know the interval only."""
     if isinstance(windows, Ruling):
@@ -322,7 +377,8 @@ def pane_of(windows: Windows, interval: timedelta) -> timedelta:
 def grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
     """Check the grouping sets and give each in the order of the keys; one of all keys where none is declared."""
     if not view.grouping_sets:
-        return (tuple(view.keys),)
+        number = (NUMBER,) if isinstance(view.window, CountWindow) else ()
+        return ((*view.keys, *number),)
     place, sets = f"views[{view.name}].grouping_sets", []
     for declared in view.grouping_sets:
         if isinstance(declared, str):

@@ -47,6 +47,8 @@ class KafkaSource:
     no bound) bound event time against the Kafka timestamp. ``event_time`` is a column, ``_kafka_timestamp``, or
     ``processing_time()``. An event more than ``very_late`` behind the watermark is counted as very late.
     ``added`` lists columns that the topic got later, one each, in the order they came; none is NOT NULL.
+    With ``dedup_within`` the stream too takes out a record whose ``event_id`` the same interval has: as long as
+    the first one's event time is not further than that behind the watermark.
     """
 
     topic: str | Sequence[str]
@@ -60,6 +62,7 @@ class KafkaSource:
     max_past: str = ""
     very_late: str = "1 day"
     added: Sequence[str] = ()
+    dedup_within: str = ""
     origin: Origin = remembered()
 
     @property

@@ -31,6 +31,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "select": [[name, text] for name, text in pipeline.select.items()],
         "where": pipeline.where,
         "max_past": source.max_past,
+        "dedup_within": source.dedup_within,
         "side": [[name, text] for name, text in pipeline.side.items()],
         "transform": transform_facts(pipeline) if pipeline.transform else None,
         "lookups": [

@@ -23,7 +23,7 @@ METADATA = (
 """What Kafka knows of a record, for the expressions of a record; views see it by the names of ``select``."""
 PROCESSING_TIME = "processing_time()"
 """The event time of a source that has none: when its epoch was read, kept in the row for both layers."""
-SELECTED, SIDE = "_selected", "_side"
+SELECTED, SIDE, DUPLICATE = "_selected", "_side", "_duplicate"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Record:
 
     ``added`` are the last of the parsed columns, which earlier rows may lack. ``derived`` are columns with their
     expressions, each of which may use those before it. ``sides`` are tried in order; a record of none is selected
-    if ``where`` is true.
+    if ``where`` is true. With ``dedup`` a row says whether its event id was there before, and is then not selected.
     """
 
     parsed: Schema
@@ -43,6 +43,7 @@ class Record:
     transform: Transform | None = None
     lookups: tuple[Join, ...] = ()
     added: tuple[Field, ...] = ()
+    dedup: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -54,13 +55,14 @@ class Record:
     @property
     def selective(self) -> bool:
         """Tell whether a record may be accepted and yet be in no view."""
-        return self.where is not None or bool(self.sides) or self.transform is not None
+        return self.where is not None or bool(self.sides) or self.transform is not None or self.dedup
 
     @property
     def flags(self) -> tuple[Field, ...]:
         """List the columns that say where a row belongs."""
-        selected = (Field(SELECTED, SqlType(Kind.BOOLEAN), nullable=False),) if self.selective else ()
-        return (*selected, Field(SIDE, STRING)) if self.sides else selected
+        there = {SELECTED: self.selective, DUPLICATE: self.dedup}
+        flags = tuple(Field(name, SqlType(Kind.BOOLEAN), nullable=False) for name in there if there[name])
+        return (*flags, Field(SIDE, STRING)) if self.sides else flags
 
     @property
     def metadata(self) -> frozenset[str]:
@@ -119,7 +121,17 @@ def compile_record(
     where = (
         problems.attempt("where", origin, lambda: boolean(pipeline.where, wide)) if pipeline.where else None
     )
-    return Record(parsed, tuple(derived), rules, sides, where, transform, tuple(lookups), tuple(added))
+    return Record(
+        parsed,
+        tuple(derived),
+        rules,
+        sides,
+        where,
+        transform,
+        tuple(lookups),
+        tuple(added),
+        dedup=bool(pipeline.source.dedup_within),
+    )
 
 
 def compile_transform(
@@ -192,6 +204,13 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
             source.origin,
             f"{source.topic!r} names no topic, or one of them twice.",
             'topic="orders", or topic=["orders", "returns"].',
+        )
+    if source.dedup_within and not source.event_id:
+        problems.note(
+            "source.dedup_within",
+            source.origin,
+            "There is no event id to tell duplicates by.",
+            'add event_id=["order_id"].',
         )
     for field, names, columns in (
         ("source.event_time", [source.event_time], wide),

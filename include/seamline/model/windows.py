@@ -135,17 +135,19 @@ class Session(Window):
 
 @dataclass(frozen=True)
 class CountWindow(Window):
-    """Every so many events of a key in the order of their offsets: known by name, not run yet."""
+    """Every so many events of a key in the order in which they were read, counted anew in each interval.
+
+    A row has ``window_number``, from 1, and the interval's bounds. Which events are in a window depends on all
+    before them: the view is owned, by the speed layer until a published build answers for the interval whole.
+    """
 
     events: int
     kind: ClassVar[str] = "count"
 
-    def laid(self, grid: Grid) -> Windows:
-        raise DefinitionError(
-            f"Windows of {self.events} events cannot be merged from states: which events are in one depends on "
-            "their order.",
-            hint="such a view must be owned by one layer, which is not there yet; use a window in time.",
-        )
+    def laid(self, grid: Grid) -> Ruling:
+        if not isinstance(self.events, int) or self.events < 1:
+            raise DefinitionError(f"{self.events!r} events make no window.", hint="CountWindow(100).")
+        return ruled(grid, grid.length, grid.length, grid.length, "", "UTC")
 
 
 WINDOWS: tuple[type[Window], ...] = (Tumbling, Sliding, Cumulating, Global, Session, CountWindow)

@@ -25,12 +25,11 @@ from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.model.jobs import BuildJob
 from seamline.model.record import SELECTED
-from seamline.spark.measures import quoted, states
+from seamline.spark.measures import ORDER, numbered, quoted, states
 
 MICROSECOND = timedelta(microseconds=1)
 CELL = "_cell"
 SPARE = "_spare"
-ORDER = ("_epoch", "_partition", "_offset")
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def widened(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
 def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     """Keep what states need, with the interval's start in microseconds and whether the row is a duplicate.
 
-    Of the selected rows of one event id in one interval the first by (epoch, partition, offset) counts.
+    Of the selected rows of one event id in one interval the first by (epoch, partition, offset, topic) counts.
     """
     moment, length = f.unix_micros(f.col("_event_time")), f.lit(pipeline.grid.length // MICROSECOND)
     columns = [quoted(field.name) for field in (*pipeline.record.flags, *pipeline.schema.fields)]
@@ -214,6 +213,8 @@ def write(
     folder = generations.folder(attempt)
     spark = kept.sparkSession
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    if view.counts:
+        kept = numbered(kept, view, CELL)
     rows = states(kept, view, by=[CELL]).withColumn("generation", f.lit(attempt))
     spread = rows.repartition(spark.sparkContext.defaultParallelism, CELL)
     spread.write.partitionBy(CELL).option("compression", "zstd").parquet(str(folder))

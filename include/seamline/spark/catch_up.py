@@ -16,10 +16,11 @@ from seamline.lake.tables import EPOCH
 from seamline.lake.types import slices_schema
 from seamline.model.epoch import Epoch
 from seamline.model.evolution import fits
-from seamline.spark.measures import states
+from seamline.spark.measures import floored, numbered, states
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
+CELL = "_cell"
 
 
 def catch_up(spark: SparkSession, writer: Writer) -> bool:
@@ -81,8 +82,14 @@ def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int,
     """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut."""
     master = writer.master.table
     rows = spark.read.format("delta").option("versionAsOf", master.version).load(str(master.root))
-    rows = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
-    found = states(rows, slices.view, by=["_epoch"]).toArrow()
+    missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
+    if slices.view.counts:
+        # Which window a record is in depends on all before it in its interval.
+        cell = floored("_event_time", slices.view.interval).alias(CELL)
+        cells = missing.select(cell).distinct()
+        whole = rows.where(f.col("_epoch") <= until).select("*", cell).join(cells, CELL, "left_semi")
+        missing = numbered(whole, slices.view, CELL).where(f.col("_epoch") > after)
+    found = states(missing, slices.view, by=["_epoch"]).toArrow()
     spans = found.append_column("from_epoch", found["_epoch"]).append_column("to_epoch", found["_epoch"])
     schema = slices_schema(slices.view)
     return spans.select(schema.names).cast(schema)

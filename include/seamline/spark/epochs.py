@@ -25,6 +25,7 @@ from seamline.spark.heartbeat import Heartbeat, beat
 from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
 from seamline.spark.serving import Refresher
+from seamline.spark.survey import Register
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
@@ -50,6 +51,7 @@ class Epochs:
         self.pipeline = writer.pipeline
         stream = self.pipeline.definition.stream
         self.watermark = self.pipeline.definition.source.watermark
+        self.register = Register(self.pipeline, writer.layout) if self.pipeline.surveyed else None
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = Progress.resumed(ledger, topics.starts(writer.master), datetime.now(UTC))
         self.limit = stream.max_offsets_per_epoch
@@ -108,6 +110,8 @@ class Epochs:
             lookups=versions,
         )
         self.progress = after.held(self.writer.commit(epoch, result, views))
+        if self.register:
+            self.register.hold()
         warn(self.refusals.take(number, result.refused, now))
         if self.condemned:
             self.trouble, self.suspects = {}, []
@@ -162,6 +166,9 @@ class Epochs:
             lookups=self.lookups.paths(versions),
         )
         try:
+            if self.register and not self.condemned:
+                config = self.register.surveyed(frame, config)
+                self.writer.done("surveyed")
             rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
         except Exception as error:
             self.failed(error, ends, ranges)
@@ -193,6 +200,8 @@ class Epochs:
         starts = self.topics.starts(self.writer.master)
         self.progress = Progress.resumed(ledger, starts, datetime.now(UTC))
         self.turned = False
+        if self.register:
+            self.register.forget()
         if self.recovered:
             self.limit = self.pipeline.definition.stream.max_offsets_per_epoch
 

@@ -19,13 +19,13 @@ from seamline.model.explode import Explode
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
 from seamline.model.lookups import Join
-from seamline.model.record import PROCESSING_TIME, SELECTED, SIDE
+from seamline.model.record import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
 from seamline.spark.formats import Reader
 from seamline.spark.formats.reader import literal
 
 MICROSECOND = timedelta(microseconds=1)
 PLACES = ("_topic", "_partition", "_offset")
-REFUSED, TAKEN = "_refused", "_taken"
+REFUSED, TAKEN, REPEATED = "_refused", "_taken", "_repeated"
 ROW = "_row"
 """The number of a record in its relation, where there are look-ups."""
 Reason = tuple[str, str, str]
@@ -50,6 +50,7 @@ def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     It gives what Kafka knows, the parsed columns, and ``_refused``: NULL, or [reason, detail].
     """
     known = {*PLACES, "_kafka_timestamp", "_processing_time"} | pipeline.record.metadata
+    known |= {REPEATED} if pipeline.record.dedup else set()
     columns = [*sorted(known), *(quoted(field.name) for field in pipeline.record.parsed.fields)]
     whens = cases(value_reasons(reader), field_reasons(pipeline, reader))
     steps = early_steps(pipeline, reader)
@@ -143,7 +144,10 @@ def flags(pipeline: CompiledPipeline) -> Iterator[str]:
         stays = f"{SIDE} IS NULL" if record.sides else "true"
         chosen = f"({record.where.duckdb}) IS TRUE" if record.where else "true"
         taken = TAKEN if record.transform else "true"
-        yield f"({taken} AND {stays} AND {chosen}) AS {SELECTED}"
+        first = f"NOT {REPEATED}" if record.dedup else "true"
+        yield f"({taken} AND {stays} AND {chosen} AND {first}) AS {SELECTED}"
+    if record.dedup:
+        yield f"{REPEATED} AS {DUPLICATE}"
 
 
 def later_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:

@@ -32,7 +32,8 @@ from seamline.model.offsets import Lane
 from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
-from seamline.spark.judgement import ROW, judge_sql, parse_sql, relation_of, transformed_sql
+from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, relation_of, transformed_sql
+from seamline.spark.marks import marked
 from seamline.spark.transforming import transformed
 
 RAW = ("_key", "_value", "_headers")
@@ -45,7 +46,8 @@ class KernelConfig:
 
     ``held`` are the master's end offsets per lane: records below are dropped. ``views`` are the ids of
     the views to compute. ``condemned`` refuses every record as a kernel error (rule 17). ``watermark`` is the
-    pipeline's when the epoch begins, ``at`` the time of processing. ``lookups`` are files of pinned versions.
+    pipeline's when the epoch begins, ``at`` the time of processing. ``lookups`` are files of pinned versions,
+    ``marks`` what the survey found.
     """
 
     pipeline: CompiledPipeline
@@ -60,6 +62,7 @@ class KernelConfig:
     watermark: datetime | None = None
     at: datetime = EPOCH
     lookups: Mapping[str, Path] = field(default_factory=dict)
+    marks: pa.Table | None = None
 
 
 @dataclass
@@ -131,7 +134,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     master = Sink(config.master, schema, config, task)
     quarantine = Sink(config.quarantine, QUARANTINE, config, task)
     for raw in chunks(batches):
-        rows = fresh(raw, config)
+        rows = marked(con, fresh(raw, config), config.pipeline, config.marks)
         if not rows.num_rows:
             continue
         if not config.condemned:
@@ -226,7 +229,8 @@ def judged(
     """Part records into master rows and quarantine rows, both in the order they came."""
     if config.condemned:
         return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
-    raw = rows.select(["_value", "_topic", "_partition", "_offset", "_kafka_timestamp"])
+    own = [REPEATED] if config.pipeline.record.dedup else []
+    raw = rows.select(["_value", "_topic", "_partition", "_offset", "_kafka_timestamp", *own])
     for name, column in {
         **known(rows, config.pipeline.record.metadata),
         **reader.columns(rows["_value"]),

@@ -8,12 +8,14 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from seamline.model.compiled import CompiledMeasure, CompiledView
+from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import HLL_LG_K, KLL_K, Average, Count, Maximum, Minimum, Quantile, Sum
 from seamline.model.ruling import Gaps
 
 MICROSECOND = timedelta(microseconds=1)
 SESSION = "_session"
+ORDER = ("_epoch", "_partition", "_offset", "_topic")
+"""The order in which records were read."""
 
 
 def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> DataFrame:
@@ -32,6 +34,14 @@ def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> Da
         return grouped.agg(f.min(moment).alias("pane"), f.max(moment).alias("_last"), *columns).drop(SESSION)
     grouped = selected.groupBy(*map(f.col, named), floored("_event_time", view.pane).alias("pane"))
     return grouped.agg(*columns)
+
+
+def numbered(rows: DataFrame, view: CompiledView, cell: str) -> DataFrame:
+    """Keep the rows that a view of so many events counts, with their window's number within ``cell`` and key."""
+    chosen = rows.where(view.where.spark) if view.where else rows
+    keys = [quoted(name) for name in [cell, *(key.name for key in view.ordered_by)]]
+    place = f.row_number().over(Window.partitionBy(*map(f.col, keys)).orderBy(*ORDER))
+    return chosen.withColumn(NUMBER, f.floor((place - 1) / view.counts).cast("BIGINT") + 1)
 
 
 def in_sessions(rows: DataFrame, named: Sequence[str], gaps: Gaps) -> DataFrame:

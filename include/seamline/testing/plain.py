@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,7 +26,7 @@ from seamline.lake.types import master_schema
 from seamline.lake.windowing import spelled
 from seamline.model.certificate import Evidence, judge
 from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
+from seamline.model.compiled import GROUPING, NUMBER, CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed
 from seamline.model.evolution import require_order
@@ -39,7 +40,9 @@ from seamline.plan.batch import plan_batch
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import Candidate, born, certified, publish
 from seamline.spark.formats import reader_of
+from seamline.spark.judgement import REPEATED
 from seamline.spark.kernel import KernelConfig, fresh, judged
+from seamline.spark.marks import PLACE, marked, marks_schema
 from seamline.spark.progress import Progress
 from seamline.testing.engine import PHASES
 
@@ -49,7 +52,7 @@ class Row:
     """One row of a view's input: a record, or an item of it."""
 
     epoch: int
-    place: tuple[datetime, int, int]
+    place: tuple[datetime, int, int, str]
     interval: str
     id: tuple[Any, ...]
     keys: Mapping[str, Any]
@@ -68,6 +71,7 @@ class Plain:
     statements: list[Statement] = field(default_factory=list)
     accepted: list[pa.Table] = field(default_factory=list)
     taken: int = NOTHING
+    seen: dict[tuple[Any, ...], list[datetime]] = field(default_factory=dict)
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -92,7 +96,11 @@ class Plain:
         if dies_after and PHASES.index(dies_after) < PHASES.index("master"):
             return None
         versions = self.lookups.current()
-        accepted, refused = self.judged(raw, number, epoch.committed_at, self.lookups.paths(versions))
+        paths = self.lookups.paths(versions)
+        accepted, refused = self.judged(raw, number, epoch.committed_at, paths)
+        if self.pipeline.record.dedup:
+            marks = self.repeated(accepted)
+            accepted, refused = self.judged(raw, number, epoch.committed_at, paths, marks)
         late, very_late = self.lateness(accepted)
         times = latest(accepted)
         policy = self.pipeline.definition.source.watermark
@@ -121,7 +129,12 @@ class Plain:
         return whole
 
     def judged(
-        self, raw: pa.Table, number: int, at: datetime, lookups: Mapping[str, Path]
+        self,
+        raw: pa.Table,
+        number: int,
+        at: datetime,
+        lookups: Mapping[str, Path],
+        marks: pa.Table | None = None,
     ) -> tuple[pa.Table, pa.Table]:
         """Let the kernel part records into rows and refusals."""
         config = KernelConfig(
@@ -136,7 +149,29 @@ class Plain:
             at=at,
             lookups=lookups,
         )
-        return judged(self.con, fresh(raw, config), config, reader_of(self.pipeline))
+        rows = marked(self.con, fresh(raw, config), self.pipeline, marks)
+        return judged(self.con, rows, config, reader_of(self.pipeline))
+
+    def repeated(self, accepted: pa.Table) -> pa.Table:
+        """Mark the rows whose id an earlier one of their interval has, not further than the horizon back."""
+        mark, within = self.epochs[-1].watermark if self.epochs else None, self.pipeline.dedup_within
+        oldest = mark - within if mark and within is not None else None
+        places = []
+        order = [(name, "ascending") for name in ("_partition", "_offset", "_topic")]
+        for row in accepted.sort_by(order).to_pylist():
+            if not row[SELECTED]:
+                continue
+            at = row["_event_time"]
+            id = (self.interval_of(at), *(row[name] for name in self.pipeline.definition.source.event_id))
+            if any(oldest is None or each >= oldest for each in self.seen.get(id, [])):
+                places.append({name: row[name] for name in PLACE.names})
+            else:
+                self.seen.setdefault(id, []).append(at)
+        marks = pa.Table.from_pylist(places, PLACE).append_column(REPEATED, pa.array([True] * len(places)))
+        schema = marks_schema(self.pipeline)
+        for own in list(schema)[len(marks.column_names) :]:
+            marks = marks.append_column(own, pa.nulls(len(places), own.type))
+        return marks
 
     def lateness(self, accepted: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
         """Count late rows and very late ones per interval, by the watermark before the epoch."""
@@ -160,28 +195,30 @@ class Plain:
         counts = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
         ids = [states.quoted(name) for name in self.pipeline.definition.source.event_id]
         values = [each.expression.duckdb if each.expression else "1" for each in view.measures]
-        keys = [states.quoted(key.name) for key in view.keys]
+        keys = [states.quoted(key.name) for key in view.ordered_by]
         columns = [
             "_epoch",
             "_event_time",
             "_partition",
             "_offset",
+            "_topic",
             f"{selected}",
             counts,
             *ids,
             *keys,
             *values,
         ]
-        found = query(self.con, f"SELECT {', '.join(columns)} FROM {states.exploded(view, 'rows')}", accepted)
+        relation = "rows" if view.counts else states.exploded(view, "rows")
+        found = query(self.con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
         rows = []
-        for epoch, at, partition, offset, chosen, counted, *rest in found:
+        for epoch, at, partition, offset, topic, chosen, counted, *rest in found:
             if not chosen:
                 continue
-            named = dict(zip((key.name for key in view.keys), rest[len(ids) :], strict=False))
+            named = dict(zip((key.name for key in view.ordered_by), rest[len(ids) :], strict=False))
             rows.append(
                 Row(
                     epoch,
-                    (at, partition, offset),
+                    (at, partition, offset, topic),
                     self.interval_of(at),
                     tuple(rest[: len(ids)]),
                     named,
@@ -234,7 +271,7 @@ class Plain:
     def red(self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None) -> list[str]:
         """Say which checks of a certificate fail."""
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
-        rows = self.counted(mine, {interval.id: cut}, cut, Side.BATCH)
+        rows = self.counted(view, mine, {interval.id: cut}, cut, Side.BATCH)
         expected = [
             f"{expect.column} of {row}"
             for expect in view.expect
@@ -277,7 +314,7 @@ class Plain:
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
         rows = [row for row in self.rows[view] if self.answers(found, row, side)]
-        return self.presented(found, self.counted(rows, cuts, until, side), cuts, side)
+        return self.presented(found, self.counted(found, rows, cuts, until, side), cuts, side)
 
     def answers(self, view: CompiledView, row: Row, side: Side) -> bool:
         """Tell whether a row's interval is answered: where it had rows before the view was born, it must be built."""
@@ -285,7 +322,9 @@ class Plain:
             return row.epoch > self.manifest.floor(view.id, row.interval)
         return not self.manifest.building(view.id, row.interval)
 
-    def counted(self, rows: Iterable[Row], cuts: Mapping[str, int], until: int, side: Side) -> list[Row]:
+    def counted(
+        self, view: CompiledView, rows: Iterable[Row], cuts: Mapping[str, int], until: int, side: Side
+    ) -> list[Row]:
         """Keep the rows that count: below the cut the first of each event id, above it all (the oracle)."""
         found: list[Row] = []
         seen: set[tuple[Any, ...]] = set()
@@ -295,6 +334,8 @@ class Plain:
             below = row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
             if row.epoch > until or (side is Side.BATCH and not below):
                 continue
+            if view.counts and not below and row.interval in cuts and side is not Side.SPEED:
+                continue
             if below and unique:
                 name, record = (row.interval, *row.id), (row.epoch, *row.place[1:])
                 if name in seen and record not in records:
@@ -303,7 +344,7 @@ class Plain:
                 records.add(record)
             if row.counts:
                 found.append(row)
-        return found
+        return numbered(view, found) if view.counts else found
 
     def presented(
         self, view: CompiledView, rows: Sequence[Row], cuts: Mapping[str, int], side: Side = Side.MERGED
@@ -335,6 +376,16 @@ class Plain:
                         }
                     )
         return found
+
+
+def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
+    """Give each row, in the order in which they came, the number of its window of so many events."""
+    found, seen = [], Counter[tuple[Any, ...]]()
+    for row in rows:
+        key = (row.interval, *row.keys.values())
+        found.append(replace(row, keys={**row.keys, NUMBER: seen[key] // view.counts + 1}))
+        seen[key] += 1
+    return found
 
 
 def measured(view: CompiledView, rows: Sequence[Row]) -> dict[str, Any]:

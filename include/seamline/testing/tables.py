@@ -28,6 +28,7 @@ from seamline.quality.certify import certify_run, require_passed
 from seamline.spark.batch import build
 from seamline.spark.kernel import KernelConfig
 from seamline.spark.progress import Progress
+from seamline.spark.survey import Register
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.writer import Writer
 
@@ -62,6 +63,7 @@ class Tables:
         self.held = self.writer.repaired()
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
+        self.register = Register(self.writer.pipeline, self.layout)
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         self.pipeline = pipeline
@@ -93,6 +95,8 @@ class Tables:
                 watermark=after.watermark(policy, after.vector, epoch.committed_at),
             )
             self.writer.commit(whole, result, views)
+            if self.pipeline.surveyed:
+                self.register.hold()
         except Killed:
             pass
         self.held = Writer.repaired(self.writer)
@@ -126,6 +130,8 @@ class Tables:
             lookups=lookups,
         )
         frame = self.spark.createDataFrame(raw)
+        if self.pipeline.surveyed:
+            config = self.register.surveyed(frame, config)
         rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
         return gathered((row.kind, row.payload) for row in rows)
 
