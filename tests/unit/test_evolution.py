@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -16,13 +17,14 @@ from tests.unit.shop import Sale, Shop
 from tests.unit.test_definition import ORDERS
 from tests.unit.test_versions import FACTS, OLD, birth, edited, state
 
-from seamline import Rule, Text, Tumbling, View, count, max
+from seamline import Lookup, Rule, Text, Tumbling, View, count, max
 from seamline.lake.master import Master
 from seamline.model.compiled import CompiledPipeline, compile_pipeline, examine
 from seamline.model.epoch import Epoch
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.evolution import AND, earlier, fits, require_order
 from seamline.model.live import live_views, stood_still
+from seamline.model.lookups import in_force
 from seamline.model.manifest import Manifest
 from seamline.model.stored import from_json, to_json
 from seamline.serve.explain import bounds_of, explained
@@ -130,6 +132,10 @@ STEPS: dict[str, dict[str, Any]] = {
     "where": {"where": "channel IS NOT NULL"},
     "side": {"side": {"s": "channel IS NOT NULL"}},
     "select": {"select": {"known": "channel IS NOT NULL"}},
+    "look-up": {
+        "lookups": [Lookup("m", table="m.csv", on={"id": "channel"}, columns=["name"])],
+        "views": [replace(VIEW, keys=["m_name"])],
+    },
 }
 
 
@@ -255,6 +261,14 @@ def test_catching_up_takes_rows_with_fewer_columns_or_more() -> None:
     assert "record version" in test_versions.foreign(other, ledger, -1)  # type: ignore[arg-type]
 
 
+def test_a_look_up_stays_in_force_when_a_column_is_added() -> None:
+    """Else a table that is broken at that restart would stop the stream."""
+    old, new = adding().record_version, adding("a INT").record_version
+    ledger = [replace(epoch(4, old), lookups={"m": "v1"})]
+    assert in_force(ledger, new) == in_force(ledger, old) == {"m": "v1"}
+    assert in_force(ledger, "another") == {}
+
+
 @pytest.mark.parametrize("added", [["b INT"], ["a STRING"], ["b INT", "a INT"]])
 def test_another_order_or_type_is_refused_before_a_row_is_read(added: list[str]) -> None:
     """Its rows would fit those of neither; what is new stands at the end."""
@@ -285,3 +299,6 @@ def test_readers_of_the_master_see_old_files_with_null(tmp_path: Path) -> None:
     assert sorted("channel" in pq.read_schema(path).names for path in paths) == [False, True]
     rows = shop.master.table.read(["_epoch", "channel"])
     assert rows["channel"].null_count == rows.num_rows == 2
+    # What docs/definition.md warns of; once deltalake reads both, the warning goes.
+    dataset = shop.master.table.handle.to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field("channel").is_null()).num_rows == 1

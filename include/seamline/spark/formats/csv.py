@@ -45,6 +45,6 @@ class CsvReader(CellReader):
         if len(rows) != 1:
             return None, f"{len(rows)} lines, not 1"
         if not wanted - self.added <= len(rows[0]) <= wanted:
-            range = f"{wanted - self.added} to {wanted}" if self.added else f"{wanted}"
-            return None, f"{len(rows[0])} cells, not {range}"
+            least = f"{wanted - self.added} to " if self.added else ""
+            return None, f"{len(rows[0])} cells, not {least}{wanted}"
         return [None if cell == self.format.null else cell for cell in rows[0]], None
