@@ -18,7 +18,25 @@ from seamline.model.definition import (
     View,
 )
 from seamline.model.formats import Avro, Csv, Json, Protobuf, Text, protobuf
-from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
+from seamline.model.measures import (
+    avg,
+    collect_distinct,
+    count,
+    count_true,
+    distinct,
+    first,
+    histogram,
+    last,
+    max,
+    min,
+    quantile,
+    quantiles,
+    ratio,
+    stddev,
+    sum,
+    top,
+    variance,
+)
 from seamline.model.watermark import Watermark
 from seamline.model.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 
@@ -50,15 +68,25 @@ __all__ = [
     "View",
     "Watermark",
     "avg",
+    "collect_distinct",
     "count",
+    "count_true",
     "distinct",
+    "first",
+    "histogram",
+    "last",
     "max",
     "min",
     "protobuf",
     "quantile",
+    "quantiles",
+    "ratio",
     "read",
     "side",
+    "stddev",
     "sum",
+    "top",
+    "variance",
 ]
 
 

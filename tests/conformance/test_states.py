@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,22 +22,40 @@ from seamline.lake.types import INSTANT, arrow_type, partial_schema
 from seamline.model.compiled import CompiledView, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, View
 from seamline.model.intervals import floor_to
-from seamline.model.measures import avg, count, distinct, max, min, quantile, sum
+from seamline.model.measures import (
+    Measure,
+    avg,
+    collect_distinct,
+    count,
+    count_true,
+    distinct,
+    first,
+    histogram,
+    last,
+    max,
+    min,
+    present_all,
+    quantile,
+    quantiles,
+    ratio,
+    stddev,
+    sum,
+    top,
+    variance,
+)
 from seamline.model.ruling import Gaps
 from seamline.model.seam import windows_over
 from seamline.model.windows import Session, Sliding, Tumbling, Window
 from seamline.spark import measures as spark_measures
 
 SCHEMA = "k STRING, i INT, b BIGINT, x DOUBLE, d DECIMAL(10,2), s STRING, p BOOLEAN, dt DATE, at TIMESTAMP"
-MEASURES = {
+PLAIN = {
     "rows_all": count(),
     "some_i": count("i"),
     "sum_i": sum("i"),
     "sum_b": sum("b"),
-    "sum_x": sum("x"),
     "sum_d": sum("d"),
     "avg_i": avg("i"),
-    "avg_x": avg("x"),
     "avg_d": avg("d"),
     "min_x": min("x"),
     "max_b": max("b"),
@@ -46,22 +65,55 @@ MEASURES = {
     "min_dt": min("dt"),
     "max_at": max("at"),
     "max_d": max("d"),
+    "late": count(where="x > 15"),
+    "true": count_true("x > 15"),
+    "true_i": count("i", where="x > 15 OR s = 'x'"),
+    "sum_where": sum("d", where="p"),
+    "avg_where": avg("i", where="x > 0"),
+    "min_where": min("s", where="i > 10"),
+    "first_s": first("s"),
+    "first_d": first("d", where="p"),
+    "last_x": last("x"),
+    "last_dt": last("dt", where="i < 0"),
+    "var_x": variance("x"),
+    "var_d": variance("d", ddof=0, where="p"),
+    "dev_b": stddev("b"),
+    "dev_x": stddev("x", ddof=0),
+    "delays": histogram("x", edges=[-50, 0, 0.5, 15]),
+    "cents": histogram("d", edges=[0]),
+    "share": ratio("late", "rows_all"),
+}
+MEASURES = {
+    **PLAIN,
+    "sum_x": sum("x"),
+    "avg_x": avg("x"),
     "names": distinct("s"),
     "numbers": distinct("b"),
     "middle": quantile("x", 0.5),
     "high": quantile("i", 0.95),
     "lowest": quantile("x", 0.0),
+    "several": quantiles("x", [0.9, 0.1, 1.0]),
+    "some_names": distinct("s", where="p"),
+    "few": collect_distinct("s", limit=3),
+    "days": collect_distinct("dt", limit=1000, where="x > 0"),
+    "cents_kept": collect_distinct("d", limit=2),
+    "often": top("s", 3),
+    "often_b": top("b", 2, where="p"),
+    "often_d": top("dt", 50),
+    "yield": ratio("sum_x", "sum_d"),
 }
 HOURS = Tumbling("1 hour")
 FEW = 150  # enough below the sizes at which sketches begin to estimate
 
 
-def view(keys: list[str], where: str = "", window: Window = HOURS) -> CompiledView:
-    """Compile a view with every measure."""
+def view(
+    keys: list[str], where: str = "", window: Window = HOURS, measures: Mapping[str, Measure] = MEASURES
+) -> CompiledView:
+    """Compile a view, with every measure if none are given."""
     pipeline = Pipeline(
         name="p",
         source=KafkaSource(topic="t", schema=SCHEMA, event_time="at"),
-        views=[View("v", keys=keys, window=window, measures=MEASURES, where=where)],
+        views=[View("v", keys=keys, window=window, measures=measures, where=where)],
         batch=Batch(interval="1 day", start="1960-01-01"),
     )
     return compile_pipeline(pipeline).views[0]
@@ -74,8 +126,19 @@ VIEWS = [
     view(["k"], window=Sliding("2 hours", "20 minutes", offset="5 minutes")),
     view(["k", "p"], where="i > 0 OR i IS NULL", window=Session("7 minutes")),
     view([], window=Session("2 minutes")),
+    view(["k"], measures=PLAIN),
+    view(["k"], measures=PLAIN, window=Session("7 minutes")),
 ]
-NAMES = ["keyed", "no keys", "where", "sliding", "sessions", "sessions without keys"]
+NAMES = [
+    "keyed",
+    "no keys",
+    "where",
+    "sliding",
+    "sessions",
+    "sessions without keys",
+    "Spark's own",
+    "Spark's own sessions",
+]
 
 
 def rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -99,16 +162,21 @@ def rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
             "dt": maybe(at.date()),
             "at": at,
         }
-        made.append({**row, "_event_time": at})
+        place = {"_event_time": at, "_partition": dice.randrange(3), "_offset": dice.randrange(10**6)}
+        made.append({**row, **place})
     empty: dict[str, Any] = dict.fromkeys(made[0], None)
     moment = datetime(1990, 1, 1, tzinfo=UTC)
-    return [*made, {**empty, "k": "nothing", "at": None, "_event_time": moment}]
+    return [
+        *made,
+        {**empty, "k": "nothing", "at": None, "_event_time": moment, "_partition": 0, "_offset": 0},
+    ]
 
 
 def table(found: list[dict[str, Any]]) -> pa.Table:
     """Make the rows an Arrow table of the declared types."""
     fields = [tuple(part.split(" ", 1)) for part in SCHEMA.split(", ")]
-    schema = pa.schema([*((name, arrow_type(type)) for name, type in fields), ("_event_time", INSTANT)])
+    place = [("_event_time", INSTANT), ("_partition", pa.int32()), ("_offset", pa.int64())]
+    schema = pa.schema([*((name, arrow_type(type)) for name, type in fields), *place])
     return pa.Table.from_pylist(found, schema=schema)
 
 
@@ -122,16 +190,31 @@ def oracle(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[Any, ...]
     placed: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for keys, of_key in groups.items():
         placed |= {(*keys, *place): group for place, group in panes(v, of_key).items()}
-    return {
-        place: {
-            "rows": len(group),
-            **{
-                name: measure.present(measure.fold([row[measure.of] if measure.of else 1 for row in group]))
-                for name, measure in MEASURES.items()
-            },
-        }
-        for place, group in placed.items()
-    }
+    return {place: {"rows": len(group), **presented_by_hand(v, group)} for place, group in placed.items()}
+
+
+WHERE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "x > 15": lambda row: row["x"] is not None and row["x"] > 15,
+    "x > 15 OR s = 'x'": lambda row: (row["x"] is not None and row["x"] > 15) or row["s"] == "x",
+    "p": lambda row: row["p"],
+    "x > 0": lambda row: row["x"] is not None and row["x"] > 0,
+    "i > 10": lambda row: row["i"] is not None and row["i"] > 10,
+    "i < 0": lambda row: row["i"] is not None and row["i"] < 0,
+}
+
+
+def presented_by_hand(v: CompiledView, group: list[dict[str, Any]]) -> dict[str, Any]:
+    """Fold and present a group's rows; a row that a measure's condition does not meet is one of NULL."""
+    places = [(row["_event_time"], row["_partition"], row["_offset"]) for row in group]
+    measures = {each.name: each.measure for each in v.measures}
+    folded = {}
+    for name, measure in measures.items():
+        met = [not measure.where or bool(WHERE[measure.where](row)) for row in group]
+        values = [
+            (row[measure.of] if measure.of else 1) if ok else None for row, ok in zip(group, met, strict=True)
+        ]
+        folded[name] = measure.fold(values, places)
+    return present_all(measures, folded)
 
 
 def panes(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[datetime, ...], list[dict[str, Any]]]:
@@ -168,8 +251,14 @@ def assert_same(
     for place, expected in other.items():
         for name, value in expected.items():
             got = one[place][name]
-            close = isinstance(value, float) and got is not None and math.isclose(got, value, rel_tol=1e-9)
-            assert close or got == value, (place, name, got, value)
+            assert is_close(got, value) or got == value, (place, name, got, value)
+
+
+def is_close(got: Any, value: Any) -> bool:
+    """Compare doubles; squared distances that cancel to nothing are compared with what was squared."""
+    return (
+        isinstance(value, float) and got is not None and math.isclose(got, value, rel_tol=1e-9, abs_tol=1e-9)
+    )
 
 
 def in_duckdb(v: CompiledView, found: list[dict[str, Any]]) -> pa.Table:
@@ -229,7 +318,14 @@ def test_sketches_stay_within_their_bounds() -> None:
         in_duckdb(
             v,
             [
-                {**base, "s": f"n{part * 2000 + at}", "x": float(at * 10 + part), "_event_time": moment}
+                {
+                    **base,
+                    "s": f"n{part * 2000 + at}",
+                    "x": float(at * 10 + part),
+                    "_event_time": moment,
+                    "_partition": 0,
+                    "_offset": at,
+                }
                 for at in range(2000)
             ],
         )

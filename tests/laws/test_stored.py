@@ -34,7 +34,9 @@ def several(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 MEASURE = st.sampled_from(MEASURES).flatmap(
     lambda made: (
-        st.builds(made, of=TEXT, at=st.floats(0, 1)) if made is Quantile else st.builds(made, of=TEXT)
+        st.builds(made, of=TEXT, where=TEXT, at=st.floats(0, 1))
+        if made is Quantile
+        else st.builds(made, of=TEXT, where=TEXT)
     )
 )
 VIEW = st.builds(

@@ -23,7 +23,10 @@ from seamline import (
     Watermark,
     avg,
     count,
+    histogram,
     quantile,
+    ratio,
+    top,
 )
 from seamline.model.catalog import load
 from seamline.model.compiled import compile_pipeline, examine
@@ -186,6 +189,36 @@ WRONG = {
         "views[by_customer].measures[p]",
         "not between 0 and 1",
     ),
+    "a measure's where": (
+        with_view(measures={"n": count(where="amount")}),
+        "views[by_customer].measures[n]",
+        "not a condition",
+    ),
+    "a measure of nothing": (
+        with_view(measures={"m": avg("", where="amount > 1")}),
+        "views[by_customer].measures[m]",
+        "needs an expression",
+    ),
+    "ratio of nothing": (
+        with_view(measures={"n": count(), "share": ratio("m", "n")}),
+        "views[by_customer].measures[share]",
+        "'m' is no measure",
+    ),
+    "ratio of lists": (
+        with_view(measures={"n": count(), "h": histogram("amount", [1]), "share": ratio("h", "n")}),
+        "views[by_customer].measures[share]",
+        "'h' is no measure",
+    ),
+    "edges that fall": (
+        with_view(measures={"h": histogram("amount", [2, 1])}),
+        "views[by_customer].measures[h]",
+        "that rise",
+    ),
+    "bounds for a list": (
+        with_view(measures={"t": top("customer", 3)}, expect=[Expect("t", at_least=1)]),
+        "views[by_customer].expect",
+        "has no bounds",
+    ),
     "where": (with_view(where="amount >"), "views[by_customer].where", ""),
     "expect": (
         with_view(expect=[Expect("total", at_least=1)]),
@@ -260,8 +293,35 @@ def test_fingerprints_follow_the_numbers_and_nothing_else() -> None:
     assert record_version(same) == record_version(ORDERS)
     assert record_version(ruled) != record_version(ORDERS)
     assert fingerprint(ruled, VIEW) != fingerprint(ORDERS, VIEW)
+    spent = dataclasses.replace(VIEW, measures={"m": avg("amount")})
+    some = dataclasses.replace(VIEW, measures={"m": avg("amount", where="amount > 1")})
+    assert fingerprint(ORDERS, some) != fingerprint(ORDERS, spent)
     wider = dataclasses.replace(VIEW, window=Tumbling("2 hours"))
     assert fingerprint(ORDERS, wider) != fingerprint(ORDERS, VIEW)
+
+
+def test_versions_born_before_a_measure_had_a_condition_keep_their_names() -> None:
+    """A fingerprint that changed by itself would hide a year of tables."""
+    view = dataclasses.replace(
+        VIEW, measures={"n": count(), "m": avg("amount"), "p": quantile("amount", 0.5)}
+    )
+    assert fingerprint(ORDERS, view) == "9848c9589ff3"
+
+
+def test_measures_of_one_state_share_it() -> None:
+    """Two quantiles of one expression are one sketch; another condition is another state."""
+    measures = {
+        "p50": quantile("amount", 0.5),
+        "p99": quantile("amount", 0.99),
+        "large": quantile("amount", 0.5, where="amount > 10"),
+    }
+    (view,) = compile_pipeline(with_view(measures=measures)).views
+    assert [state.name for state in view.states] == ["p50", "large"]
+    assert [measure.parts[0].name for measure in view.measures] == [
+        "p50__values",
+        "p50__values",
+        "large__values",
+    ]
 
 
 def test_required_columns() -> None:

@@ -34,11 +34,14 @@ ATTEMPTS = 10
 def serving_schema(view: CompiledView) -> pa.Schema:
     """Give the columns of a view's serving table; ``interval`` is the Delta partition column.
 
-    A sketch measure is there presented, and as ``<measure>__state`` for those who merge further.
+    An approximate measure is there presented, and as its state columns for those who merge further.
     """
     measures = [pa.field(each.name, arrow_type(each.result)) for each in view.measures]
     sketches = [
-        pa.field(f"{each.name}__state", pa.binary()) for each in view.measures if each.measure.approximate
+        pa.field(part.name, arrow_type(part.type))
+        for each in view.states
+        if each.measure.approximate
+        for part in each.parts
     ]
     return pa.schema(
         [
@@ -138,9 +141,9 @@ def runs(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Table]]:
 def rows_of(view: CompiledView, found: Answer) -> pa.Table:
     """Put the presented rows, the sketches and the manifest's version side by side."""
     rows = found.table
-    for each in view.measures:
-        if each.measure.approximate:
-            rows = rows.append_column(f"{each.name}__state", found.states[each.parts[0].name])
+    for each in view.states:
+        for part in each.parts if each.measure.approximate else ():
+            rows = rows.append_column(part.name, found.states[part.name])
     version = pa.array([found.manifest_version] * rows.num_rows, pa.int64())
     return rows.append_column("manifest_version", version)
 

@@ -8,47 +8,30 @@ from datetime import timedelta
 from functools import partial
 
 from seamline.model.clock import MICROSECOND
+from seamline.model.compiled_measure import CompiledMeasure, compile_measures
+from seamline.model.compiled_measure import place as measure_place
 from seamline.model.definition import Expect, Pipeline, Rule, View
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import added_columns, needed
 from seamline.model.explode import Explode, compile_explode
-from seamline.model.expressions import Expression, compile_expression
+from seamline.model.expressions import Expression
 from seamline.model.fingerprint import fingerprint, record_version
 from seamline.model.formats import Format, format_of
 from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
-from seamline.model.measures import Measure, Part
+from seamline.model.measures import Part, family
 from seamline.model.problems import NAME, Problems, boolean, find, known
 from seamline.model.record import Record, check_source, compile_record
 from seamline.model.ruling import Ruling, Windows
 from seamline.model.schema import BIGINT, Field, Schema
 from seamline.model.windows import CountWindow, Window
 
+__all__ = ["CompiledMeasure", "CompiledPipeline", "CompiledView", "Problems", "compile_pipeline", "examine"]
 RESERVED = ("pane", "rows", "from_epoch", "to_epoch", "generation", "interval", "window_start", "window_end")
 PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "phase", "manifest_version")
 GROUPING = "grouping"
 """The column that names a row's grouping set, where a view has several."""
 NUMBER = "window_number"
 """The key that numbers the windows of so many events, from 1 in each interval."""
-
-
-@dataclass(frozen=True)
-class CompiledMeasure:
-    """A measure of a view with its expression; ``input`` is the expression's Spark type."""
-
-    name: str
-    measure: Measure
-    expression: Expression | None
-    input: str
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """List the state columns by their stored names, ``<measure>__<part>``."""
-        return tuple(Part(f"{self.name}__{part.name}", part.type) for part in self.measure.parts(self.input))
-
-    @property
-    def result(self) -> str:
-        """Give the Spark type of the presented value."""
-        return self.measure.result(self.input)
 
 
 @dataclass(frozen=True)
@@ -107,8 +90,17 @@ class CompiledView:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """List every state column, measure by measure."""
-        return tuple(part for measure in self.measures for part in measure.parts)
+        """List every state column, state by state."""
+        return tuple(part for state in self.states for part in state.parts)
+
+    @property
+    def states(self) -> tuple[CompiledMeasure, ...]:
+        """List the measures whose states are stored, each state once."""
+        found: dict[str, CompiledMeasure] = {}
+        for measure in self.measures:
+            for source in measure.sources:
+                found.setdefault(source.stored, source)
+        return tuple(found.values())
 
 
 @dataclass(frozen=True)
@@ -305,19 +297,15 @@ def compile_view(
     if isinstance(view.window, CountWindow):
         keys += counting(view, problems)
     sets = grouping_sets(view, problems)
-    measures = [
-        compile_measure(name, measure, view, schema, problems) for name, measure in view.measures.items()
-    ]
+    for name in view.measures:
+        if name in RESERVED + PRESENTED or name in view.keys:
+            problems.note(
+                measure_place(view, name), view.origin, f"{name!r} is taken.", "choose another name."
+            )
+    measures = compile_measures(view, schema, problems)
     if not view.measures:
         problems.note(f"{place}.measures", view.origin, "A view needs a measure.", 'add "n": count().')
-    for expect in view.expect:
-        if expect.column not in view.measures and expect.column not in view.keys:
-            problems.note(
-                f"{place}.expect",
-                expect.origin,
-                f"The view presents no column {expect.column!r}.",
-                f"it presents {', '.join([*view.keys, *view.measures])}.",
-            )
+    check_expectations(view, measures, problems)
     if len(problems.found) > before or windows is None:
         return None
     return CompiledView(
@@ -330,7 +318,7 @@ def compile_view(
         interval=grid.length,
         sets=sets,
         where=record.selected(where),
-        measures=tuple(measure for measure in measures if measure is not None),
+        measures=measures,
         expect=tuple(view.expect),
         fingerprint="",
         explode=explode,
@@ -413,20 +401,17 @@ def grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]
     return tuple(sets)
 
 
-def compile_measure(
-    name: str, measure: Measure, view: View, schema: Schema, problems: Problems
-) -> CompiledMeasure | None:
-    """Compile one measure."""
-    place = f"views[{view.name}].measures[{name}]"
-    if name in RESERVED + PRESENTED or name in view.keys:
-        problems.note(place, view.origin, f"{name!r} is taken.", "choose another name.")
-        return None
-
-    def make() -> CompiledMeasure:
-        if not measure.of:
-            return CompiledMeasure(name, measure, None, "BIGINT")
-        expression = compile_expression(measure.of, schema)
-        measure.check(expression.type.spark)
-        return CompiledMeasure(name, measure, expression, expression.type.spark)
-
-    return problems.attempt(place, view.origin, make)
+def check_expectations(view: View, measures: Sequence[CompiledMeasure], problems: Problems) -> None:
+    """Note what is expected of columns that are not there, and bounds for what has no order."""
+    types = {measure.name: family(measure.result) for measure in measures}
+    for expect in view.expect:
+        bounded = (expect.at_least, expect.at_most) != (None, None)
+        if expect.column not in view.measures and expect.column not in view.keys:
+            message = f"The view presents no column {expect.column!r}."
+            hint = f"it presents {', '.join([*view.keys, *view.measures])}."
+        elif bounded and types.get(expect.column) in ("ARRAY", "STRUCT"):
+            message = f"{expect.column!r} presents an {types[expect.column]}, which has no bounds."
+            hint = "expect something of a measure that presents one number, or not_null."
+        else:
+            continue
+        problems.note(f"views[{view.name}].expect", expect.origin, message, hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from seamline.model.definition import Pipeline, View
@@ -73,8 +73,14 @@ def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterab
 
 
 def measure_facts(measure: Measure) -> dict[str, Any]:
-    """List what a measure is."""
-    return {"kind": measure.kind, **vars(measure)}
+    """List what a measure is; a condition only where there is one, so that old versions keep their names."""
+    given = {name: listed(value) for name, value in vars(measure).items() if name != "where" or value}
+    return {"kind": measure.kind, **given}
+
+
+def listed(value: Any) -> Any:
+    """Write a tuple as the list that JSON has."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def view_facts(

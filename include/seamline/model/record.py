@@ -83,6 +83,7 @@ class Record:
             where,
             spark=f"({own.spark} AND {where.spark})",
             duckdb=f"({own.duckdb} AND {where.duckdb})",
+            columns=own.columns | where.columns,
             guards=tuple(
                 Guard(f"({own.duckdb} AND {each.condition_duckdb})", each.message) for each in where.guards
             ),

@@ -1,4 +1,4 @@
-"""The general path of view states: a Spark aggregation over parsed rows."""
+"""The general path of view states: an aggregation in Spark over parsed rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
-from seamline.model.measures import HLL_LG_K, KLL_K, Average, Count, Maximum, Minimum, Quantile, Sum
+from seamline.model.compiled import NUMBER, CompiledView
 from seamline.model.ruling import Gaps
+from seamline.spark.aggregates import aggregates, is_native
+from seamline.spark.arrow_states import arrow_states
 
 MICROSECOND = timedelta(microseconds=1)
 SESSION = "_session"
@@ -19,14 +20,17 @@ ORDER = ("_epoch", "_partition", "_offset", "_topic")
 
 
 def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> DataFrame:
-    """Compute the states (``partial_schema``) of rows with the parsed columns and ``_event_time``.
+    """Compute the states (``partial_schema``) of rows with the parsed columns, their event time and place.
 
-    ``by`` names further columns of ``rows`` to keep apart; they come first in the result.
+    ``by`` names further columns of ``rows`` to keep apart; they come first in the result. One measure that
+    Spark cannot make has all of them made by the kernel's code.
     """
+    if not is_native(view):
+        return arrow_states(rows, view, by)
     rows = exploded(rows, view)
     selected = rows.where(view.where.spark) if view.where else rows
     counted = f.count(f.lit(1)).alias("rows")
-    columns = [counted, *(column for measure in view.measures for column in aggregates(measure))]
+    columns = [counted, *(column for state in view.states for column in aggregates(state))]
     named = [quoted(name) for name in [*by, *(key.name for key in view.keys)]]
     if isinstance(view.windows, Gaps):
         grouped = in_sessions(selected, named, view.windows).groupBy(*map(f.col, named), SESSION)
@@ -72,33 +76,3 @@ def floored(column: str, size: timedelta) -> Column:
     """Give the start, in UTC, of the aligned span of ``size`` that holds an instant."""
     micros, step = f.unix_micros(f.col(column)), f.lit(size // MICROSECOND)
     return f.timestamp_micros(micros - f.pmod(micros, step))
-
-
-def aggregates(measure: CompiledMeasure) -> list[Column]:
-    """Give the state columns of one measure, in the order of its parts."""
-    value = f.expr(measure.expression.spark) if measure.expression else f.lit(1)
-    return [
-        column.cast(part.type).alias(part.name)
-        for column, part in zip(prepared(measure, value), measure.parts, strict=True)
-    ]
-
-
-def prepared(measure: CompiledMeasure, value: Column) -> list[Column]:
-    """Give the aggregates that make a measure's state; NULL where no value was there."""
-    match measure.measure:
-        case Count():
-            return [f.count(value)]
-        case Sum():
-            exact = "DECIMAL(20,0)" if measure.input in ("INT", "BIGINT") else measure.input
-            return [f.sum(value.cast(exact))]
-        case Average():
-            return [f.sum(value.cast("DOUBLE")), f.count(value)]
-        case Maximum():
-            return [f.max(value)]
-        case Minimum():
-            return [f.min(value)]
-        case Quantile():
-            made = f.kll_sketch_agg_double(value.cast("DOUBLE"), f.lit(KLL_K))
-        case _:
-            made = f.hll_sketch_agg(value, f.lit(HLL_LG_K))
-    return [f.when(f.count(value) > 0, made)]

@@ -1,0 +1,96 @@
+"""Measures: aggregations whose state is mergeable (prepare, plus, present).
+
+The classes carry the dull plain-Python meaning, which is the oracle of every engine. ``parts`` names the
+columns in which an engine stores a state; a missing state (NULL) is the zero of every part but a count.
+"""
+
+from __future__ import annotations
+
+from seamline.model.measures.derived import Ratio, present_all
+from seamline.model.measures.gathered import CollectDistinct, Histogram
+from seamline.model.measures.language import (
+    avg,
+    collect_distinct,
+    count,
+    count_true,
+    distinct,
+    first,
+    histogram,
+    last,
+    max,
+    min,
+    quantile,
+    quantiles,
+    ratio,
+    stddev,
+    sum,
+    top,
+    variance,
+)
+from seamline.model.measures.moments import Deviation, Variance
+from seamline.model.measures.monoid import Measure, Part, Place, family
+from seamline.model.measures.ordered import First, Last
+from seamline.model.measures.plain import Average, Count, Maximum, Minimum, Sum
+from seamline.model.measures.sketches import Distinct, Quantile, Quantiles, Ranked, Top
+
+MEASURES: tuple[type[Measure], ...] = (
+    Count,
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    First,
+    Last,
+    Variance,
+    Deviation,
+    Distinct,
+    Quantile,
+    Quantiles,
+    Top,
+    Histogram,
+    CollectDistinct,
+    Ratio,
+)
+
+__all__ = [
+    "MEASURES",
+    "Average",
+    "CollectDistinct",
+    "Count",
+    "Deviation",
+    "Distinct",
+    "First",
+    "Histogram",
+    "Last",
+    "Maximum",
+    "Measure",
+    "Minimum",
+    "Part",
+    "Place",
+    "Quantile",
+    "Quantiles",
+    "Ranked",
+    "Ratio",
+    "Sum",
+    "Top",
+    "Variance",
+    "avg",
+    "collect_distinct",
+    "count",
+    "count_true",
+    "distinct",
+    "family",
+    "first",
+    "histogram",
+    "last",
+    "max",
+    "min",
+    "present_all",
+    "quantile",
+    "quantiles",
+    "ratio",
+    "stddev",
+    "sum",
+    "top",
+    "variance",
+]
