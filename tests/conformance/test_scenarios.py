@@ -8,7 +8,27 @@ from dataclasses import replace
 import pytest
 from tests.unit.test_pipelines_payments import PAYMENTS, channel_declared_half_way
 
-from seamline import Batch, Expect, KafkaSource, Pipeline, Rule, Tumbling, View, Watermark, count, sum
+from seamline import (
+    Batch,
+    Expect,
+    KafkaSource,
+    Pipeline,
+    Rule,
+    Tumbling,
+    View,
+    Watermark,
+    collect_distinct,
+    count,
+    count_true,
+    first,
+    histogram,
+    last,
+    quantiles,
+    ratio,
+    stddev,
+    sum,
+    top,
+)
 from seamline.lake.sides import side_rows
 from seamline.model.compiled import compile_pipeline
 from seamline.model.errors import BadRange, CertificateFailed, NotFound, ProtocolError
@@ -35,6 +55,30 @@ SHOP = Pipeline(
     ],
     batch=Batch("1 day", "2024-01-01"),
 )
+HABITS = replace(
+    SHOP,
+    name="habits",
+    views=[
+        View(
+            "habits",
+            keys=[],
+            window=Tumbling("1 day"),
+            measures={
+                "first": first("customer"),
+                "last": last("amount"),
+                "large": count_true("amount > 10"),
+                "orders": count(),
+                "share": ratio("large", "orders"),
+                "spread": stddev("amount", ddof=0),
+                "buckets": histogram("amount", [6, 15]),
+                "halves": quantiles("amount", [0.5, 1]),
+                "often": top("customer", 1),
+                "who": collect_distinct("customer", limit=1),
+            },
+            expect=[Expect("often", not_null=True), Expect("share", at_most=1)],
+        ),
+    ],
+)
 NOW = "2024-01-05"
 
 
@@ -43,10 +87,15 @@ def order(id: int, at: str, customer: str | None = "ada", amount: int = 10) -> d
 
 
 @pytest.fixture(params=["plain", "spark"])
-def shop(request, scenario):
+def started(request, scenario):
     """The same lines on both engines."""
     session = request.getfixturevalue("spark") if request.param == "spark" else None
-    return scenario(SHOP, spark=session, now=NOW)
+    return lambda pipeline: scenario(pipeline, spark=session, now=NOW)
+
+
+@pytest.fixture
+def shop(started):
+    return started(SHOP)
 
 
 def sum_of(epoch):
@@ -239,3 +288,37 @@ def test_a_failing_test_shows_the_time_line(pytester):
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*time line of scenario 1*", "*0 edge  orders/0[[]0,1)*"])
+
+
+def test_every_kind_of_measure_is_one_answer_on_both_sides_of_the_seam(started):
+    """Epochs, a build with its expectations, and a late row: one answer, worked out on paper."""
+    shop = started(HABITS)
+    shop.send(order(1, "2024-01-01T09:30Z", "bob", 20), order(2, "2024-01-01T09:00Z", "ada", 5))
+    shop.epoch()
+    shop.send(order(3, "2024-01-01T11:00Z", "bob", 10), order(4, "2024-01-03T00:00Z", "eve", 1))
+    shop.epoch()
+    expected = {
+        "first": "ada",
+        "last": 10,
+        "large": 1,
+        "orders": 3,
+        "share": 1 / 3,
+        "spread": pytest.approx((350 / 9) ** 0.5),
+        "buckets": [1, 1, 1],
+        "halves": [10.0, 20.0],
+        "often": [{"value": "bob", "count": 2, "error": 0}],
+        "who": {"values": ["ada"], "truncated": True},
+    }
+    assert measures_of(shop) == expected
+    shop.batch("2024-01-01")
+    assert measures_of(shop) == expected
+    shop.send(order(5, "2024-01-01T08:00Z", "eve", 10))
+    shop.epoch()
+    late = measures_of(shop)
+    assert (late["first"], late["orders"], late["buckets"], late["halves"]) == ("eve", 4, [1, 2, 1], [10, 20])
+
+
+def measures_of(shop):
+    """Give the first day's measures."""
+    (row,) = [row for row in shop.answer() if row["window_start"].day == 1]
+    return {name: row[name] for name in HABITS.views[0].measures}

@@ -33,6 +33,7 @@ from seamline.model.evolution import require_order
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.lookups import in_force
 from seamline.model.manifest import Generation, Manifest, Statement, fold
+from seamline.model.measures import present_all
 from seamline.model.offsets import Lane
 from seamline.model.record import SELECTED
 from seamline.model.seam import NOTHING, Side, windows_over
@@ -390,10 +391,12 @@ def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
 
 def measured(view: CompiledView, rows: Sequence[Row]) -> dict[str, Any]:
     """Fold and present every measure over the rows of one window."""
-    return {
-        each.name: each.measure.present(each.measure.fold([row.values[place] for row in rows]))
-        for place, each in enumerate(view.measures)
+    places = [row.place for row in rows]
+    folded = {
+        each.name: each.measure.fold([row.values[at] for row in rows], places)
+        for at, each in enumerate(view.measures)
     }
+    return present_all({each.name: each.measure for each in view.measures}, folded)
 
 
 def query(con: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> list[tuple[Any, ...]]:
