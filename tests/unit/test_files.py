@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from seamline.lake import files
+from seamline.lake.pins import Files
 from seamline.lake.tables import Table
 
 SCHEMA = pa.schema(
@@ -54,3 +55,13 @@ def test_a_filter_on_any_column_finds_the_row(tmp_path: Path, column: str, doubl
         == 1
     )
     assert dataset.to_table(filter=pc.field("missing").is_null()).num_rows == 1
+
+
+def test_a_table_of_many_columns_is_pruned_by_the_last(tmp_path: Path) -> None:
+    """Of itself Delta keeps 32 statistics, and a view of many measures names its generations in the last column."""
+    schema = pa.schema([*((f"c{at}", pa.int64()) for at in range(50)), ("generation", pa.string())])
+    row = {**dict.fromkeys(schema.names, 1), "generation": "g"}
+    table = Table.ensure(tmp_path, schema)
+    table.append([files.write(pa.Table.from_pylist([row], schema=schema), tmp_path, "a.parquet")])
+    found = Files.of(table)
+    assert found.low("generation").to_pylist() == found.high("generation").to_pylist() == ["g"]

@@ -268,7 +268,7 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
     files = Files(
         snapshot.generations.root, snapshot.generations.version, snapshot.generations.actions.filter(own)
     )
-    sure = pc.all(pc.fill_null(pc.equal(files.low("generation"), files.high("generation")), False)).as_py()
+    sure = pc.all(pc.fill_null(pc.equal(lowest, highest), False).filter(own)).as_py()
     held = files.rows if sure else counted(files, named)
     if held != (stated := pc.sum(named["_stated"]).as_py()):
         raise Unsettled(f"generations hold {held} rows of the {stated} that the manifest states")

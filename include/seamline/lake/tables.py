@@ -23,7 +23,8 @@ from seamline.model.errors import Conflict, FenceLost, NotFound, ProtocolError
 
 TOKEN = "seamline.token"
 EPOCH = "seamline.epoch"
-SETTINGS = {"delta.checkpointInterval": "50"}
+SETTINGS = {"delta.checkpointInterval": "50", "delta.dataSkippingNumIndexedCols": "-1"}
+"""Statistics of every column: by itself Delta has those of the first 32, and readers prune by the last ones."""
 OVERTAKEN = ("concurrent", "changed since")
 """What deltalake says of a commit that another has overtaken; a full disk says neither."""
 
