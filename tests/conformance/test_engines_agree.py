@@ -22,12 +22,22 @@ from seamline import (
     View,
     Watermark,
     avg,
+    collect_distinct,
     count,
+    count_true,
     distinct,
+    first,
+    histogram,
+    last,
     max,
     min,
     quantile,
+    quantiles,
+    ratio,
+    stddev,
     sum,
+    top,
+    variance,
 )
 
 START = datetime(2024, 3, 9, tzinfo=UTC)
@@ -43,17 +53,39 @@ MEASURES = {
     "people": distinct("who"),
     "middle": quantile("price", 0.5),
 }
+EVERY_KIND = {
+    **MEASURES,
+    "paid": sum("price", where="amount > 0"),
+    "free": count_true("amount = 0"),
+    "share": ratio("free", "known"),
+    "opened": first("kind"),
+    "closed": last("price", where="amount IS NOT NULL"),
+    "spread": variance("price"),
+    "swing": stddev("amount", ddof=0),
+    "ends": quantiles("price", [0, 1], where="kind = 'x'"),
+    "often": top("amount", 2),
+    "buckets": histogram("price", edges=[0.2, 1]),
+    "kinds": collect_distinct("kind", limit=1),
+}
+OF_ITEMS = {
+    "n": count(),
+    "opened": first("item"),
+    "closed": last("item", where="item > 1"),
+    "total": sum("item", where="kind = 'y'"),
+    "often": top("item", 1),
+}
 
 
-def view(name, window, keys=("who",), **more):
-    return View(name, keys=list(keys), window=window, measures=MEASURES, **more)
+def view(name, window, keys=("who",), measures=MEASURES, **more):
+    return View(name, keys=list(keys), window=window, measures=measures, **more)
 
 
 LIFE = Pipeline(
     name="life",
     source=KafkaSource(
         topic=["one", "two"],
-        schema="id INT NOT NULL, who STRING, kind STRING, amount INT, price DOUBLE, at TIMESTAMP",
+        schema="id INT NOT NULL, who STRING, kind STRING, amount INT, price DOUBLE, at TIMESTAMP, "
+        "items ARRAY<INT>",
         event_time="at",
         event_id=["id"],
         watermark=Watermark("1 hour", idle_after="1 minute"),
@@ -62,9 +94,9 @@ LIFE = Pipeline(
         view("hours", Tumbling("1 hour")),
         view("local_days", Tumbling("1 day", zone="America/New_York")),
         view("long", Tumbling("2 days", offset="12 hours")),
-        view("sliding", Sliding("6 hours", "2 hours"), where="amount > 0"),
+        view("sliding", Sliding("6 hours", "2 hours"), where="amount > 0", measures=EVERY_KIND),
         view("so_far", Cumulating("1 day", "8 hours")),
-        view("sessions", Session("3 hours")),
+        view("sessions", Session("3 hours"), measures=EVERY_KIND),
         view("ever", Global()),
         view("all", Tumbling("12 hours"), keys=()),
         view(
@@ -73,6 +105,7 @@ LIFE = Pipeline(
             keys=("who", "kind"),
             grouping_sets=[["who", "kind"], ["kind"], []],
         ),
+        view("items", Tumbling("1 day"), measures=OF_ITEMS, explode={"item": "items"}),
     ],
     batch=Batch("1 day", f"{START:%Y-%m-%d}"),
 )
@@ -106,6 +139,7 @@ def steps(seed):
                         "amount": dice.choice([None, 0, 1, 7]),
                         "price": dice.choice([None, 0.1, 0.2, 3.5]),
                         "at": moment.isoformat(),
+                        "items": dice.choice([None, [], [3, 1, 2], [None, 2]]),
                     }
                 )
             yield (
@@ -167,9 +201,9 @@ def in_order(rows):
 
 
 def near(found, expected):
-    """Compare two rows; doubles to twelve digits."""
+    """Compare two rows; doubles to twelve digits, but for squares that cancel to nothing."""
     return found.keys() == expected.keys() and all(
-        math.isclose(value, expected[name], rel_tol=1e-12)
+        math.isclose(value, expected[name], rel_tol=1e-12, abs_tol=1e-12)
         if isinstance(value, float) and expected[name] is not None
         else value == expected[name]
         for name, value in found.items()

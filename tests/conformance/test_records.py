@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from tests.unit.records import batch, kernel_run, pipeline
 
-from seamline import Tumbling, View, count, sum
+from seamline import Tumbling, View, count, first, last, sum
 from seamline.lake import states
 from seamline.lake.types import partial_schema
 from seamline.model.compiled import CompiledView, compile_pipeline
@@ -44,6 +44,13 @@ SHOP = compile_pipeline(
                 measures={"n": count(), "total": sum("amount * length(tag_item)")},
             ),
             View("all_sales", keys=[], window=Tumbling("1 day"), measures={"n": count()}),
+            View(
+                "ends",
+                keys=["shop"],
+                window=Tumbling("1 hour"),
+                explode={"tag_item": "cart.tags"},
+                measures={"opened": first("tag_item"), "closed": last("tag_item", where="amount > 1")},
+            ),
         ],
     )
 )

@@ -205,7 +205,7 @@ WHERE: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 def presented_by_hand(v: CompiledView, group: list[dict[str, Any]]) -> dict[str, Any]:
     """Fold and present a group's rows; a row that a measure's condition does not meet is one of NULL."""
-    places = [(row["_event_time"], row["_partition"], row["_offset"]) for row in group]
+    places = [(row["_event_time"], row["_partition"], row["_offset"], 0) for row in group]
     measures = {each.name: each.measure for each in v.measures}
     folded = {}
     for name, measure in measures.items():

@@ -47,7 +47,10 @@ from seamline.model.measures import sum as sum_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 PLACES = st.tuples(
-    st.integers(0, 3).map(lambda hours: START + timedelta(hours=hours)), st.integers(0, 2), st.integers(0, 9)
+    st.integers(0, 3).map(lambda hours: START + timedelta(hours=hours)),
+    st.integers(0, 2),
+    st.integers(0, 9),
+    st.integers(0, 2),
 )
 ROWS = st.lists(st.tuples(st.none() | st.integers(-(2**40), 2**40), PLACES), max_size=12)
 Rows = list[tuple[int | None, Place]]
@@ -159,7 +162,7 @@ def test_average_weighs_uneven_chunks(values: list[int], cut: int) -> None:
 )
 def test_meaning_by_hand(measure: Measure, expected: float) -> None:
     """Each measure of [3, NULL, 10, 3, 1], in this order of their offsets, worked out on paper."""
-    rows: Rows = [(value, (START, 0, at)) for at, value in enumerate([3, None, 10, 3, 1])]
+    rows: Rows = [(value, (START, 0, at, 0)) for at, value in enumerate([3, None, 10, 3, 1])]
     assert measure.present(folded(measure, rows)) == expected
 
 
@@ -189,14 +192,15 @@ def test_nothing_is_not_zero(measure: Measure, expected: float | None) -> None:
 
 
 def test_first_and_last_go_by_event_time_partition_and_offset() -> None:
-    """Not by arrival: a late row may be the first. A NULL is nobody's first."""
-    #        arrival   1        2        3        4        5
+    """Not by arrival: a late row may be the first. A NULL is nobody's first; items go by their order."""
     rows: Rows = [
-        (1, (START, 1, 7)),
-        (2, (START, 0, 9)),
-        (None, (START - timedelta(hours=1), 0, 1)),
-        (4, (START + timedelta(hours=1), 0, 3)),
-        (5, (START + timedelta(hours=1), 0, 2)),
+        (1, (START, 1, 7, 0)),
+        (7, (START, 0, 9, 1)),
+        (2, (START, 0, 9, 0)),
+        (None, (START - timedelta(hours=1), 0, 1, 0)),
+        (4, (START + timedelta(hours=1), 0, 3, 1)),
+        (9, (START + timedelta(hours=1), 0, 3, 0)),
+        (5, (START + timedelta(hours=1), 0, 2, 2)),
     ]
     assert first("x").present(folded(first("x"), rows)) == 2
     assert last("x").present(folded(last("x"), rows)) == 4

@@ -132,7 +132,7 @@ def rows_of(
         f"WHERE _epoch <= {until} AND epoch_us(_event_time) >= {micros(interval.start)} "
         f"AND epoch_us(_event_time) < {micros(interval.end)}), "
         f"rows AS ({numbered(view, 'read')}) "
-        f"SELECT rows.* FROM {states.exploded(view, 'rows')} rows, sought "
+        f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded(view, 'rows')} rows, sought "
         f"WHERE {chosen} AND {' AND '.join(matches)}"
     ).to_arrow_table()
 

@@ -82,14 +82,16 @@ def partial(
 def exploded(view: CompiledView, relation: str) -> str:
     """Write the rows of a view: those of a relation, or one for each item where the view explodes.
 
-    Where windows are of so many events, the relation says in which each row is.
+    ``_ordinal`` says which item of its record a row is. Where windows are of so many events, the relation says in
+    which each row is.
     """
     if view.counts:
-        return f"(SELECT *, {quoted(view.numbered)} AS {NUMBER} FROM {relation})"
+        return f"(SELECT *, {quoted(view.numbered)} AS {NUMBER}, 0::INT AS _ordinal FROM {relation})"
     if view.explode is None:
-        return relation
-    items = f"unnest({view.explode.array.duckdb}) AS {quoted(view.explode.item.name)}"
-    return f"(SELECT *, {items} FROM {relation})"
+        return f"(SELECT *, 0::INT AS _ordinal FROM {relation})"
+    array = view.explode.array.duckdb
+    items = f"unnest({array}) AS {quoted(view.explode.item.name)}"
+    return f"(SELECT *, {items}, unnest(range(len({array})))::INT AS _ordinal FROM {relation})"
 
 
 def combine(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequence[str] = ()) -> pa.Table:

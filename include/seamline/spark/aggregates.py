@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from seamline.model import measures as kinds
 from seamline.model.compiled import CompiledMeasure, CompiledView
 
-PLACE = ("_event_time", "_partition", "_offset")
+PLACE = ("_event_time", "_partition", "_offset", "_ordinal")
 Aggregate = Callable[[CompiledMeasure, Column], list[Column]]
 
 

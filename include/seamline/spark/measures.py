@@ -61,10 +61,11 @@ def in_sessions(rows: DataFrame, named: Sequence[str], gaps: Gaps) -> DataFrame:
 
 
 def exploded(rows: DataFrame, view: CompiledView) -> DataFrame:
-    """Make a row of each item where the view explodes."""
+    """Make a row of each item where the view explodes; ``_ordinal`` says which item of its record a row is."""
     if view.explode is None:
-        return rows
-    return rows.select("*", f.explode(f.expr(view.explode.array.spark)).alias(view.explode.item.name))
+        return rows.withColumn("_ordinal", f.lit(0))
+    array = f.expr(view.explode.array.spark)
+    return rows.select("*", f.posexplode(array).alias("_ordinal", view.explode.item.name))
 
 
 def quoted(name: str) -> str:

@@ -33,7 +33,7 @@ from seamline.model.evolution import require_order
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.lookups import in_force
 from seamline.model.manifest import Generation, Manifest, Statement, fold
-from seamline.model.measures import present_all
+from seamline.model.measures import Place, present_all
 from seamline.model.offsets import Lane
 from seamline.model.record import SELECTED
 from seamline.model.seam import NOTHING, Side, windows_over
@@ -53,7 +53,8 @@ class Row:
     """One row of a view's input: a record, or an item of it."""
 
     epoch: int
-    place: tuple[datetime, int, int, str]
+    place: Place
+    topic: str
     interval: str
     id: tuple[Any, ...]
     keys: Mapping[str, Any]
@@ -203,7 +204,8 @@ class Plain:
             "_partition",
             "_offset",
             "_topic",
-            f"{selected}",
+            "0" if view.counts else "_ordinal",
+            selected,
             counts,
             *ids,
             *keys,
@@ -212,14 +214,15 @@ class Plain:
         relation = "rows" if view.counts else states.exploded(view, "rows")
         found = query(self.con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
         rows = []
-        for epoch, at, partition, offset, topic, chosen, counted, *rest in found:
+        for epoch, at, partition, offset, topic, ordinal, chosen, counted, *rest in found:
             if not chosen:
                 continue
             named = dict(zip((key.name for key in view.ordered_by), rest[len(ids) :], strict=False))
             rows.append(
                 Row(
                     epoch,
-                    (at, partition, offset, topic),
+                    (at, partition, offset, ordinal),
+                    topic,
                     self.interval_of(at),
                     tuple(rest[: len(ids)]),
                     named,
@@ -331,14 +334,14 @@ class Plain:
         seen: set[tuple[Any, ...]] = set()
         records: set[tuple[Any, ...]] = set()
         unique = bool(self.pipeline.definition.source.event_id)
-        for row in sorted(rows, key=lambda each: (each.epoch, *each.place[1:])):
+        for row in sorted(rows, key=lambda each: (each.epoch, *each.place[1:3], each.topic, each.place[3])):
             below = row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
             if row.epoch > until or (side is Side.BATCH and not below):
                 continue
             if view.counts and not below and row.interval in cuts and side is not Side.SPEED:
                 continue
             if below and unique:
-                name, record = (row.interval, *row.id), (row.epoch, *row.place[1:])
+                name, record = (row.interval, *row.id), (row.epoch, *row.place[1:3], row.topic)
                 if name in seen and record not in records:
                     continue
                 seen.add(name)

@@ -10,7 +10,7 @@ from seamline.lake.measures.steps import Steps, names_of, quoted, scratch, value
 from seamline.model.compiled import CompiledMeasure
 from seamline.model.measures import Last
 
-PLACE = ("_event_time", "_partition", "_offset")
+PLACE = ("_event_time", "_partition", "_offset", "_ordinal")
 
 
 class Placed:
@@ -24,9 +24,9 @@ class Placed:
         return self.picked(measure, [*place, value])
 
     def picked(self, measure: CompiledMeasure, columns: Sequence[str]) -> Steps:
-        """Pick the first or the last by (time, partition, offset, value), of those that have a value."""
+        """Pick the first or the last by (time, partition, offset, ordinal, value), of those that have a value."""
         value, *place = names_of(measure)
-        fields = ("time", "partition", "number", "value")
+        fields = ("time", "partition", "number", "ordinal", "value")
         struct = ", ".join(f"'{name}': {column}" for name, column in zip(fields, columns, strict=True))
         pick = "max" if isinstance(measure.measure, Last) else "min"
         found = scratch(measure, "found")

@@ -14,8 +14,8 @@ INTEGERS = ("INT", "BIGINT")
 NUMBERS = (*INTEGERS, "DOUBLE", "DECIMAL")
 ORDERED = (*NUMBERS, "STRING", "DATE", "TIMESTAMP", "BOOLEAN")
 
-Place = tuple[datetime, int, int]
-"""Where a row stands: event time, partition, offset."""
+Place = tuple[datetime, int, int, int]
+"""Where a row stands: event time, partition, offset, and which item of its record it is (0 without explode)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The first and the last value: by event time, then partition, then offset."""
+"""The first and the last value: by event time, partition, offset, and the item of an exploded record."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class First(Minimum):
     kind: ClassVar[str] = "first"
 
     def parts(self, input: str) -> tuple[Part, ...]:
-        place = (Part("time", "TIMESTAMP"), Part("partition", "INT"), Part("offset", "BIGINT"))
-        return (Part("value", input), *place)
+        time, partition = Part("time", "TIMESTAMP"), Part("partition", "INT")
+        return (Part("value", input), time, partition, Part("offset", "BIGINT"), Part("ordinal", "INT"))
 
     def prepare(self, value: Any, place: Place | None = None) -> Any:
         return None if value is None else (place, value)
