@@ -11,10 +11,12 @@ from seamline import (
     Tumbling,
     View,
     Watermark,
-    avg,
     count,
+    count_true,
     distinct,
+    ratio,
     sum,
+    top,
 )
 
 # nginx's `combined` format, with $time_iso8601 in the place of $time_local.
@@ -23,7 +25,7 @@ LINE = (
     r'"(?P<method>[A-Z]+) (?P<path>[^" ?]+)(?:\?[^" ]*)? HTTP/[0-9.]+" '
     r'(?P<status>\d{3}) (?P<bytes>\d+) "[^"]*" "(?P<agent>[^"]*)"'
 )
-FAILED = "CASE WHEN status >= 500 THEN 1 ELSE 0 END"
+FAILED = "status >= 500"
 
 web_sessions = Pipeline(
     name="web_sessions",
@@ -43,15 +45,21 @@ web_sessions = Pipeline(
             "sessions",
             keys=["host"],
             window=Session("30 minutes"),
-            measures={"hits": count(), "errors": sum(FAILED), "bytes": sum("bytes")},
+            measures={"hits": count(), "errors": count_true(FAILED), "bytes": sum("bytes")},
         ),
         View(
             "pages",
             keys=["path"],
             window=Tumbling("1 hour"),
-            measures={"hits": count(), "hosts": distinct("host"), "error_rate": avg(FAILED)},
+            measures={
+                "hits": count(),
+                "hosts": distinct("host"),
+                "errors": count_true(FAILED),
+                "error_rate": ratio("errors", "hits"),
+            },
             expect=[Expect("error_rate", at_least=0, at_most=1)],
         ),
+        View("top_pages", keys=[], window=Tumbling("1 day"), measures={"pages": top("path", 3)}),
     ],
     stream=Stream(trigger="1 second", edge_every="10 seconds"),
     batch=Batch(interval="1 day", start="2024-01-01"),

@@ -116,6 +116,10 @@ ORDERED = replace(
         view("threes", CountWindow(3), where="amount IS NOT NULL"),
         view("fours", CountWindow(4), keys=()),
         view("hours", Tumbling("1 hour")),
+        view("items", Tumbling("6 hours"), keys=("item",), explode={"item": "items"}),
+        view(
+            "item_sessions", Session("3 hours"), keys=("item",), explode={"item": "items"}, where="item > 1"
+        ),
     ],
 )
 """What depends on the order of records: duplicates that the stream takes out, and windows of so many events."""
@@ -196,7 +200,7 @@ def test_two_engines_give_one_answer(scenario, spark, pipeline, seed):
 
 def in_order(rows):
     """Sort rows by all that names them."""
-    names = ("window_start", "window_end", "grouping", "who", "kind", "window_number")
+    names = ("window_start", "window_end", "grouping", "who", "kind", "item", "window_number")
     return sorted(rows, key=lambda row: [str(row.get(name)) for name in names])
 
 

@@ -86,6 +86,22 @@ def test_pages_have_hits_hosts_and_a_rate_of_errors(scenario):
     assert found == [("/", "09", 1, 1, 0.0), ("/pay", "09", 4, 2, 0.25), ("/pay", "10", 1, 1, 1.0)]
 
 
+def test_the_pages_of_the_day_come_by_their_hits(scenario):
+    """/pay three times, / and /about twice: of equals the first by name."""
+    story = scenario(SESSIONS, now="2026-03-01T11:00Z")
+    for path in ("/pay", "/", "/about", "/pay", "/help", "/"):
+        story.send(line("09:00:00", path))
+    story.epoch()
+    story.send(line("10:00:00", "/pay"), line("10:00:00", "/about"))
+    story.epoch()
+    [day] = story.answer("top_pages")
+    assert day["pages"] == [
+        {"value": "/pay", "count": 3, "error": 0},
+        {"value": "/", "count": 2, "error": 0},
+        {"value": "/about", "count": 2, "error": 0},
+    ]
+
+
 def test_robots_visit_nothing(scenario):
     """They are accepted, kept aside, and in no view."""
     story = scenario(SESSIONS, now="2026-03-01T11:00Z")
