@@ -1,6 +1,19 @@
 """Views of ads per campaign and ten seconds: the question of the Yahoo streaming benchmark."""
 
-from seamline import Batch, Expect, KafkaSource, Pipeline, Stream, Tumbling, View, Watermark, count, max
+from seamline import (
+    Batch,
+    Expect,
+    KafkaSource,
+    Lookup,
+    Pipeline,
+    Rule,
+    Stream,
+    Tumbling,
+    View,
+    Watermark,
+    count,
+    max,
+)
 
 ad_campaigns = Pipeline(
     name="ad_campaigns",
@@ -13,8 +26,16 @@ ad_campaigns = Pipeline(
         event_time="event_time",
         watermark=Watermark(out_of_orderness="10 seconds", idle_after="30 seconds"),
     ),
-    # The benchmark looks the campaign up in a table; here ten ads in a row are one campaign's.
-    select={"campaign": "ad_id div 10"},
+    lookups=[
+        Lookup(
+            "ads",
+            "seamline.local.generators.ad_campaigns:ads",
+            on={"ad_id": "ad_id"},
+            columns=["campaign INT"],
+        )
+    ],
+    select={"campaign": "ads_campaign"},
+    rules=[Rule("known ad", "campaign IS NOT NULL")],
     where="event_type = 'view'",
     views=[
         View(

@@ -275,6 +275,18 @@ def test_a_broken_file_hides_no_other(tmp_path: Path) -> None:
         catalog.view("flights.nothing")
 
 
+def test_files_that_import_each_other_are_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own words do not say what to do."""
+    (tmp_path / "east.py").write_text("from west import KEYS\nVIEWS = []\n")
+    (tmp_path / "west.py").write_text("from east import VIEWS\nKEYS = []\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    east, west = load(tmp_path).problems
+    assert (Path(east.file).name, east.line) == ("east.py", 1)
+    assert (Path(west.file).name, west.line) == ("west.py", 1)
+    assert "circular import" in east.message
+    assert "import each other" in east.hint
+
+
 def test_one_name_in_two_files_is_refused(tmp_path: Path) -> None:
     """Two definitions would write one set of tables."""
     text = (Path(__file__).parents[2] / "include" / "pipelines" / "flights.py").read_text()

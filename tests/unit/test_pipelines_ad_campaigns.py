@@ -61,6 +61,7 @@ def test_a_late_view_counts_at_once_and_in_batch_when_it_is_dirty(scenario):
     [
         (event(None, "09:00:00"), "missing field ad_id"),
         (event("forty", "09:00:00"), "mistyped field ad_id"),
+        (event(1000, "09:00:00"), "rule known ad"),
         (event(40, "09:00:00") | {"event_time": "2026-03-09T09:00Z"}, "event time in the future"),
         ('{"user_id": "u1", "ad_', "malformed json"),
     ],

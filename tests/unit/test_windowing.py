@@ -29,6 +29,7 @@ from seamline.lake.reads import answer
 from seamline.lake.types import INSTANT
 from seamline.lake.windowing import windowed
 from seamline.model.compiled import CompiledView, compile_pipeline
+from seamline.model.seam import Phase
 from seamline.model.windows import Window
 from seamline.quality.certify import presented
 
@@ -156,6 +157,9 @@ def test_a_row_says_its_phase(tmp_path: Path) -> None:
     assert phases() == ["complete"]
     late = shop.epoch([Sale(4)], watermark=START + DAY)
     assert phases() == ["late"]
+    found = answer(shop.compiled, shop.view, shop.layout)
+    assert found.only([Phase.LATE, Phase.EARLY]).table.num_rows == 1
+    assert found.only([Phase.COMPLETE]).table.num_rows == found.only([Phase.COMPLETE]).states.num_rows == 0
     shop.build(0, late, "g")
     assert phases() == ["complete"]
 

@@ -43,6 +43,13 @@ def check() -> int:
 @click.option("--version", default="", help="The fingerprint of a version that is not the served one.")
 @click.option("--side", type=click.Choice(["merged", "batch", "speed"]), default="merged", show_default=True)
 @click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    type=click.Choice(["early", "complete", "late"]),
+    help="Keep rows whose window is open, closed, or closed and corrected since; several are possible.",
+)
+@click.option(
     "--format", type=click.Choice(["table", "json", "csv", "parquet"]), default="table", show_default=True
 )
 @click.option(
@@ -57,6 +64,7 @@ def query(
     as_of: str | None,
     version: str,
     side: str,
+    phases: tuple[str, ...],
     format: str,
     out: Path | None,
     limit: int | None,
@@ -67,7 +75,7 @@ def query(
     from seamline.serve.query import footer, written
     from seamline.serve.read import read
 
-    answer = read(view, where, start, end, as_of, side, version=version, format="answer")
+    answer = read(view, where, start, end, as_of, side, version=version, phases=phases, format="answer")
     written(answer, format, sys.stdout, file=out, limit=limit)
     click.echo(footer(answer), err=True)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from seamline.model.seam import Side, Status
+from seamline.model.seam import Phase, Side, Status
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class Answer:
         return (
             self.side is Side.MERGED and bool(self.intervals) and len(self.certified) == len(self.intervals)
         )
+
+    def only(self, phases: Collection[Phase]) -> Answer:
+        """Keep the rows whose window has come so far."""
+        kept = pc.is_in(self.table["phase"], pa.array([each.value for each in phases], pa.string()))
+        return replace(self, table=self.table.filter(kept), states=self.states.filter(kept))
 
     def summary(self) -> str:
         """Say in a sentence or two how far the answer can be trusted."""

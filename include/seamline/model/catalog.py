@@ -13,6 +13,8 @@ from seamline.model.compiled import CompiledPipeline, CompiledView, examine
 from seamline.model.definition import Pipeline
 from seamline.model.errors import DefinitionError, NotFound
 
+CIRCLE = "these files import each other: put what both need into a third (_shared.py), which imports neither."
+
 
 @dataclass(frozen=True)
 class Catalog:
@@ -94,7 +96,7 @@ def declared(file: Path) -> list[Pipeline]:
         lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(file)]
         raise DefinitionError(
             f"{type(error).__name__}: {error}.",
-            hint="the file must run by itself.",
+            hint=CIRCLE if "circular import" in str(error) else "the file must run by itself.",
             file=str(file),
             line=(lines or [0])[-1] or 0,
         ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -16,7 +17,7 @@ from seamline.lake.versions import named
 from seamline.model.catalog import load
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment
-from seamline.model.seam import Side
+from seamline.model.seam import Phase, Side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,7 @@ def read(
     side: str = ...,
     *,
     version: str = ...,
+    phases: Sequence[str] = ...,
     format: Literal["arrow"] = ...,
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -48,6 +50,7 @@ def read(
     side: str = ...,
     *,
     version: str = ...,
+    phases: Sequence[str] = ...,
     format: Literal["pandas"],
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -62,6 +65,7 @@ def read(
     side: str = ...,
     *,
     version: str = ...,
+    phases: Sequence[str] = ...,
     format: Literal["answer"],
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -77,6 +81,7 @@ def read(
     side: str = "merged",
     *,
     version: str = "",
+    phases: Sequence[str] = (),
     format: str = "arrow",
     warehouse: Path | None = None,
     definitions: Path | None = None,
@@ -87,6 +92,7 @@ def read(
     ``where`` is a Spark SQL condition on the key columns; ``as_of`` an epoch or an instant; ``side`` is
     ``merged``, ``batch`` or ``speed``; ``format`` is ``arrow``, ``pandas``, or ``answer`` for the table together
     with how far it is right. The version that is served answers; ``version`` is the fingerprint of another.
+    ``phases`` keeps rows that are ``early`` (before the window closes), ``complete`` or ``late`` (corrected since).
     Raises NotFound, BadRange, ExpressionError, ReadUnstable.
     """
     if format not in ("arrow", "pandas", "answer"):
@@ -105,6 +111,8 @@ def read(
         side=side_of(side),
         version=version,
     )
+    if phases:
+        found = found.only([phase_of(each) for each in ([phases] if isinstance(phases, str) else phases)])
     if format == "answer":
         return found
     return found.table if format == "arrow" else found.table.to_pandas()
@@ -120,6 +128,14 @@ def epoch_or_moment(given: int | Moment | None) -> int | datetime | None:
     if given is None or isinstance(given, int):
         return given
     return int(given) if isinstance(given, str) and given.isdigit() else moment(given)
+
+
+def phase_of(name: str) -> Phase:
+    """Read a phase's name."""
+    try:
+        return Phase(name)
+    except ValueError:
+        raise BadRange(f"{name!r} is not a phase.", hint="use early, complete or late.") from None
 
 
 def side_of(name: str) -> Side:

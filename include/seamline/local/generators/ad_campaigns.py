@@ -5,13 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from seamline.local.generators.record import SECOND, Generator, Load, Record, instant, text
 
 ADS = 1000
+PER_CAMPAIGN = 10
 USERS = 2000
 AD_TYPES = ("banner", "modal", "sponsored-search", "mail", "mobile")
 EVENT_TYPES = ("view", "click", "purchase")
 BAD_EVERY = 500
+
+
+def ads() -> pa.Table:
+    """List every ad with its campaign, for the pipeline to look up."""
+    return pa.table({"ad_id": range(ADS), "campaign": [ad // PER_CAMPAIGN for ad in range(ADS)]})
 
 
 def records(load: Load) -> Iterator[Record]:
