@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.unit.own_measures import Span
 
 from seamline import (
     Batch,
@@ -27,10 +28,12 @@ from seamline import (
     count_true,
     distinct,
     first,
+    formula,
     histogram,
     last,
     max,
     min,
+    own,
     quantile,
     quantiles,
     ratio,
@@ -66,6 +69,8 @@ EVERY_KIND = {
     "often": top("amount", 2),
     "buckets": histogram("price", edges=[0.2, 1]),
     "kinds": collect_distinct("kind", limit=1),
+    "reach": own("price", Span, where="amount IS NOT NULL"),
+    "each": formula("try_divide(total, n)", total=sum("amount * 1D"), n=count("amount"), where="kind = 'x'"),
 }
 OF_ITEMS = {
     "n": count(),

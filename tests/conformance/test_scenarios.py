@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from tests.unit.own_measures import Span
 from tests.unit.test_pipelines_payments import PAYMENTS, channel_declared_half_way
 
 from seamline import (
@@ -21,8 +22,10 @@ from seamline import (
     count,
     count_true,
     first,
+    formula,
     histogram,
     last,
+    own,
     quantiles,
     ratio,
     stddev,
@@ -74,6 +77,8 @@ HABITS = replace(
                 "halves": quantiles("amount", [0.5, 1]),
                 "often": top("customer", 1),
                 "who": collect_distinct("customer", limit=1),
+                "reach": own("amount", Span),
+                "mean": formula("try_divide(total, n)", total=sum("amount * 1.0D"), n=count()),
             },
             expect=[Expect("often", not_null=True), Expect("share", at_most=1)],
         ),
@@ -308,6 +313,8 @@ def test_every_kind_of_measure_is_one_answer_on_both_sides_of_the_seam(started):
         "halves": [10.0, 20.0],
         "often": [{"value": "bob", "count": 2, "error": 0}],
         "who": {"values": ["ada"], "truncated": True},
+        "reach": 15.0,
+        "mean": 35 / 3,
     }
     assert measures_of(shop) == expected
     shop.batch("2024-01-01")

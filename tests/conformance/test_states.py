@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.unit import own_measures
 
 from seamline.lake import states
 from seamline.lake.spans import micros
@@ -30,10 +32,12 @@ from seamline.model.measures import (
     count_true,
     distinct,
     first,
+    formula,
     histogram,
     last,
     max,
     min,
+    own,
     present_all,
     quantile,
     quantiles,
@@ -100,6 +104,11 @@ MEASURES = {
     "often": top("s", 3),
     "often_b": top("b", 2, where="p"),
     "often_d": top("dt", 50),
+    "span": own("i", own_measures.Span),
+    "letters": own("s", own_measures.Letters, where="p"),
+    "geometric": own("x", own_measures.GeometricMean),
+    "mean_where": formula("try_divide(total, n)", total=sum("x"), n=count("x"), where="i > 10"),
+    "worth": formula("coalesce(most, 0.0D) - least", most=max("x"), least=min("x", where="p")),
     "yield": ratio("sum_x", "sum_d"),
 }
 HOURS = Tumbling("1 hour")
@@ -214,7 +223,21 @@ def presented_by_hand(v: CompiledView, group: list[dict[str, Any]]) -> dict[str,
             (row[measure.of] if measure.of else 1) if ok else None for row, ok in zip(group, met, strict=True)
         ]
         folded[name] = measure.fold(values, places)
-    return present_all(measures, folded)
+    return {**present_all(measures, folded), **formulas_by_hand(v, group)}
+
+
+def formulas_by_hand(v: CompiledView, group: list[dict[str, Any]]) -> dict[str, Any]:
+    """Say in Python what the formulas say in SQL."""
+    if not {"mean_where", "worth"} <= {each.name for each in v.measures}:
+        return {}
+    known = [row for row in group if row["x"] is not None]
+    some = [row["x"] for row in known if WHERE["i > 10"](row)]
+    paid = sorted(row["x"] for row in known if row["p"])
+    highest = sorted((row["x"] for row in known), reverse=True) or [0.0]
+    return {
+        "mean_where": statistics.fmean(some) if some else None,
+        "worth": highest[0] - paid[0] if paid else None,
+    }
 
 
 def panes(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[datetime, ...], list[dict[str, Any]]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit import own_measures
 
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import (
@@ -19,6 +20,7 @@ from seamline.model.measures import (
     Count,
     Histogram,
     Measure,
+    Own,
     Place,
     Quantile,
     Quantiles,
@@ -32,6 +34,7 @@ from seamline.model.measures import (
     first,
     histogram,
     last,
+    own,
     present_all,
     quantile,
     quantiles,
@@ -54,7 +57,7 @@ PLACES = st.tuples(
 )
 ROWS = st.lists(st.tuples(st.none() | st.integers(-(2**40), 2**40), PLACES), max_size=12)
 Rows = list[tuple[int | None, Place]]
-ALL = [measure("x") for measure in MEASURES]
+ALL = [measure("x") for measure in MEASURES if measure is not Own] + [own("x", own_measures.Span)]
 ALL += [Histogram("x", (-5, 0, 10**6)), CollectDistinct("x", 3), Quantiles("x", (0.5, 0.9))]
 EPSILON = 2.0**-53
 

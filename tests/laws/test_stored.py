@@ -18,7 +18,7 @@ from seamline.model.definition import Batch, Expect, KafkaSource, Lookup, Origin
 from seamline.model.errors import DefinitionError
 from seamline.model.fingerprint import fingerprint, record_version, view_facts
 from seamline.model.formats import Avro, Csv, Format, Json, Protobuf, Text
-from seamline.model.measures import MEASURES, Measure, Quantile
+from seamline.model.measures import MEASURES, Formula, Measure, Own, Quantile, Sum
 from seamline.model.stored import CLASSES, from_json, to_json
 from seamline.model.watermark import Watermark
 from seamline.model.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling, Window
@@ -32,12 +32,16 @@ def several(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(each, max_size=3) | st.lists(each, max_size=3).map(tuple)
 
 
+MORE: dict[type[Measure], dict[str, st.SearchStrategy[Any]]] = {
+    Quantile: {"at": st.floats(0, 1)},
+    Own: {"by": st.just("tests.unit.own_measures:Span"), "version": TEXT},
+    Formula: {
+        "sql": TEXT,
+        "made_of": st.dictionaries(NAMES, st.builds(Sum, of=TEXT, where=TEXT), max_size=2),
+    },
+}
 MEASURE = st.sampled_from(MEASURES).flatmap(
-    lambda made: (
-        st.builds(made, of=TEXT, where=TEXT, at=st.floats(0, 1))
-        if made is Quantile
-        else st.builds(made, of=TEXT, where=TEXT)
-    )
+    lambda made: st.builds(made, of=TEXT, where=TEXT, **MORE.get(made, {}))
 )
 VIEW = st.builds(
     View,

@@ -23,9 +23,12 @@ from seamline import (
     Watermark,
     avg,
     count,
+    formula,
     histogram,
+    own,
     quantile,
     ratio,
+    sum,
     top,
 )
 from seamline.model.catalog import load
@@ -203,6 +206,56 @@ WRONG = {
         with_view(measures={"n": count(), "share": ratio("m", "n")}),
         "views[by_customer].measures[share]",
         "'m' is no measure",
+    ),
+    "formula without parts": (
+        with_view(measures={"m": formula("1")}),
+        "views[by_customer].measures[m]",
+        "has no parts",
+    ),
+    "formula of a ratio": (
+        with_view(measures={"m": formula("a", a=ratio("b", "c"))}),
+        "views[by_customer].measures[m]",
+        "no measure that has a state",
+    ),
+    "formula part": (
+        with_view(measures={"m": formula("total / 2", total=sum("customer"))}),
+        "views[by_customer].measures[m]",
+        "sum(customer) takes",
+    ),
+    "formula part name": (
+        with_view(measures={"m": formula("Total", Total=sum("amount"))}),
+        "views[by_customer].measures[m]",
+        "'Total' is not a name",
+    ),
+    "formula column": (
+        with_view(measures={"m": formula("total / amount", total=sum("amount"))}),
+        "views[by_customer].measures[m]",
+        "amount",
+    ),
+    "formula that can fail": (
+        with_view(measures={"m": formula("total / n", total=sum("amount"), n=count())}),
+        "views[by_customer].measures[m]",
+        "can fail",
+    ),
+    "own of nothing": (
+        with_view(measures={"m": own("amount", "nowhere:Mine")}),
+        "views[by_customer].measures[m]",
+        "cannot be imported",
+    ),
+    "own by a function": (
+        with_view(measures={"m": own("amount", "tests.unit.steps:words")}),
+        "views[by_customer].measures[m]",
+        "not a class",
+    ),
+    "own without a name": (
+        with_view(measures={"m": own("amount", "Mine")}),
+        "views[by_customer].measures[m]",
+        "names no class",
+    ),
+    "own without an expression": (
+        with_view(measures={"m": own("", "tests.unit.own_measures:Span")}),
+        "views[by_customer].measures[m]",
+        "own needs an expression",
     ),
     "ratio of lists": (
         with_view(measures={"n": count(), "h": histogram("amount", [1]), "share": ratio("h", "n")}),

@@ -11,11 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.unit import own_measures
+from tests.unit.records import batch as raw_batch
+from tests.unit.records import kernel_run, pipeline
 
 from seamline.lake import states
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, Rule, View
-from seamline.model.measures import avg, count, distinct, quantile, sum
+from seamline.model.measures import Measure, avg, count, distinct, formula, own, quantile, sum
 from seamline.model.offsets import Lane
 from seamline.model.windows import Tumbling
 from seamline.spark import kernel, task
@@ -74,7 +77,7 @@ def config(
         (folder / name).mkdir(exist_ok=True)
     return KernelConfig(
         pipeline=pipeline,
-        topic_ids={"sales": "T", "returns": "R"},
+        topic_ids={"sales": "T", "returns": "R", "t": "T"},
         token=7,
         epoch=42,
         held={Lane("T", 0): held},
@@ -286,6 +289,43 @@ def test_a_view_that_fails_harms_no_other(tmp_path: Path, monkeypatch: pytest.Mo
     assert result.failed == {broken.id: "ValueError: no"}
     assert result.accepted.total() == 1
     assert result.states[fine.id][0].num_rows == 1
+
+
+def of_amounts(**measures: Measure) -> CompiledPipeline:
+    """Compile two views, one of these measures."""
+    day = Tumbling("1 day")
+    views = [View("mine", [], day, measures), View("fine", [], day, {"n": count()})]
+    return compile_pipeline(pipeline("amount DOUBLE, at TIMESTAMP", views=views))
+
+
+def amounts(*values: float) -> list[bytes]:
+    """Write a record for each amount."""
+    return [json.dumps({"amount": each, "at": GOOD["at"]}).encode() for each in values]
+
+
+def test_an_own_measure_that_cannot_merge_harms_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its laws were tried on small values: what fails in the stream is that view's trouble, with the reason."""
+    monkeypatch.setattr(kernel, "CHUNK", 1)
+    made = of_amounts(reach=own("amount", own_measures.Fragile))
+    values = amounts(1e7, 2e7)
+    rows = raw_batch(values)
+    result = run([rows.slice(0, 1), rows.slice(1)], config(tmp_path, pipeline=made))
+    mine, fine = made.views
+    assert list(result.failed) == [mine.id]
+    assert "Fragile.plus((10000000.0, 10000000.0)" in result.failed[mine.id]
+    assert "OverflowError: too large" in result.failed[mine.id]
+    assert result.states[fine.id][0]["n__n"].to_pylist() == [2]
+
+
+def test_an_error_in_a_formulas_part_refuses_the_record(tmp_path: Path) -> None:
+    """As in any measure: the part is a measure that has no name of its own."""
+    made = of_amounts(m=formula("try_divide(total, n)", total=sum("1 / amount"), n=count()))
+    result = kernel_run(tmp_path, made, raw_batch(amounts(0, 2)))
+    assert result.refused == {"error in mine.m": 1}
+    shown = states.present(made.views[0], result.states[made.views[0].id][0], [])
+    assert shown["m"].to_pylist() == [0.5]
 
 
 def test_condemned_records_are_all_kept_in_the_quarantine(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tests.laws import test_windows
+from tests.laws import test_own_measures, test_windows
 from tests.unit import (
     records,
     test_definition,
@@ -38,7 +38,7 @@ Each line is a wrong definition of our tests with the message and the hint its a
 
 def cases() -> Iterator[tuple[str, Pipeline, str]]:
     """List every wrong definition with its name and the field that is wrong."""
-    for name, (wrong, field, _) in test_definition.WRONG.items():
+    for name, (wrong, field, _) in {**test_definition.WRONG, **test_own_measures.WRONG}.items():
         yield name, wrong, field
     for name, (format, schema, _) in test_formats.WRONG.items():
         yield name, test_formats.pipeline(f"{schema}, at TIMESTAMP", format=format), "source.format"

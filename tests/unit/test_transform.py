@@ -15,7 +15,7 @@ from seamline import Rule, Tumbling, View, sum
 from seamline.model.compiled import compile_pipeline, examine
 from seamline.model.fingerprint import record_version
 from seamline.model.stored import from_json, to_json
-from seamline.model.transform import code_hash
+from seamline.model.user_code import code_hash
 from seamline.testing import Scenario
 
 SCHEMA = "text STRING NOT NULL, at TIMESTAMP"

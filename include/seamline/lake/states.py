@@ -19,7 +19,7 @@ from seamline.lake import sessions
 from seamline.lake.measures import Steps, family_of, quoted
 from seamline.lake.types import arrow_type, partial_schema
 from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
-from seamline.model.measures import Ratio
+from seamline.model.measures import Formula, Ratio
 from seamline.model.ruling import Gaps
 
 __all__ = ["added_up", "combine", "connection", "floor_sql", "joined", "partial", "present", "quoted"]
@@ -182,8 +182,18 @@ def present(view: CompiledView, states: pa.Table, keep: Sequence[str]) -> pa.Tab
 def presented(measure: CompiledMeasure, states: pa.Table) -> pa.Array:
     """Present one measure of every row."""
     type = arrow_type(measure.result)
+    if measure.shown is not None:
+        return formulated(measure, states).cast(type)
     if isinstance(measure.measure, Ratio):
         above, below = (presented(each, states).cast(pa.float64()) for each in measure.operands)
         return pc.divide(above, pc.if_else(pc.equal(below, 0.0), pa.scalar(None, pa.float64()), below))
     parts = [states[part.name] for part in measure.parts]
     return family_of(measure).present(measure, parts).cast(type)
+
+
+def formulated(measure: CompiledMeasure, states: pa.Table) -> pa.ChunkedArray:
+    """Present a formula's parts, and what it makes of them."""
+    assert isinstance(measure.measure, Formula) and measure.shown
+    parts = [presented(each, states) for each in measure.operands]
+    table = pa.table(parts, names=list(measure.measure.made_of))
+    return asked(f"SELECT ({measure.shown.duckdb}) AS shown FROM parts", "parts", table)["shown"]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from seamline.model.definition import View
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.measures import Measure, Part, Ratio, family
+from seamline.model.measures import Derived, Formula, Measure, Part, Ratio, family
 from seamline.model.measures.monoid import NUMBERS
-from seamline.model.problems import Problems, boolean
-from seamline.model.schema import Schema
+from seamline.model.problems import NAME, Problems, boolean
+from seamline.model.schema import Field, Schema, parse_type
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class CompiledMeasure:
     """A measure of a view, its expression with the ``where=`` in it, and the expression's Spark type.
 
     ``stored`` names its state columns: measures with one state bear the name of the first of them.
-    ``operands`` are the measures a derived one is made of; it has no state of its own.
+    ``operands`` are the measures a derived one is made of; it has no state of its own. A formula's ``shown`` is
+    the expression over them, by the names of its parts.
     """
 
     name: str
@@ -29,6 +30,7 @@ class CompiledMeasure:
     input: str
     stored: str
     operands: tuple[CompiledMeasure, ...] = ()
+    shown: Expression | None = None
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -52,19 +54,21 @@ def compile_measures(view: View, schema: Schema, problems: Problems) -> tuple[Co
     """Compile a view's measures in their order; note the problems of those that are left out."""
     made: dict[str, CompiledMeasure] = {}
     owners: dict[object, str] = {}
-    stated = {name: each for name, each in view.measures.items() if not isinstance(each, Ratio)}
-    ratios = {name: each for name, each in view.measures.items() if isinstance(each, Ratio)}
-    for name, measure in stated.items():
-        found = problems.attempt(place(view, name), view.origin, partial(stateful, name, measure, schema))
-        if found is not None:
-            state = (measure.monoid, found.input, measure.text)
-            made[name] = replace(found, stored=owners.setdefault(state, name))
-    for name, ratio in ratios.items():
-        if {ratio.above, ratio.below} & (stated.keys() - made.keys()):
-            continue
-        found = problems.attempt(place(view, name), view.origin, partial(derived, name, ratio, made))
+
+    def attempt(name: str, make: Callable[[], CompiledMeasure]) -> None:
+        found = problems.attempt(place(view, name), view.origin, make)
         if found is not None:
             made[name] = found
+
+    stated = {name for name, each in view.measures.items() if not isinstance(each, Derived)}
+    for name, measure in view.measures.items():
+        if name in stated:
+            attempt(name, partial(stateful, name, measure, schema, owners))
+    for name, measure in view.measures.items():
+        if isinstance(measure, Formula):
+            attempt(name, partial(formulated, name, measure, schema, owners))
+        elif isinstance(measure, Ratio) and not {measure.above, measure.below} & (stated - made.keys()):
+            attempt(name, partial(divided, name, measure, made))
     return tuple(made[name] for name in view.measures if name in made)
 
 
@@ -73,21 +77,50 @@ def place(view: View, name: str) -> str:
     return f"views[{view.name}].measures[{name}]"
 
 
-def stateful(name: str, measure: Measure, schema: Schema) -> CompiledMeasure:
-    """Compile a measure that has a state; DefinitionError."""
+def stateful(name: str, measure: Measure, schema: Schema, owners: dict[object, str]) -> CompiledMeasure:
+    """Compile a measure that has a state; DefinitionError. ``owners`` are the states so far and their names."""
     if measure.where:
         boolean(measure.where, schema)
     if measure.of:
         measure.check(compile_expression(measure.of, schema).type.spark)
     elif measure.kind != "count":
         raise DefinitionError(f"{measure.kind} needs an expression.", hint=f'{measure.kind}("column"), say.')
-    if not measure.text:
-        return CompiledMeasure(name, measure, None, "BIGINT", name)
-    expression = compile_expression(measure.text, schema)
-    return CompiledMeasure(name, measure, expression, expression.type.spark, name)
+    expression = compile_expression(measure.text, schema) if measure.text else None
+    input = expression.type.spark if expression else "BIGINT"
+    state = (measure.monoid, input, measure.text)
+    return CompiledMeasure(name, measure, expression, input, owners.setdefault(state, name))
 
 
-def derived(name: str, ratio: Ratio, known: Mapping[str, CompiledMeasure]) -> CompiledMeasure:
+def formulated(name: str, formula: Formula, schema: Schema, owners: dict[object, str]) -> CompiledMeasure:
+    """Compile the parts of a formula and what it makes of them; DefinitionError."""
+    if not formula.made_of:
+        raise DefinitionError(
+            f"formula({formula.sql!r}) has no parts.",
+            hint='formula("total / n", total=sum("x"), n=count()), say.',
+        )
+    operands = []
+    for part, measure in formula.made_of.items():
+        if not NAME.fullmatch(part) or "__" in part:
+            raise DefinitionError(f"{part!r} is not a name.", hint="lower case letters, digits, underscores.")
+        if not isinstance(measure, Measure) or isinstance(measure, Derived):
+            raise DefinitionError(
+                f"The part {part!r} is {measure!r}, no measure that has a state.",
+                hint="a formula is over counts, sums and the like; write the ratio into it.",
+            )
+        operands.append(stateful(f"{name}__{part}", measure, schema, owners))
+    columns = zip(formula.made_of, operands, strict=True)
+    shown = compile_expression(
+        formula.sql, Schema(tuple(Field(part, parse_type(each.result, part)) for part, each in columns))
+    )
+    if shown.guards:
+        raise DefinitionError(
+            f"{formula.sql!r} can fail: {shown.guards[0].message}.",
+            hint="try_divide, try_add and their like give NULL instead.",
+        )
+    return CompiledMeasure(name, formula, None, shown.type.spark, name, tuple(operands), shown)
+
+
+def divided(name: str, ratio: Ratio, known: Mapping[str, CompiledMeasure]) -> CompiledMeasure:
     """Find the operands of a ratio; DefinitionError where they are no numbers of the view."""
     if ratio.of or ratio.where:
         raise DefinitionError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from seamline.model.formats import Format
 from seamline.model.measures import Measure
-from seamline.model.transform import name_of
+from seamline.model.user_code import name_of
 from seamline.model.watermark import Watermark
 from seamline.model.windows import Window
 

@@ -22,6 +22,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + Conflict                  33  somebody else decided first; read again
   - CertificateFailed           34
   - ReadUnstable                35  the tables kept changing under a read
+  - MeasureFailed               36  a measure of the user's own failed on a value
   - AirflowUnavailable          40
   - BackfillRefused             41
   - BackfillFailed              42  some of its runs failed
@@ -178,6 +179,12 @@ class ReadUnstable(SeamlineError):
     """The tables changed under a read more often than it was ready to start again."""
 
     exit_code = 35
+
+
+class MeasureFailed(SeamlineError):
+    """A user's own measure raised, or gave what its declared types cannot hold."""
+
+    exit_code = 36
 
 
 class AirflowUnavailable(SeamlineError):

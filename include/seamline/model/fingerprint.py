@@ -11,9 +11,9 @@ from seamline.model.definition import Pipeline, View
 from seamline.model.evolution import extended
 from seamline.model.formats import format_of
 from seamline.model.lookups import pinned
-from seamline.model.measures import Measure
+from seamline.model.measures import Formula, Measure, Own
 from seamline.model.schema import Field
-from seamline.model.transform import code_hash, function_of, name_of
+from seamline.model.user_code import code_hash, function_of, name_of
 
 KERNEL = 1
 """Raised when the kernel itself judges a record differently."""
@@ -75,6 +75,10 @@ def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterab
 def measure_facts(measure: Measure) -> dict[str, Any]:
     """List what a measure is; a condition only where there is one, so that old versions keep their names."""
     given = {name: listed(value) for name, value in vars(measure).items() if name != "where" or value}
+    if isinstance(measure, Formula):
+        given["made_of"] = {name: measure_facts(part) for name, part in measure.made_of.items()}
+    if isinstance(measure, Own):
+        given["by"] = measure.loaded.code
     return {"kind": measure.kind, **given}
 
 

@@ -10,7 +10,8 @@ from seamline.model.expressions import Expression, Guard, compile_expression
 from seamline.model.lookups import Join, check_lookups, compile_lookup, pinned
 from seamline.model.problems import NAME, Problems, boolean, known
 from seamline.model.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Kind, Schema, SqlType
-from seamline.model.transform import Transform, function_of, name_of
+from seamline.model.transform import Transform
+from seamline.model.user_code import function_of, name_of
 
 METADATA = (
     Field("_key", STRING),

@@ -271,5 +271,6 @@ def view_expressions(view: CompiledView) -> Iterator[tuple[str, str, Expression]
         yield f"{view.name}.where", "TRUE", view.where
     selected = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
     for measure in view.measures:
-        if measure.expression:
-            yield f"{view.name}.{measure.name}", selected, measure.expression
+        for each in measure.sources:
+            if each.expression and (each is measure or each not in view.measures):
+                yield f"{view.name}.{measure.name}", selected, each.expression

@@ -11,6 +11,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, lru_cache
@@ -27,6 +28,7 @@ from seamline.lake.files import DataFile, described
 from seamline.lake.master import PRUNES
 from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import MeasureFailed
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.offsets import Lane
 from seamline.spark.failpoints import swallow
@@ -148,8 +150,9 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
             aggregate(con, accepted, views, result)
     result.master, result.quarantine = master.close(), quarantine.close()
     for view in views:
-        if view.id in result.states:
-            result.states[view.id] = [states.combine(view, result.states[view.id])]
+        with noted(view, result):
+            if view.id in result.states:
+                result.states[view.id] = [states.combine(view, result.states[view.id])]
     return result
 
 
@@ -330,14 +333,21 @@ def lateness(config: KernelConfig) -> dict[str, datetime | None]:
 def aggregate(
     con: duckdb.DuckDBPyConnection, accepted: pa.Table, views: Iterable[CompiledView], result: KernelResult
 ) -> None:
-    """Add the partial states of every view; a view that fails is noted and harms no other."""
+    """Add the partial states of every view."""
     con.register("accepted", accepted)
     for view in views:
-        try:
+        with noted(view, result):
             result.states.setdefault(view.id, []).append(states.partial(con, view, "accepted"))
-        except (duckdb.Error, pa.ArrowException, ValueError, TypeError, RuntimeError) as error:
-            result.failed[view.id] = f"{type(error).__name__}: {error}"
     con.unregister("accepted")
+
+
+@contextmanager
+def noted(view: CompiledView, result: KernelResult) -> Iterator[None]:
+    """Note what fails for a view; it is behind then, and harms no other (rule 6)."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, MeasureFailed, ValueError, TypeError, RuntimeError) as error:
+        result.failed[view.id] = f"{type(error).__name__}: {error}"
 
 
 def facts(result: KernelResult) -> dict[str, Any]:

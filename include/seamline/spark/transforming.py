@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.types import arrow_type
-from seamline.model.transform import Transform, function_of
+from seamline.model.transform import Transform
+from seamline.model.user_code import function_of
 from seamline.spark.judgement import PLACES, REFUSED, TAKEN
 
 REASON = "error in transform"

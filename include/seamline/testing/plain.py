@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-import duckdb
 import pyarrow as pa
 
 from seamline.lake import states
@@ -33,7 +32,7 @@ from seamline.model.evolution import require_order
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.lookups import in_force
 from seamline.model.manifest import Generation, Manifest, Statement, fold
-from seamline.model.measures import Place, present_all
+from seamline.model.measures import Place
 from seamline.model.offsets import Lane
 from seamline.model.record import SELECTED
 from seamline.model.seam import NOTHING, Side, windows_over
@@ -46,6 +45,7 @@ from seamline.spark.kernel import KernelConfig, fresh, judged
 from seamline.spark.marks import PLACE, marked, marks_schema
 from seamline.spark.progress import Progress
 from seamline.testing.engine import PHASES
+from seamline.testing.folding import measured, query, sources
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Plain:
         selected = SELECTED if self.pipeline.record.selective else "TRUE"
         counts = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
         ids = [states.quoted(name) for name in self.pipeline.definition.source.event_id]
-        values = [each.expression.duckdb if each.expression else "1" for each in view.measures]
+        values = [each.expression.duckdb if each.expression else "1" for each in sources(view)]
         keys = [states.quoted(key.name) for key in view.ordered_by]
         columns = [
             "_epoch",
@@ -374,7 +374,7 @@ class Plain:
                             **dict(zip(names, key, strict=True)),
                             "window_start": EPOCH + start * MICROSECOND,
                             "window_end": None if end is None else EPOCH + end * MICROSECOND,
-                            **measured(view, inside),
+                            **measured(self.con, view, [(row.place, row.values) for row in inside]),
                             "batch_part": batch,
                             "speed_part": len(inside) - batch,
                         }
@@ -390,25 +390,6 @@ def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
         found.append(replace(row, keys={**row.keys, NUMBER: seen[key] // view.counts + 1}))
         seen[key] += 1
     return found
-
-
-def measured(view: CompiledView, rows: Sequence[Row]) -> dict[str, Any]:
-    """Fold and present every measure over the rows of one window."""
-    places = [row.place for row in rows]
-    folded = {
-        each.name: each.measure.fold([row.values[at] for row in rows], places)
-        for at, each in enumerate(view.measures)
-    }
-    return present_all({each.name: each.measure for each in view.measures}, folded)
-
-
-def query(con: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> list[tuple[Any, ...]]:
-    """Ask DuckDB about one table, known as ``rows``."""
-    con.register("rows", rows)
-    try:
-        return con.execute(text).fetchall()
-    finally:
-        con.unregister("rows")
 
 
 def latest(accepted: pa.Table) -> dict[Lane, datetime]:

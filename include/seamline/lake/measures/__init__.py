@@ -8,6 +8,7 @@ from seamline.lake.measures.frequent import Frequent
 from seamline.lake.measures.gathered import Buckets, Collected
 from seamline.lake.measures.moments import Spread
 from seamline.lake.measures.ordered import Placed
+from seamline.lake.measures.own import Owned
 from seamline.lake.measures.plain import Averaged, Counted, Extreme, Totalled
 from seamline.lake.measures.sketches import Different, RankedValues
 from seamline.lake.measures.steps import Family, Steps, quoted
@@ -32,6 +33,7 @@ FAMILIES: Mapping[type[kinds.Measure], Family] = {
     kinds.Top: Frequent(),
     kinds.Histogram: Buckets(),
     kinds.CollectDistinct: Collected(),
+    kinds.Own: Owned(),
 }
 
 

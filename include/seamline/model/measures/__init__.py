@@ -6,7 +6,7 @@ columns in which an engine stores a state; a missing state (NULL) is the zero of
 
 from __future__ import annotations
 
-from seamline.model.measures.derived import Ratio, present_all
+from seamline.model.measures.derived import Derived, Formula, Ratio, present_all
 from seamline.model.measures.gathered import CollectDistinct, Histogram
 from seamline.model.measures.language import (
     avg,
@@ -15,10 +15,12 @@ from seamline.model.measures.language import (
     count_true,
     distinct,
     first,
+    formula,
     histogram,
     last,
     max,
     min,
+    own,
     quantile,
     quantiles,
     ratio,
@@ -30,6 +32,7 @@ from seamline.model.measures.language import (
 from seamline.model.measures.moments import Deviation, Variance
 from seamline.model.measures.monoid import Measure, Part, Place, family
 from seamline.model.measures.ordered import First, Last
+from seamline.model.measures.own import Monoid, Own
 from seamline.model.measures.plain import Average, Count, Maximum, Minimum, Sum
 from seamline.model.measures.sketches import Distinct, Quantile, Quantiles, Ranked, Top
 
@@ -49,7 +52,9 @@ MEASURES: tuple[type[Measure], ...] = (
     Top,
     Histogram,
     CollectDistinct,
+    Own,
     Ratio,
+    Formula,
 )
 
 __all__ = [
@@ -57,14 +62,18 @@ __all__ = [
     "Average",
     "CollectDistinct",
     "Count",
+    "Derived",
     "Deviation",
     "Distinct",
     "First",
+    "Formula",
     "Histogram",
     "Last",
     "Maximum",
     "Measure",
     "Minimum",
+    "Monoid",
+    "Own",
     "Part",
     "Place",
     "Quantile",
@@ -81,10 +90,12 @@ __all__ = [
     "distinct",
     "family",
     "first",
+    "formula",
     "histogram",
     "last",
     "max",
     "min",
+    "own",
     "present_all",
     "quantile",
     "quantiles",

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from seamline.model.measures.monoid import Measure, Part, Place
 
 
 @dataclass(frozen=True)
-class Ratio(Measure):
-    """One measure of the view over another; NULL where either is, and over zero."""
-
-    above: str = ""
-    below: str = ""
-    kind: ClassVar[str] = "ratio"
+class Derived(Measure):
+    """What is presented from what other measures present."""
 
     def parts(self, input: str) -> tuple[Part, ...]:
         return ()
-
-    def result(self, input: str) -> str:
-        return "DOUBLE"
 
     def prepare(self, value: Any, place: Place | None = None) -> Any:
         return None
@@ -29,20 +22,50 @@ class Ratio(Measure):
     def plus(self, left: Any, right: Any) -> Any:
         return None
 
-    def of_presented(self, presented: Mapping[str, Any]) -> float | None:
+
+@dataclass(frozen=True)
+class Ratio(Derived):
+    """One measure of the view over another; NULL where either is, and over zero."""
+
+    above: str = ""
+    below: str = ""
+    kind: ClassVar[str] = "ratio"
+
+    def result(self, input: str) -> str:
+        return "DOUBLE"
+
+    def divided(self, above: Any, below: Any) -> float | None:
         """Divide the presented values of the two measures."""
-        above, below = presented[self.above], presented[self.below]
         return None if above is None or not below else float(above) / float(below)
 
 
+@dataclass(frozen=True)
+class Formula(Derived):
+    """An SQL expression over what its parts present; each is a measure of its own, whose state is kept.
+
+    This is a user's own measure in SQL: a part prepares and merges, so that the laws hold by construction, and the
+    expression presents.
+    """
+
+    sql: str = ""
+    made_of: Mapping[str, Measure] = field(default_factory=dict)
+    kind: ClassVar[str] = "formula"
+
+    def result(self, input: str) -> str:
+        return input
+
+
 def present_all(measures: Mapping[str, Measure], states: Mapping[str, Any]) -> dict[str, Any]:
-    """Present the states of a view's measures by name, those made of others last."""
+    """Present the states of a view's measures by name, those made of others last; formulas need an engine."""
     stated = {
         name: measure.present(states[name])
         for name, measure in measures.items()
-        if not isinstance(measure, Ratio)
+        if not isinstance(measure, Derived)
     }
     return {
-        name: measure.of_presented(stated) if isinstance(measure, Ratio) else stated[name]
+        name: measure.divided(stated[measure.above], stated[measure.below])
+        if isinstance(measure, Ratio)
+        else stated[name]
         for name, measure in measures.items()
+        if not isinstance(measure, Formula)
     }

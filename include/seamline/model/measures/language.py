@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from seamline.model.measures.derived import Ratio
+from seamline.model.measures.derived import Formula, Ratio
 from seamline.model.measures.gathered import CollectDistinct, Histogram
 from seamline.model.measures.moments import Deviation, Variance
+from seamline.model.measures.monoid import Measure
 from seamline.model.measures.ordered import First, Last
+from seamline.model.measures.own import Own
 from seamline.model.measures.plain import Average, Count, Maximum, Minimum, Sum
 from seamline.model.measures.sketches import Distinct, Quantile, Quantiles, Top
+from seamline.model.user_code import name_of
 
 
 def count(of: str = "", *, where: str = "") -> Count:
@@ -98,3 +102,23 @@ def collect_distinct(of: str, *, limit: int = 100, where: str = "") -> CollectDi
 def ratio(above: str, below: str) -> Ratio:
     """Divide one measure of the view by another, both by name, when they are presented."""
     return Ratio(above=above, below=below)
+
+
+def formula(sql: str, *, where: str = "", **parts: Measure) -> Formula:
+    """Present an expression over parts, each a measure with a state: ``formula("exp(logs / n)", logs=.., n=..)``.
+
+    ``where`` is a condition on the rows of every part, beside the part's own.
+    """
+    return Formula(sql=sql, made_of={name: narrowed(part, where) for name, part in parts.items()})
+
+
+def narrowed(part: Measure, where: str) -> Measure:
+    """Add a condition to a measure's own."""
+    if not where:
+        return part
+    return replace(part, where=f"({part.where}) AND ({where})" if part.where else where)
+
+
+def own(of: str, by: str | type, *, version: str = "", where: str = "") -> Own:
+    """Let a class of your own (or its name ``module:class``) prepare, merge and present; see ``Monoid``."""
+    return Own(of, name_of(by), version, where=where)

@@ -1,0 +1,103 @@
+"""Values of a type: what an engine gives back of them, and small ones to try a measure on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import islice, product
+from typing import Any
+
+from seamline.model.schema import Kind, SqlType
+
+PLAIN: Mapping[Kind, type | tuple[type, ...]] = {
+    Kind.STRING: str,
+    Kind.BOOLEAN: bool,
+    Kind.INT: int,
+    Kind.BIGINT: int,
+    Kind.DOUBLE: (float, int),
+    Kind.DECIMAL: (Decimal, int),
+    Kind.DATE: date,
+    Kind.TIMESTAMP: datetime,
+    Kind.BINARY: bytes,
+}
+BITS = {Kind.INT: 31, Kind.BIGINT: 63}
+
+
+def stored(value: Any, type: SqlType) -> Any:
+    """Give a value as it comes back from a table; TypeError where the type cannot hold it."""
+    if value is None:
+        return None
+    if type.kind is Kind.STRUCT and isinstance(value, Mapping):
+        if set(value) != {field.name for field in type.fields}:
+            raise TypeError(f"{value!r} has not the fields of {type}")
+        return {field.name: stored(value[field.name], field.type) for field in type.fields}
+    if type.kind is Kind.ARRAY and type.element and isinstance(value, list | tuple):
+        return [stored(each, type.element) for each in value]
+    expected = PLAIN.get(type.kind, ())
+    fits = isinstance(value, expected) and isinstance(value, bool) == (type.kind is Kind.BOOLEAN)
+    if not fits or isinstance(value, datetime) != (type.kind is Kind.TIMESTAMP):
+        raise TypeError(f"{value!r} is no {type}")
+    return exactly(value, type)
+
+
+def exactly(value: Any, type: SqlType) -> Any:
+    """Give a plain value in the one form of its type; TypeError where it does not fit."""
+    match type.kind:
+        case Kind.INT | Kind.BIGINT if not -(2 ** BITS[type.kind]) <= value < 2 ** BITS[type.kind]:
+            raise TypeError(f"{value} is beyond {type}")
+        case Kind.DOUBLE:
+            return float(value)
+        case Kind.DECIMAL:
+            return digits(Decimal(value), type)
+        case Kind.TIMESTAMP if value.tzinfo is None:
+            raise TypeError(f"{value!r} has no time zone")
+        case Kind.TIMESTAMP:
+            return value.astimezone(UTC)
+    return value
+
+
+def digits(value: Decimal, type: SqlType) -> Decimal:
+    """Give a decimal with all digits of its scale; TypeError where it has more, or is too large."""
+    most = 10 ** (type.precision - type.scale)
+    if not value.is_finite() or abs(value) >= most or value != round(value, type.scale):
+        raise TypeError(f"{value} does not fit {type}")
+    return round(value, type.scale)
+
+
+def small(type: SqlType) -> list[Any]:
+    """List a few values of a type, the simplest first; sums of the doubles among them are exact."""
+    numbers = [0, 1, 3, -1, 2, 10, -7, 100]
+    match type.kind:
+        case Kind.STRUCT:
+            columns = [small(field.type) for field in type.fields]
+            rows = islice(zip(*(column * 8 for column in shifted(columns)), strict=False), 12)
+            names = [field.name for field in type.fields]
+            return [dict(zip(names, row, strict=True)) for row in rows]
+        case Kind.ARRAY:
+            items = small(type.element) if type.element else []
+            return [
+                [],
+                *([each] for each in items[:3]),
+                *(list(pair) for pair in product(items[:2], repeat=2)),
+            ]
+        case Kind.DOUBLE:
+            return [*map(float, numbers), 0.5, -2.25]
+        case Kind.DECIMAL:
+            fitting = (number for number in numbers if abs(number) < 10**type.precision)
+            return [Decimal(number).scaleb(-type.scale) for number in fitting]
+        case Kind.DATE:
+            return [date(2024, 1, 1) + timedelta(days=number) for number in numbers]
+        case Kind.TIMESTAMP:
+            return [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=number) for number in numbers]
+    others: dict[Kind, list[Any]] = {
+        Kind.STRING: ["", "a", "b", "ab", "10", " ", "\u00e9"],
+        Kind.BOOLEAN: [False, True],
+        Kind.BINARY: [b"", b"a", b"\x00"],
+    }
+    return others.get(type.kind, numbers)
+
+
+def shifted(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Turn each column by one more than the one before it, so that rows differ in their parts."""
+    return [[*column[at % len(column) :], *column[: at % len(column)]] for at, column in enumerate(columns)]

@@ -1,0 +1,138 @@
+"""Code of users that a definition names: found by ``module:name``, and told apart by what it does."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+from seamline.model.errors import DefinitionError
+
+NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+DEFINITIONS = "seamline_definitions_"
+"""How the modules of definition files are named; a task in another process cannot import them."""
+
+
+def name_of(code: str | Callable[..., Any]) -> str:
+    """Give a function's or a class's name as ``module:name``; text stays as it is."""
+    if isinstance(code, str):
+        return code
+    return f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', code)}"
+
+
+def imported(name: str, kind: str) -> Any:
+    """Import what ``module:name`` names; DefinitionError where there is nothing that a task can import."""
+    module, _, path = name.partition(":")
+    if not NAMED.fullmatch(name):
+        raise DefinitionError(
+            f"{name!r} names no {kind} of a module.", hint=f'write "module:{kind}"; it is no lambda.'
+        )
+    if module.startswith(DEFINITIONS) or module == "__main__":
+        raise DefinitionError(
+            f"{path!r} stands in the file of the definition, which tasks cannot import.",
+            hint="put it into a module of its own and import it from there.",
+        )
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise DefinitionError(
+            f"{name!r} cannot be imported: {type(error).__name__}: {error}.",
+            hint="the module must be on the path of every process: installed, or in a folder of PYTHONPATH.",
+        ) from error
+    return found
+
+
+def function_of(name: str) -> FunctionType:
+    """Import a function by ``module:name``; DefinitionError where there is none that a task can import."""
+    found = imported(name, "function")
+    if not isinstance(found, FunctionType):
+        raise DefinitionError(
+            f"{name!r} is of type {type(found).__name__}, not a function.",
+            hint='write a "def" that calls it.',
+        )
+    return found
+
+
+def class_of(name: str) -> type:
+    """Import a class by ``module:name``; DefinitionError where there is none that a task can import."""
+    found = imported(name, "class")
+    if not isinstance(found, type):
+        raise DefinitionError(
+            f"{name!r} is of type {type(found).__name__}, not a class.", hint="name the class."
+        )
+    return found
+
+
+def code_hash(function: FunctionType) -> str:
+    """Hash what a function does: its bytecode, constants, names and defaults, and those of functions in it.
+
+    Functions that it calls are known by their names only, and each release of Python has other bytecode.
+    """
+    return hashed(function_facts(function))
+
+
+def class_hash(found: type) -> str:
+    """Hash what a class does: its methods and constants, those of its bases among them."""
+    kept = [
+        (name, member_facts(f"{each.__qualname__}.{name}", value))
+        for each in found.__mro__[:-1]
+        for name, value in sorted(vars(each).items())
+        if name == "__init__" or not name.startswith("_")
+    ]
+    return hashed(kept)
+
+
+def member_facts(name: str, value: Any) -> tuple[Any, ...]:
+    """List what a member of a class is; DefinitionError for what looks different on every run."""
+    value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+    facts = function_facts(value) if isinstance(value, FunctionType) else constant(value)
+    if " at 0x" in repr(facts):
+        raise DefinitionError(
+            f"{name} is of type {type(value).__name__}, which no two runs can tell to be the same.",
+            hint="keep methods and plain constants in the class.",
+        )
+    return facts
+
+
+def hashed(facts: Any) -> str:
+    """Hash facts to 12 hex digits."""
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+
+
+def function_facts(function: FunctionType) -> tuple[Any, ...]:
+    """List what a function does."""
+    return (code_facts(function.__code__), constant(function.__defaults__ or ()), defaults(function))
+
+
+def defaults(function: FunctionType) -> list[tuple[str, Any]]:
+    """List the defaults of keyword-only arguments."""
+    return sorted((name, constant(value)) for name, value in (function.__kwdefaults__ or {}).items())
+
+
+def code_facts(code: CodeType) -> tuple[Any, ...]:
+    """List what compiled code does; never the lines it stands on."""
+    constants = [constant(each) for each in code.co_consts]
+    return (
+        code.co_code,
+        constants,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_exceptiontable,
+    )
+
+
+def constant(value: Any) -> Any:
+    """Give a constant in one way on every run: a set has no order of its own."""
+    if isinstance(value, CodeType):
+        return code_facts(value)
+    if isinstance(value, frozenset):
+        return ("set", sorted(repr(constant(each)) for each in value))
+    if isinstance(value, tuple):
+        return ("tuple", [constant(each) for each in value])
+    return (type(value).__name__, repr(value))

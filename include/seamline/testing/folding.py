@@ -1,0 +1,52 @@
+"""What a view's measures are of some rows, folded one by one in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake.types import arrow_type
+from seamline.model.compiled import CompiledMeasure, CompiledView
+from seamline.model.measures import Formula, Place, Ratio
+
+Folded = tuple[Place, tuple[Any, ...]]
+"""A row's place, and the values that ``sources`` read of it."""
+
+
+def sources(view: CompiledView) -> list[CompiledMeasure]:
+    """List what a view folds: its measures, and in the place of a derived one what that is made of."""
+    return [source for each in view.measures for source in each.sources]
+
+
+def measured(con: duckdb.DuckDBPyConnection, view: CompiledView, rows: Sequence[Folded]) -> dict[str, Any]:
+    """Present every measure of one window's rows."""
+    places = [place for place, _ in rows]
+    found = (
+        each.measure.present(each.measure.fold([values[at] for _, values in rows], places))
+        for at, each in enumerate(sources(view))
+    )
+    return {each.name: derived(con, each, [next(found) for _ in each.sources]) for each in view.measures}
+
+
+def derived(con: duckdb.DuckDBPyConnection, measure: CompiledMeasure, values: Sequence[Any]) -> Any:
+    """Make a measure of what its sources present; what an expression means has one implementation, DuckDB's."""
+    if isinstance(measure.measure, Ratio):
+        return measure.measure.divided(*values)
+    if measure.shown is None or not isinstance(measure.measure, Formula):
+        return values[0]
+    types = [arrow_type(each.result) for each in measure.operands]
+    columns = [pa.array([value], type) for value, type in zip(values, types, strict=True)]
+    parts = pa.table(columns, names=list(measure.measure.made_of))
+    return query(con, f"SELECT ({measure.shown.duckdb}) FROM rows", parts)[0][0]
+
+
+def query(con: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> list[tuple[Any, ...]]:
+    """Ask DuckDB about one table, known as ``rows``."""
+    con.register("rows", rows)
+    try:
+        return con.execute(text).fetchall()
+    finally:
+        con.unregister("rows")
