@@ -13,6 +13,7 @@ import pytest
 from seamline.lake import files
 from seamline.lake.pins import Files
 from seamline.lake.tables import Table
+from seamline.model.errors import ProtocolError
 
 SCHEMA = pa.schema(
     [
@@ -65,3 +66,14 @@ def test_a_table_of_many_columns_is_pruned_by_the_last(tmp_path: Path) -> None:
     table.append([files.write(pa.Table.from_pylist([row], schema=schema), tmp_path, "a.parquet")])
     found = Files.of(table)
     assert found.low("generation").to_pylist() == found.high("generation").to_pylist() == ["g"]
+
+
+def test_states_of_another_release_are_told(tmp_path: Path) -> None:
+    """A view keeps its name while a release learns to keep its state better: rows of both cannot be added up."""
+    schema = pa.schema([("total__sum", pa.float64()), ("total__lost", pa.float64())])
+    table = Table.ensure(tmp_path, schema.remove(1))
+    with pytest.raises(ProtocolError, match="'total__lost' of .* is not there"):
+        table.holding(schema)
+    with pytest.raises(ProtocolError, match="'total__sum' of .* keeps a state of .*long"):
+        table.holding(pa.schema([("total__sum", pa.int64())]))
+    assert table.holding(schema.remove(1)) is table

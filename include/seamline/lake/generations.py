@@ -37,7 +37,8 @@ class Generations:
     def ensure(cls, layout: Layout, view: CompiledView) -> Generations:
         """Open the generations of a view version, made if they are not there."""
         schema = generations_schema(view)
-        return cls(Table.ensure(layout.generations(view), schema, partition_by=["interval"]), view)
+        table = Table.ensure(layout.generations(view), schema, partition_by=["interval"])
+        return cls(table.holding(schema), view)
 
     def folder(self, generation: str) -> Path:
         """Give the folder in which one generation's files are written before their commit."""

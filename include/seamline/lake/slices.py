@@ -26,7 +26,8 @@ class Slices:
     def ensure(cls, layout: Layout, view: CompiledView) -> Slices:
         """Open the slices of a view version, made if they are not there."""
         settings = {"delta.logRetentionDuration": "interval 1 days"}
-        return cls(Table.ensure(layout.slices(view), slices_schema(view), settings=settings), view)
+        schema = slices_schema(view)
+        return cls(Table.ensure(layout.slices(view), schema, settings=settings).holding(schema), view)
 
     def append(self, partials: pa.Table, *, from_epoch: int, to_epoch: int) -> None:
         """Write the partial states (``partial_schema``) of one epoch, or of a block for a catch-up.

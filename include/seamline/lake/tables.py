@@ -85,6 +85,19 @@ class Table:
         self.handle.update_incremental()
         return self
 
+    def holding(self, schema: pa.Schema) -> Table:
+        """Give the table; ProtocolError where it lacks a column of states, or holds it in another type."""
+        held = {field.name: field.type for field in self.handle.schema().fields}
+        for field in deltalake.Schema.from_arrow(schema).fields:
+            if held.get(field.name) != field.type:
+                raise ProtocolError(
+                    f"Column {field.name!r} of {self.root} is {held.get(field.name, 'not there')}, and this "
+                    f"release keeps a state of {field.type}.",
+                    hint="the table was written by another release: name the measure anew, and the view is another "
+                    "version, which is built from the master.",
+                )
+        return self
+
     def widen(self, schema: pa.Schema) -> Table:
         """Add the columns that the table lacks; ProtocolError where one is there with another type.
 
