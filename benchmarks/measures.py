@@ -1,6 +1,6 @@
 """What each measure costs: rows/s of the kernel's aggregate, states/s of merging, at 5 and 500 rows a group.
 
-python benchmarks/measures.py [ROWS] [MEASURE ...]
+python -m benchmarks.measures [ROWS] [MEASURE ...]
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from seamline import (
     count,
     distinct,
     first,
+    formula,
     histogram,
+    own,
     quantile,
     stddev,
     sum,
@@ -49,6 +51,8 @@ MEASURES: dict[str, Measure] = {
     "top": top("s", 3),
     "histogram": histogram("x", [0, 15, 60]),
     "collect": collect_distinct("s"),
+    "formula": formula("try_divide(total, n)", total=sum("x"), n=count("x")),
+    "own": own("x", "tests.unit.own_measures:Span"),
 }
 PIECES = 10
 
