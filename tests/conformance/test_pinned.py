@@ -19,11 +19,12 @@ from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 
 Row = tuple[Any, ...]
+CITIES = Lookup("cities", "cities.csv", on={"zone": "substring(zones_name, 1, 2)"}, columns=["mayor"])
 ZONES = Lookup("zones", "zones.csv", on={"shop": "shop"}, columns=["name", "rate DECIMAL(6,2)"])
 SHOP = pipeline(
     "id INT NOT NULL, shop STRING, amount INT, at TIMESTAMP",
     event_id=["id"],
-    lookups=[ZONES],
+    lookups=[ZONES, CITIES],
     select={"dear": "amount * zones_rate > 100"},
     where="zones_name IS NULL OR zones_name <> 'closed'",
     views=[
@@ -51,6 +52,7 @@ def shop(
     """The same lines on both engines, with the first version of the table."""
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
     write(tmp_path, FIRST)
+    (tmp_path / "cities.csv").write_text("zone,mayor\nno,Nora\n")
     session = request.getfixturevalue("spark") if request.param == "spark" else None
     return scenario(SHOP, spark=session, now="2024-01-05")
 
@@ -115,6 +117,23 @@ def test_batch_says_what_speed_said(shop: Scenario, tmp_path: Path) -> None:
     assert [(row["dear"], row["batch_part"]) for row in first_day(shop, "by_price")] == prices
     if isinstance(shop.engine, Tables):
         kept_and_told(shop.engine, seen)
+
+
+def test_what_only_decorates_is_of_the_newest_version(shop: Scenario, tmp_path: Path) -> None:
+    """Also beside numbers that were built before it."""
+    shop.send(sale(1, "a"), sale(2, "b"), {**sale(3, "a"), "at": "2024-01-03T00:00:00Z"})
+    assert "cities" not in shop.epoch().lookups
+    mayors = [(row["zones_name"], row["cities_mayor"]) for row in first_day(shop, "by_zone")]
+    assert mayors == [("north", "Nora"), ("south", None)]
+    assert "cities_mayor" not in first_day(shop, "by_price")[0]
+    assert shop.batch("2024-01-01")
+    for table in ("zone,mayor\nno,Nat\nso,Sue\n", "zone\nno\n"):
+        (tmp_path / "cities.csv").write_text(table)
+        rows = first_day(shop, "by_zone")
+        assert [(row["zones_name"], row["cities_mayor"], row["batch_part"]) for row in rows] == [
+            ("north", "Nat", 1),
+            ("south", "Sue", 1),
+        ]
 
 
 def kept_and_told(engine: Tables, seen: Sequence[Row]) -> None:

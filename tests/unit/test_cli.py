@@ -146,6 +146,12 @@ def test_a_wish_is_kept_with_its_actor(shop: Shop, capsys: pytest.CaptureFixture
     assert "wanted stopped by cli:" in capsys.readouterr().out
 
 
+def test_lookups_says_when_there_are_none(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty page looks like a mistake."""
+    assert main(["lookups", "shop"]) == 0
+    assert capsys.readouterr().out == "shop has no look-ups\n"
+
+
 def test_quarantine_says_when_there_is_none(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing refused is not an error."""
     shutil.rmtree(shop.layout.table("quarantine"), ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,19 @@ import pytest
 from deltalake import write_deltalake
 from tests.unit.records import pipeline
 
-from seamline import Lookup, Rule, Tumbling, View, count, sum
+from seamline import Lookup, Rule, Tumbling, View, count, formula, sum
+from seamline.lake.decorations import shown
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import Lookups
+from seamline.lake.master import Master
 from seamline.model.compiled import compile_pipeline, examine
+from seamline.model.epoch import Epoch
 from seamline.model.errors import LookupBroken
 from seamline.model.fingerprint import record_version
 from seamline.model.lookups import in_force
+from seamline.model.measures import Measure
 from seamline.model.stored import from_json, to_json
+from seamline.serve.lookups import lookups_of
 from seamline.testing import Scenario
 
 SCHEMA = "carrier STRING, seats INT, at TIMESTAMP"
@@ -87,6 +93,23 @@ def test_every_step_after_it_may_use_it() -> None:
         (0, "rule a number"),
         (3, "rule a number"),
     ]
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        count(where="airlines_planes > 5"),
+        formula("f", f=count(where="airlines_planes > 5")),
+        sum("airlines_planes div 7"),
+    ],
+)
+def test_naming_it_anywhere_pins_it(measure: Measure) -> None:
+    """In a measure's expression or condition, or in a part of a formula."""
+    view = View("v", keys=["carrier"], window=Tumbling("1 day"), measures={"n": measure})
+    scenario = Scenario(flights(views=[view]), now="2024-03-02")
+    scenario.send(flown("UA"), flown("ZZ"), flown("AA"), flown("UA"))
+    assert scenario.epoch().lookups
+    assert [(row["carrier"], row["n"] or 0) for row in scenario.answer()] == [("AA", 0), ("UA", 2), ("ZZ", 1)]
 
 
 def fleet() -> pd.DataFrame:
@@ -232,6 +255,39 @@ def test_only_what_feeds_the_row_is_part_of_its_version() -> None:
         flights(replace(AIRLINES, columns=["name"])),
     ]
     assert len({record_version(each) for each in [without, *feeding]}) == 5
+
+
+def test_what_was_made_with_a_version_is_listed(folder: Path) -> None:
+    """A table turns out to have been wrong for a week: which days have it?"""
+    made = compile_pipeline(flights(AIRLINES, replace(AIRLINES, name="beside", on={"code": "airlines_name"})))
+    layout = Layout(folder / "w", "records")
+    assert lookups_of(made, layout)[1:] == [
+        "  airlines  airlines.csv: pinned, in the rows",
+        f"  beside  airlines.csv: beside by_name, version {shown(made.views[0].decorations[0], layout).version} shown",
+    ]
+    master, now = Master.ensure(layout, made), datetime(2024, 3, 5, tzinfo=UTC)
+    used: list[tuple[dict[int, int], dict[str, str]]] = [
+        ({1: 5, 2: 2}, {"airlines": "old"}),
+        ({2: 1}, {"airlines": "old", "dropped": "once"}),
+        ({}, {}),
+        ({5: 4}, {"airlines": "new"}),
+        ({3: 1}, {"airlines": "old"}),
+    ]
+    for number, (rows, versions) in enumerate(used):
+        accepted = {f"2024-03-0{day}T00:00:00Z": n for day, n in rows.items()}
+        epoch = Epoch(number, 1, now, made.record_version, accepted=accepted, lookups=versions)
+        master.commit(epoch, [])
+    assert lookups_of(made, layout)[:-1] == [
+        "records",
+        "  airlines  airlines.csv: pinned, in the rows",
+        "    old  3 epochs from 0 to 4, 9 rows, in force",
+        "      2024-03-01T00:00:00Z/2024-03-04T00:00:00Z  9 rows",
+        "    new  1 epoch from 3 to 3, 4 rows",
+        "      2024-03-05T00:00:00Z/2024-03-06T00:00:00Z  4 rows",
+        "  dropped  no longer in the definition: pinned, in the rows",
+        "    once  1 epoch from 1 to 1, 1 rows",
+        "      2024-03-02T00:00:00Z/2024-03-03T00:00:00Z  1 rows",
+    ]
 
 
 def test_a_stored_definition_has_it() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.laws import test_own_measures, test_windows
 from tests.unit import (
     records,
+    test_decorations,
     test_definition,
     test_evolution,
     test_formats,
@@ -50,6 +51,8 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
         yield name, test_lookups.wrong(changes), field
     for name, (changes, field, _) in test_evolution.WRONG.items():
         yield name, records.pipeline(test_evolution.SCHEMA, **changes), field
+    for name, (made, field, _) in test_decorations.WRONG.items():
+        yield name, made, field
     for window, _ in test_windows.WRONG:
         view = View("v", keys=[], window=window, measures=test_definition.VIEW.measures)
         yield str(window), replace(test_definition.ORDERS, views=[view]), "views[v].window"

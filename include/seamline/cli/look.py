@@ -1,4 +1,4 @@
-"""Commands that only look: check, query, explain, status, quarantine, side."""
+"""Commands that only look: check, query, explain, status, quarantine, lookups, side."""
 
 from __future__ import annotations
 
@@ -121,6 +121,15 @@ def quarantine(pipeline: str, samples: int) -> None:
 
 
 @click.command()
+@click.argument("pipeline")
+def lookups(pipeline: str) -> None:
+    """Show the look-ups: of pinned ones, which epochs and intervals have rows made with each version."""
+    from seamline.serve.lookups import lookups_of
+
+    click.echo("\n".join(lookups_of(*opened(pipeline))))
+
+
+@click.command()
 @click.argument("name", metavar="PIPELINE.SIDE")
 @click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
@@ -132,4 +141,4 @@ def side(name: str, format: str, limit: int | None) -> None:
     rows_written(read(name).slice(0, limit), format, sys.stdout)
 
 
-COMMANDS = (check, query, explain, status, quarantine, side)
+COMMANDS = (check, query, explain, status, quarantine, lookups, side)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,11 +27,13 @@ class Answer:
     """
     The presented rows of a view and how far they are right.
 
-    ``table``: ``grouping`` (of a view with several sets), keys, ``window_start``, ``window_end``, measures,
-    ``batch_part`` and ``speed_part`` (rows counted from either side), ``epoch`` (each row's own ``complete_to``),
-    ``certified``, ``complete`` (the watermark is past the window's end), ``phase`` (a ``seam.Phase``).
+    ``table``: ``grouping`` (of a view with several sets), keys, columns of look-ups, ``window_start``,
+    ``window_end``, measures, ``batch_part`` and ``speed_part`` (rows counted from either side), ``epoch`` (each
+    row's own ``complete_to``), ``certified``, ``complete`` (the watermark is past the window's end), ``phase`` (a
+    ``seam.Phase``).
     ``states``: the merged states on the same rows. ``version`` is the fingerprint that answered; ``whole`` are
-    the intervals of which every window that starts in them is there, None for all.
+    the intervals of which every window that starts in them is there, None for all. ``lookups`` are the versions
+    of the look-ups whose columns are there, by name.
     """
 
     view: str
@@ -46,6 +48,7 @@ class Answer:
     manifest_version: int
     has_event_id: bool
     dedup_within: str = ""
+    lookups: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def answered(self) -> list[IntervalAnswer]:

@@ -18,6 +18,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from seamline.lake.joins import key_name
 from seamline.lake.layout import Layout, definitions
 from seamline.lake.types import arrow_type
 from seamline.model.errors import LookupBroken, SeamlineError
@@ -26,11 +27,6 @@ from seamline.model.lookups import Join
 log = logging.getLogger("seamline.lookups")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 SHOWN = 3
-
-
-def key_name(column: str) -> str:
-    """Name a key column in a kept table, apart from all columns that a row may have."""
-    return f"_{column}"
 
 
 def path_of(join: Join) -> Path:
@@ -49,13 +45,32 @@ def signature(join: Join) -> object:
     return about.st_mtime_ns, about.st_size, about.st_ino
 
 
+def mark(join: Join) -> object:
+    """Give the ``signature``, or why there is none: what is broken is read again when it changes."""
+    try:
+        return signature(join)
+    except Exception as error:  # noqa: BLE001 - what is wrong with a table is told by reading it
+        return f"{type(error).__name__}: {error}"
+
+
+def table_schema(join: Join) -> pa.Schema:
+    """Give the columns of what ``load`` gives."""
+    return pa.schema([(name, arrow_type(type)) for name, _, type in columns_of(join)])
+
+
+def columns_of(join: Join) -> list[tuple[str, str, str]]:
+    """List the columns: what they are called when loaded, in the table, and their Spark types."""
+    keys = [(key_name(name), name, key.type.spark) for name, key in join.keys]
+    return keys + [(field.name, name, field.type.spark) for name, field in join.columns]
+
+
 def load(join: Join) -> pa.Table:
     """Read a look-up: its keys by ``key_name``, its columns as a row calls them, in the order of the keys.
 
     Raises LookupBroken where it cannot be read, lacks a column, has a value of another type or a key twice.
     A row without a key matches nothing and is left out.
     """
-    wanted = [*(name for name, _ in join.keys), *(name for name, _ in join.columns)]
+    wanted = [name for _, name, _ in columns_of(join)]
     try:
         found = source(join, list(dict.fromkeys(wanted)))
     except SeamlineError:
@@ -70,10 +85,8 @@ def load(join: Join) -> pa.Table:
             f"Look-up {join.name}: {join.table!r} has no column {missing[0]!r}.",
             hint=f"it has {', '.join(found.column_names)}.",
         )
-    made = [(key_name(name), name, key.type.spark) for name, key in join.keys]
-    made += [(field.name, name, field.type.spark) for name, field in join.columns]
-    table = pa.table({name: typed(join, found[column], type, column) for name, column, type in made})
-    return unique(join, table)
+    columns = [typed(join, found[name], type, name) for _, name, type in columns_of(join)]
+    return unique(join, pa.table(columns, schema=table_schema(join)))
 
 
 def source(join: Join, wanted: Sequence[str]) -> pa.Table:
@@ -177,25 +190,22 @@ class Lookups:
 
     def take(self, join: Join) -> None:
         """Read a table that has changed and keep it; what it was is noted first, so that it is read once."""
-        try:
-            now = signature(join)
-        except Exception as error:  # noqa: BLE001 - a table that is not there is told by reading it
-            now = f"{type(error).__name__}: {error}"
+        now = mark(join)
         if join.name in self.seen and self.seen[join.name] == now:
             return
         self.seen[join.name] = now
         table = load(join)
         version = version_of(table)
-        keep(table, self.layout.lookup(join.name, version))
+        path = self.layout.lookup(join.name, version)
+        if not path.exists():
+            save(table, path)
         if join.name in self.versions and self.versions[join.name] != version:
             log.info("Look-up %s goes from version %s to %s", join.name, self.versions[join.name], version)
         self.versions[join.name] = version
 
 
-def keep(table: pa.Table, path: Path) -> None:
-    """Write a version whole or not at all; what is there is the same."""
-    if path.exists():
-        return
+def save(table: pa.Table, path: Path) -> None:
+    """Write a version whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
     pq.write_table(table, fresh)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from seamline.lake.answers import Answer
+from seamline.lake.decorations import decorated
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
 from seamline.lake.presented import presented
@@ -69,7 +70,8 @@ def answer(
             snapshot = Snapshot.pin(pipeline, view, layout, side, as_of=as_of, version=version)
             if touched is not None:
                 span = replace(span, intervals=changed(snapshot, named(touched), side))
-            return read_snapshot(snapshot, span, side, where)[0]
+            found, _ = read_snapshot(snapshot, span, side, where)
+            return decorated(found, snapshot.view, layout)
         except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             last = problem
             time.sleep(0.02 * 2**attempt)

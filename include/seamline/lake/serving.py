@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
 import deltalake
@@ -11,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
-from seamline.lake import files
+from seamline.lake import decorations, files
 from seamline.lake.answers import Answer
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
 from seamline.lake.presented import id_of
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
-from seamline.lake.types import INSTANT, arrow_type, key_fields
+from seamline.lake.types import INSTANT, arrow_type, decoration_fields, key_fields
 from seamline.lake.versions import served
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
@@ -28,6 +29,7 @@ from seamline.model.intervals import Grid
 APP = "seamline.serving"
 HELD = "seamline.held"
 VERSION = "seamline.version"
+LOOKUPS = "seamline.lookups"
 ATTEMPTS = 10
 
 
@@ -47,6 +49,7 @@ def serving_schema(view: CompiledView) -> pa.Schema:
         [
             *([pa.field(GROUPING, pa.string())] if view.grouped else []),
             *key_fields(view),
+            *decoration_fields(view),
             pa.field("window_start", INSTANT),
             pa.field("window_end", INSTANT),
             *measures,
@@ -76,24 +79,27 @@ def refresh(
 ) -> None:
     """Replace the served rows of some intervals by the merged answer, whole and in one commit.
 
-    Rows of another version than the served one are replaced all at once, and the columns with them: after a
-    flip no intervals need be named. The table is read before the answer is made and the commit is
-    conditional on that, so no row is ever replaced by one older in manifest version or epoch (rule 15).
-    Raises Conflict if others keep coming first.
+    Rows of another version than the served one are replaced all at once, and the columns with them, and so are
+    those that show another version of a look-up: then no intervals need be named. The table is read before the
+    answer is made and the commit is conditional on that, so no row is ever replaced by one older in manifest
+    version or epoch (rule 15). Raises Conflict if others keep coming first.
     """
     for _ in range(ATTEMPTS):
         owner, version = served(pipeline, layout, view)
         table = ensure(layout, version)
-        anew = holds_another(table, version)
+        shown = decorations.versions(version, layout)
+        anew = holds_another(table, version) or not shows(table, shown)
         if not anew and not intervals:
             return
         found = answer(owner, version, layout, touched=None if anew else intervals)
-        if found.version != version.fingerprint:
+        if found.version != version.fingerprint or found.lookups != shown:
             continue
+        decorations.keep(version, layout)
         facts = {
             HELD: str(found.epoch),
             "seamline.manifest": str(found.manifest_version),
             VERSION: version.fingerprint,
+            LOOKUPS: json.dumps(found.lookups),
         }
         try:
             table.append(
@@ -117,6 +123,11 @@ def holds_another(table: Table, view: CompiledView) -> bool:
     if table.handle.schema() != deltalake.Schema.from_arrow(serving_schema(view)):
         return True
     return table.version > 0 and bool(table.metadata().get(VERSION) != view.fingerprint)
+
+
+def shows(table: Table, versions: Mapping[str, str]) -> bool:
+    """Tell whether a serving table's rows show these versions of look-ups."""
+    return not versions or bool(json.loads(table.metadata().get(LOOKUPS, "{}")) == versions)
 
 
 def write(table: Table, view: CompiledView, grid: Grid, found: Answer) -> Iterator[files.DataFile]:

@@ -36,16 +36,18 @@ def connection(threads: int = 1) -> duckdb.DuckDBPyConnection:
 _local = threading.local()
 
 
-def asked(query: str, name: str, table: pa.Table) -> pa.Table:
-    """Ask this thread's own DuckDB about one table; opening one takes longer than most merges."""
+def asked(query: str, **tables: pa.Table) -> pa.Table:
+    """Ask this thread's own DuckDB about some tables; opening one takes longer than most merges."""
     if not hasattr(_local, "con"):
         _local.con = connection()
     con: duckdb.DuckDBPyConnection = _local.con
-    con.register(name, table)
+    for name, table in tables.items():
+        con.register(name, table)
     try:
         return con.sql(query).to_arrow_table()
     finally:
-        con.unregister(name)
+        for name in tables:
+            con.unregister(name)
 
 
 def floor_sql(column: str, size: timedelta) -> str:
@@ -128,7 +130,7 @@ def joined(
     """
     assert isinstance(view.windows, Gaps)
     query = sessions.of_partials("partials", [*map(quoted, keys)], view.windows.gap, interval)
-    numbered = asked(query, "partials", table)
+    numbered = asked(query, partials=table)
     return added_up(view, numbered, [*keys, sessions.SESSION], {"pane": "min", "_last": "max", **counted})
 
 
@@ -143,7 +145,7 @@ def added_up(view: CompiledView, table: pa.Table, by: Sequence[str], counted: Ma
     keys = [*map(quoted, by)]
     steps = [family_of(state).merge(state) for state in view.states]
     source = f"states GROUP BY {', '.join(keys)}" if keys else "states"
-    return stepped(view, source, keys, columns, steps, lambda query: asked(query, "states", table))
+    return stepped(view, source, keys, columns, steps, lambda query: asked(query, states=table))
 
 
 def stepped(
@@ -196,4 +198,4 @@ def formulated(measure: CompiledMeasure, states: pa.Table) -> pa.ChunkedArray:
     assert isinstance(measure.measure, Formula) and measure.shown
     parts = [presented(each, states) for each in measure.operands]
     table = pa.table(parts, names=list(measure.measure.made_of))
-    return asked(f"SELECT ({measure.shown.duckdb}) AS shown FROM parts", "parts", table)["shown"]
+    return asked(f"SELECT ({measure.shown.duckdb}) AS shown FROM parts", parts=table)["shown"]

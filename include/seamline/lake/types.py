@@ -77,6 +77,12 @@ def key_fields(view: CompiledView) -> list[pa.Field]:
     return [pa.field(key.name, arrow_type(key.type.spark)) for key in view.keys]
 
 
+def decoration_fields(view: CompiledView) -> list[pa.Field]:
+    """List the columns of look-ups that a view's presented rows have."""
+    shown = (field for join in view.decorations for _, field in join.columns)
+    return [pa.field(field.name, arrow_type(field.type.spark)) for field in shown]
+
+
 def partial_schema(view: CompiledView) -> pa.Schema:
     """Give the columns of partial states before an epoch owns them: keys, pane, rows, states.
 

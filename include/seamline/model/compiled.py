@@ -18,6 +18,7 @@ from seamline.model.expressions import Expression
 from seamline.model.fingerprint import fingerprint, record_version
 from seamline.model.formats import Format, format_of
 from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
+from seamline.model.lookups import Join, check_decorating, compile_decorations
 from seamline.model.measures import Part, family
 from seamline.model.problems import NAME, Problems, boolean, find, known
 from seamline.model.record import Record, check_source, compile_record
@@ -41,6 +42,7 @@ class CompiledView:
     ``windows`` is the arithmetic of ``window`` on intervals of ``interval``; ``pane`` is the span in which rows
     are summed up (of sessions: within which they are). ``sets`` are the grouping sets, at least one.
     ``uses`` are the source's added columns without which it has no meaning.
+    ``decorations`` are look-ups whose columns are shown beside the keys.
     """
 
     pipeline: str
@@ -57,6 +59,7 @@ class CompiledView:
     fingerprint: str
     explode: Explode | None = None
     uses: tuple[Field, ...] = ()
+    decorations: tuple[Join, ...] = ()
 
     @property
     def qualified(self) -> str:
@@ -199,6 +202,10 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         for view in pipeline.views
         if (made := compile_view(pipeline, view, record, grid, problems)) is not None
     )
+    if len(views) == len(pipeline.views):
+        items = [view.explode.item for view in views if view.explode]
+        keyed = [Schema(view.keys) for view in views]
+        check_decorating(pipeline, record.schema.with_(*items), keyed, problems)
     if problems.found or very_late is None:
         return None, problems.found
     version = record_version(pipeline, added, judged)
@@ -306,6 +313,9 @@ def compile_view(
     if not view.measures:
         problems.note(f"{place}.measures", view.origin, "A view needs a measure.", 'add "n": count().')
     check_expectations(view, measures, problems)
+    decorations = compile_decorations(
+        pipeline, Schema(tuple(keys)), [*RESERVED, *PRESENTED, GROUPING, *view.measures], problems
+    )
     if len(problems.found) > before or windows is None:
         return None
     return CompiledView(
@@ -322,6 +332,7 @@ def compile_view(
         expect=tuple(view.expect),
         fingerprint="",
         explode=explode,
+        decorations=decorations,
     )
 
 

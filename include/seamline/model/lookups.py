@@ -1,9 +1,9 @@
-"""Look-ups: tables joined to a record by key. One that feeds the row is pinned (rule 14)."""
+"""Look-ups: tables joined by key, to a record where they feed the row (pinned, rule 14), else to answers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seamline.model.definition import Lookup, Pipeline
@@ -11,8 +11,9 @@ from seamline.model.epoch import Epoch
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import fits
 from seamline.model.expressions import Expression, compile_expression
+from seamline.model.measures import Measure
 from seamline.model.problems import NAME, Problems
-from seamline.model.schema import Field, Schema, parse_field
+from seamline.model.schema import STRING, Field, Schema, parse_field
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 INEXACT = ("DOUBLE", "BINARY")
@@ -43,6 +44,20 @@ def pinned(pipeline: Pipeline) -> tuple[Lookup, ...]:
     return tuple(found)
 
 
+def decorating(pipeline: Pipeline) -> tuple[Lookup, ...]:
+    """List the look-ups that are not pinned."""
+    feeding = pinned(pipeline)
+    return tuple(lookup for lookup in pipeline.lookups if lookup not in feeding)
+
+
+def asks_only(lookup: Lookup, keys: Schema) -> bool:
+    """Tell whether a look-up asks for nothing but a view's keys."""
+    try:
+        return bool([compile_expression(text, keys) for text in lookup.on.values()])
+    except DefinitionError:
+        return False
+
+
 def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
     """Give the versions of look-ups that the last epoch of a record version had; none before the first."""
     found: Mapping[str, str] = {}
@@ -65,7 +80,18 @@ def texts(pipeline: Pipeline) -> Iterator[str]:
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
         for measure in view.measures.values():
-            yield from (each for each in vars(measure).values() if isinstance(each, str))
+            yield from said(measure)
+
+
+def said(value: object) -> Iterator[str]:
+    """List the texts in a measure, and in those that it is made of."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Measure):
+        yield from said(vars(value))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from said(each)
 
 
 def row_name(lookup: Lookup, column: str) -> str:
@@ -98,6 +124,35 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
         if not lookup.columns or isinstance(lookup.columns, str):
             problems.note(
                 f"{place}.columns", origin, "It gives no column.", 'list them: columns=["name", "seats INT"].'
+            )
+
+
+def compile_decorations(
+    pipeline: Pipeline, keys: Schema, taken: Sequence[str], problems: Problems
+) -> tuple[Join, ...]:
+    """Compile the look-ups whose columns a view shows beside its keys; ``taken`` are names it has for others."""
+    row = keys.with_(*(Field(name, STRING) for name in taken))
+    found = []
+    for lookup in decorating(pipeline):
+        join = compile_lookup(lookup, row, keys, problems) if asks_only(lookup, keys) else None
+        if join is not None:
+            found.append(join)
+            row = row.with_(*(field for _, field in join.columns))
+    return tuple(found)
+
+
+def check_decorating(pipeline: Pipeline, row: Schema, views: Iterable[Schema], problems: Problems) -> None:
+    """Note look-ups that neither a row nor a view has a use for; ``row`` are all columns, ``views`` keys of each."""
+    keys = list(views)
+    for lookup in decorating(pipeline):
+        if any(asks_only(lookup, each) for each in keys):
+            continue
+        if compile_lookup(lookup, Schema(()), row, problems) is not None:
+            problems.note(
+                f"lookups[{lookup.name}]",
+                lookup.origin,
+                "Nothing names a column of it, and no view has the keys it asks for.",
+                "name a column in an expression, or let on= ask for keys of a view.",
             )
 
 

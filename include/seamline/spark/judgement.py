@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import chain
 
-from seamline.lake.lookups import key_name
+from seamline.lake.joins import joined, sought
 from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.explode import Explode
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
-from seamline.model.lookups import Join
 from seamline.model.record import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
 from seamline.spark.formats import Reader
 from seamline.spark.formats.reader import literal
@@ -72,8 +71,8 @@ def transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
 def query(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str, order: str = "") -> str:
     """Chain steps, each over all that is there before it, and choose columns of the last."""
     before, links = relation, []
-    for at, (added, joined) in enumerate(steps, 1):
-        links.append(f"step{at} AS (SELECT *{added and f', {added}'} FROM {before} {joined})")
+    for at, (added, beside) in enumerate(steps, 1):
+        links.append(f"step{at} AS (SELECT *{added and f', {added}'} FROM {before} {beside})")
         before = f"step{at}"
     return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before} {order}"
 
@@ -102,28 +101,13 @@ def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
     """List the steps that follow the parsed columns."""
     timed = pipeline.definition.source.event_time
     for join in pipeline.record.lookups:
-        yield from joined_steps(join)
+        yield sought(join), ""
+        yield "", joined(join)
     for field, made in pipeline.record.derived:
         yield f"{made.duckdb} AS {quoted(field.name)}", ""
     yield f"{'_processing_time' if timed == PROCESSING_TIME else quoted(timed)} AS _event_time", ""
     for flag in flags(pipeline):
         yield flag, ""
-
-
-def joined_steps(join: Join) -> Iterator[Step]:
-    """Join a look-up, whose relation is named by it: what its keys must equal, then its columns."""
-    sought = [f"_on_{join.name}_{at}" for at in range(len(join.keys))]
-    found = [f"_at_{join.name}_{at}" for at in range(len(join.keys))]
-    yield ", ".join(f"{made.duckdb} AS {on}" for on, (_, made) in zip(sought, join.keys, strict=True)), ""
-    keys = [f"{quoted(key_name(name))} AS {at}" for at, (name, _) in zip(found, join.keys, strict=True)]
-    columns = [*keys, *(quoted(field.name) for _, field in join.columns)]
-    equal = " AND ".join(f"{on} = {at}" for on, at in zip(sought, found, strict=True))
-    yield "", f"LEFT JOIN (SELECT {', '.join(columns)} FROM {relation_of(join)}) ON {equal}"
-
-
-def relation_of(join: Join) -> str:
-    """Name the relation that holds a look-up's table."""
-    return f"lookup_{join.name}"
 
 
 def row_columns(pipeline: CompiledPipeline) -> list[str]:

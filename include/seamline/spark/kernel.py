@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from seamline.lake import states
 from seamline.lake.files import DataFile, described
+from seamline.lake.joins import relation_of
 from seamline.lake.master import PRUNES
 from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -34,7 +35,7 @@ from seamline.model.offsets import Lane
 from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
-from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, relation_of, transformed_sql
+from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, transformed_sql
 from seamline.spark.marks import marked
 from seamline.spark.transforming import transformed
 

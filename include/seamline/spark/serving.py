@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 
 from seamline.lake.layout import Layout
+from seamline.lake.lookups import mark
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.intervals import parse_duration
 from seamline.model.live import foremost
@@ -22,6 +23,7 @@ class Refresher:
         self.pipeline, self.layout = pipeline, layout
         self.every = parse_duration(pipeline.definition.stream.serve_every).total_seconds()
         self.touched: set[str] = set()
+        self.shown: list[object] = []
         self.lock = threading.Lock()
         self.closed = threading.Event()
         self.thread = threading.Thread(target=self.work, name="serving", daemon=True)
@@ -38,21 +40,27 @@ class Refresher:
             self.refresh()
 
     def refresh(self) -> None:
-        """Refresh the served version of every view once; a failure is logged and the intervals are tried again."""
+        """Refresh the served version of every view once, if rows came or a look-up that they show has changed.
+
+        A failure is logged and the intervals are tried again.
+        """
         with self.lock:
             intervals, self.touched = self.touched, set()
-        if not intervals:
+        views = foremost(self.pipeline)
+        shown = [mark(join) for view in views for join in view.decorations]
+        if not intervals and shown == self.shown:
             return
         began = time.monotonic()
         try:
             from seamline.lake import serving
 
-            for view in foremost(self.pipeline):
+            for view in views:
                 serving.refresh(self.pipeline, self.layout, view, sorted(intervals))
         except Exception as error:  # noqa: BLE001 - serving is a cache: never fatal
             log.warning("Serving not refreshed: %s: %s", type(error).__name__, error)
             self.touch(intervals)
             return
+        self.shown = shown
         log.info("Refreshed %s intervals in %.2f s", len(intervals), time.monotonic() - began)
 
     def close(self) -> None:

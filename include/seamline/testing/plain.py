@@ -44,6 +44,7 @@ from seamline.spark.judgement import REPEATED
 from seamline.spark.kernel import KernelConfig, fresh, judged
 from seamline.spark.marks import PLACE, marked, marks_schema
 from seamline.spark.progress import Progress
+from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES
 from seamline.testing.folding import measured, query, sources
 
@@ -78,6 +79,7 @@ class Plain:
 
     def __post_init__(self) -> None:
         self.con = states.connection()
+        self.beside = Beside(self.con)
         folder = Path(tempfile.mkdtemp(prefix="seamline-"))
         finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.layout = Layout(folder, self.pipeline.name)
@@ -317,8 +319,10 @@ class Plain:
         assert found is not None
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
-        rows = [row for row in self.rows[view] if self.answers(found, row, side)]
-        return self.presented(found, self.counted(found, rows, cuts, until, side), cuts, side)
+        counted = [row for row in self.rows[view] if self.answers(found, row, side)]
+        rows = self.presented(found, self.counted(found, counted, cuts, until, side), cuts, side)
+        self.beside.decorate(found, rows)
+        return rows
 
     def answers(self, view: CompiledView, row: Row, side: Side) -> bool:
         """Tell whether a row's interval is answered: where it had rows before the view was born, it must be built."""

@@ -1,0 +1,52 @@
+"""Look-ups beside the keys of answers, the dull way: a dictionary by key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake.joins import key_name, value
+from seamline.lake.lookups import load
+from seamline.lake.types import key_fields
+from seamline.model.compiled import CompiledView
+from seamline.model.errors import LookupBroken
+from seamline.model.lookups import Join
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Beside:
+    """What is known of look-ups that only decorate; ``tables`` are as they last could be read."""
+
+    con: duckdb.DuckDBPyConnection
+    tables: dict[str, Rows] = field(default_factory=dict)
+
+    def decorate(self, view: CompiledView, rows: Rows) -> None:
+        """Add the columns of a view's look-ups to its presented rows."""
+        for join in view.decorations:
+            try:
+                self.tables[join.name] = load(join).to_pylist()
+            except LookupBroken:
+                self.tables.setdefault(join.name, [])
+            names = [key_name(name) for name, _ in join.keys]
+            by_key = {tuple(row[name] for name in names): row for row in self.tables[join.name]}
+            for row, key in zip(rows, self.sought(join, view, rows), strict=True):
+                match = by_key.get(key, {})
+                row.update((column.name, match.get(column.name)) for _, column in join.columns)
+
+    def sought(self, join: Join, view: CompiledView, rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        """Evaluate what a look-up's keys must equal, for each row."""
+        schema = pa.schema(key_fields(view))
+        keys = pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema)
+        self.con.register("keys", keys)
+        try:
+            return self.con.execute(
+                f"SELECT {', '.join(value(made) for _, made in join.keys)} FROM keys"
+            ).fetchall()
+        finally:
+            self.con.unregister("keys")
