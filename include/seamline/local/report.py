@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.certificates import Certificates
 from seamline.lake.layout import Layout
-from seamline.model.compiled import CompiledPipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval, parse_moment, stamp
 from seamline.serve.read import read
@@ -57,7 +57,7 @@ def summary(pipeline: CompiledPipeline, layout: Layout) -> None:
     )
     print(f"Served rows of {last[0][:10]} and {last[-1][:10]}, most recent last\n")
     rows(table)
-    certificates(layout, last)
+    certificates(layout, view, last)
 
 
 def days(table: pa.Table) -> dict[str, int]:
@@ -75,8 +75,8 @@ def days(table: pa.Table) -> dict[str, int]:
 
 
 def rows(table: pa.Table) -> None:
-    """Print an answer's rows: the key, the hour, three measures and where they come from."""
-    print(f"  {'hour (UTC)':<18}{'carrier':<9}{'flights':>8}{'mean delay':>12}{'planes':>8}  from")
+    """Print an answer's rows: the hour, the airline, three measures and where they come from."""
+    print(f"  {'hour (UTC)':<18}{'airline':<28}{'flights':>8}{'mean delay':>12}{'planes':>8}  from")
     ordered = table.sort_by([("window_start", "ascending"), ("carrier", "ascending")]).to_pylist()
     for row in ordered:
         mean = "" if row["mean_delay"] is None else f"{row['mean_delay']:.1f}"
@@ -84,14 +84,15 @@ def rows(table: pa.Table) -> None:
             f"{n} {side}" for n, side in ((row["batch_part"], "batch"), (row["speed_part"], "speed")) if n
         ]
         hour = row["window_start"].strftime("%Y-%m-%d %H:%M")
+        airline = f"{row['carrier']} {row['airlines_name'] or ''}"
         print(
-            f"  {hour:<18}{row['carrier']:<9}{row['flights']:>8}{mean:>12}{row['planes']:>8}  {' + '.join(parts)}"
+            f"  {hour:<18}{airline:<28}{row['flights']:>8}{mean:>12}{row['planes']:>8}  {' + '.join(parts)}"
         )
 
 
-def certificates(layout: Layout, wanted: list[str]) -> None:
+def certificates(layout: Layout, view: CompiledView, wanted: list[str]) -> None:
     """Print the newest certificate of each day, or that it has none."""
-    newest = {each.interval.id: each for each in Certificates.ensure(layout).of()}
+    newest = {each.interval.id: each for each in Certificates.ensure(layout).of(view=view.id)}
     for day in wanted:
         found = newest.get(day)
         span = Interval(parse_moment(day), parse_moment(day) + DAY)

