@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 pytest_plugins = ["pytester", "seamline.testing.plugin"]
 # Examples are not timed: a busy machine must not turn a law red.
 settings.register_profile("laws", deadline=None)
+settings.register_profile("check", deadline=None, max_examples=15)
 settings.load_profile("laws")
 logging.getLogger("py4j").setLevel(logging.WARNING)
 ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
