@@ -1,6 +1,7 @@
 # Everything by one command; `make` alone lists them.
 PYTHON ?= python3
 ARGS ?=
+SLOW := tests/conformance tests/dags tests/e2e
 BIN := .venv/bin
 ENV := . .seamline/env &&
 
@@ -16,8 +17,9 @@ setup: ## Install what is pinned into .venv and .seamline (the others do this fi
 demo: setup ## Replay a year of real flights through both layers (ARGS=--exit ends by itself)
 	@$(ENV) exec python -m seamline.local.demo $(ARGS)
 
-test: setup ## Run every test (ARGS go to pytest)
-	@$(ENV) exec python -m pytest tests $(ARGS)
+test: setup ## Run every test (ARGS go to pytest, in one process)
+	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
+	  python -m pytest -q -n 2 tests/laws tests/unit && exec python -m pytest $(SLOW))
 
 check: setup ## Lint, types, import contracts, laws (fewer cases) and unit tests, in under a minute
 	@$(ENV) ruff check .

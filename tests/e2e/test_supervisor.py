@@ -140,6 +140,8 @@ def test_a_driver_that_is_fenced_off_ends_its_supervisor(layout, tmp_path):
     (tmp_path / "exit").write_text("20")
     assert supervise("p", layout, pace=Pace(tick=0.02)) == 20
     assert ControlTable.ensure(layout).read().lease is None
+    # It ended in this process, which lives: nobody waits for it, or ends us.
+    assert stop(layout, timeout=0)
 
 
 def test_a_supervisor_that_loses_its_lease_ends_its_driver(layout, tmp_path):

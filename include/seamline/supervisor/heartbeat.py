@@ -38,9 +38,15 @@ class Identity:
             return False
 
 
+STOPPED, LOST = "stopped", "lease lost"
+
+
 @dataclass(frozen=True)
 class Heartbeat:
-    """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people."""
+    """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people.
+
+    The last one of a supervisor says STOPPED or LOST.
+    """
 
     pipeline: str
     supervisor: Identity
@@ -50,6 +56,11 @@ class Heartbeat:
     driver: Identity | None = None
     strikes: int = 0
     last_error: str = ""
+
+    @property
+    def running(self) -> bool:
+        """True if the supervisor is at work: its process may outlive it."""
+        return self.state not in (STOPPED, LOST) and self.supervisor.alive()
 
     def write(self, home: Path, *, now: datetime) -> Heartbeat:
         """Replace the file whole, and give the heartbeat that was written."""

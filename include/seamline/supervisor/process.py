@@ -30,7 +30,7 @@ from seamline.model.errors import (
 )
 from seamline.model.jobs import StreamJob
 from seamline.supervisor.driver import Driver, end_session, rotate, tail
-from seamline.supervisor.heartbeat import Heartbeat, Identity, folder
+from seamline.supervisor.heartbeat import LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.jobs import jobs_folder
 
 WAITS_FOR_A_PERSON = {
@@ -122,11 +122,11 @@ class Supervisor:
         try:
             while (code := self.round()) is None:
                 continue
-            self.say_state("stopped")
+            self.say_state(STOPPED)
             return code
         except LeaseHeld as lost:
             self.beat = replace(self.beat, last_error=lost.message)
-            self.say_state("lease lost")
+            self.say_state(LOST)
             return lost.exit_code
         finally:
             if self.driver:
@@ -261,14 +261,14 @@ def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: 
     until = time.monotonic() + timeout
     while True:
         beat = Heartbeat.read(home(), layout.pipeline)
-        running = beat is not None and beat.supervisor.alive()
+        running = beat is not None and beat.running
         if not running and not lease_live(control.read(), now=datetime.now(UTC)):
             end_leftover(layout.pipeline)
             return True
         if time.monotonic() > until:
             break
         time.sleep(0.2)
-    if beat and beat.supervisor.alive():
+    if beat and beat.running:
         end_session(beat.supervisor.pid)
     end_leftover(layout.pipeline)
     return False
