@@ -78,7 +78,7 @@ def main() -> int:
 def timed(views: list[View], values: list[bytes], *, epochs: int = EPOCHS) -> tuple[float, int]:
     """Commit epochs of the same records; give the median seconds and the slices' rows per epoch."""
     definition = load(ROOT / "include" / "pipelines").pipeline("flights").definition
-    pipeline = compile_pipeline(replace(definition, views=views))
+    pipeline = compile_pipeline(replace(definition, views=views, lookups=()))
     topic = pipeline.definition.source.topics[0]
     with tempfile.TemporaryDirectory() as folder:
         writer = Writer(Layout(Path(folder), "flights"), pipeline, 1)
