@@ -15,7 +15,7 @@ from benchmarks.machine import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITES = ("tests/laws", "tests/conformance")
-PASSING = re.compile(r"(\d+) passing examples")
+PASSING = re.compile(r"(\d+) passing, \d+ failing")
 TESTS = re.compile(r"(\d+) passed")
 
 
