@@ -4,8 +4,6 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
 JOB = """
 import atexit, os, signal, sys
 from seamline.spark.ending import end
@@ -16,9 +14,19 @@ print("the reason", file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize(("call", "code"), [("end(12)", 12), ("sys.exit(12)", -signal.SIGSEGV)])
-def test_a_job_ends_before_a_teardown_that_crashes(call: str, code: int) -> None:
-    done = subprocess.run(
+def ended(call):
+    """Run a job that crashes while Python takes itself down."""
+    return subprocess.run(
         [sys.executable, "-c", JOB.format(call=call)], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (code, "the last word\n", "the reason\n")
+
+
+def test_a_job_ends_before_a_teardown_that_crashes():
+    """With its own code, and with all that it has said."""
+    done = ended("end(12)")
+    assert (done.returncode, done.stdout, done.stderr) == (12, "the last word\n", "the reason\n")
+
+
+def test_the_teardown_does_crash():
+    """Else the test above would show nothing."""
+    assert ended("sys.exit(12)").returncode == -signal.SIGSEGV
