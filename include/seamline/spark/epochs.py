@@ -24,8 +24,8 @@ from seamline.spark.catch_up import catch_up
 from seamline.spark.heartbeat import Heartbeat, beat
 from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
+from seamline.spark.register import Register
 from seamline.spark.serving import Refresher
-from seamline.spark.survey import Register
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
@@ -167,7 +167,7 @@ class Epochs:
         )
         try:
             if self.register and not self.condemned:
-                config = self.register.surveyed(frame, config)
+                config = self.register.survey(frame, config)
                 self.writer.done("surveyed")
             rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
         except Exception as error:

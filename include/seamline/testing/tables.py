@@ -28,7 +28,7 @@ from seamline.quality.certify import certify_run, require_passed
 from seamline.spark.batch import build
 from seamline.spark.kernel import KernelConfig
 from seamline.spark.progress import Progress
-from seamline.spark.survey import Register
+from seamline.spark.register import Register
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.writer import Writer
 
@@ -131,7 +131,7 @@ class Tables:
         )
         frame = self.spark.createDataFrame(raw)
         if self.pipeline.surveyed:
-            config = self.register.surveyed(frame, config)
+            config = self.register.survey(frame, config)
         rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
         return gathered((row.kind, row.payload) for row in rows)
 
