@@ -41,8 +41,9 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     definitions.mkdir()
     (definitions / "shop.py").write_text(DEFINITION)
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "warehouse"))
-    found = Shop(tmp_path / "warehouse")
+    warehouse = tmp_path / "a {ware}house"
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(warehouse))
+    found = Shop(warehouse)
     found.epoch([Sale(1, "a", 4), Sale(2, "b", 5)])
     found.build(0, 0, "g")
     found.epoch([Sale(3, "a", 6)])

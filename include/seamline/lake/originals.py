@@ -13,7 +13,9 @@ from seamline.lake import states
 from seamline.lake.answers import IntervalAnswer
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files, look
-from seamline.lake.reads import connection, micros, quoted, scan
+from seamline.lake.scans import connection, scan
+from seamline.lake.spans import micros
+from seamline.lake.states import quoted
 from seamline.lake.types import INSTANT, arrow_type, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import Interval, parse_moment

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import reduce
 from itertools import count
 
 import duckdb
@@ -16,14 +14,16 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from seamline.lake.answers import Answer
+from seamline.lake.chosen import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.decorations import decorated
 from seamline.lake.layout import Layout
-from seamline.lake.pins import Files
 from seamline.lake.presented import presented
+from seamline.lake.scans import aligned, connection, scan
 from seamline.lake.snapshot import Snapshot
-from seamline.lake.spans import Span, before, further, joined, micros, named, starting, within
-from seamline.lake.types import INSTANT, partial_schema
-from seamline.lake.windowing import column, windowed
+from seamline.lake.spans import Span, before, further, joined, micros, named, starting
+from seamline.lake.states import quoted
+from seamline.lake.types import partial_schema
+from seamline.lake.windowing import windowed
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, ReadUnstable, StraddlesCut
@@ -33,12 +33,7 @@ from seamline.model.ruling import Bounds, Gaps
 from seamline.model.schema import STRING, Field, Schema
 from seamline.model.seam import Side
 
-__all__ = ["Answer", "Snapshot", "Span", "Unsettled", "answer", "connection", "micros", "read_snapshot"]
 ATTEMPTS = 8
-
-
-class Unsettled(Exception):
-    """What was pinned does not fit together: something was replaced meanwhile. Pin again."""
 
 
 def answer(
@@ -162,29 +157,28 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     con = connection()
     con.register("marks", marks)
     inside = " OR ".join(f"(pane >= {low} AND pane < {high})" for low, high in panes) or "false"
-    condition = f"({inside})"
-    if not view.grouped:
-        condition += f" AND {compiled(where, view)}".replace("{", "{{").replace("}", "}}")
+    condition = f"({inside})" if view.grouped else f"({inside}) AND {compiled(where, view)}"
+    common = {
+        "columns": ", ".join(map(quoted, partial_schema(view).names)),
+        "cut": snapshot.floor(""),
+        "until": snapshot.until,
+        "where": condition,
+    }
     parts = []
     if slices:
-        parts.append(
-            SPEED.format(source=source(view, snapshot, slices, "from_epoch, to_epoch"), where=condition)
-        )
+        parts.append(SPEED.format(source=source(view, snapshot, slices, "from_epoch, to_epoch"), **common))
     if generations:
-        parts.append(BATCH.format(source=source(view, snapshot, generations, "generation"), where=condition))
-    missing = snapshot.floor("")
-    columns = ", ".join(map(quoted, partial_schema(view).names))
-    query = " UNION ALL ".join(parts).format(cut=missing, until=snapshot.until, columns=columns)
-    return settled(con.sql(query).to_arrow_table(), snapshot)
+        parts.append(BATCH.format(source=source(view, snapshot, generations, "generation"), **common))
+    return settled(con.sql(" UNION ALL ".join(parts)).to_arrow_table(), snapshot)
 
 
 SPEED = """
-    SELECT {{columns}}, _at, true AS _speed, from_epoch, to_epoch, coalesce(_cut, {{cut}}) AS _cut
+    SELECT {columns}, _at, true AS _speed, from_epoch, to_epoch, coalesce(_cut, {cut}) AS _cut
     FROM ({source}) LEFT JOIN marks USING (_at)
-    WHERE to_epoch > coalesce(_cut, {{cut}}) AND from_epoch <= {{until}} AND {where}
+    WHERE to_epoch > coalesce(_cut, {cut}) AND from_epoch <= {until} AND {where}
 """
 BATCH = """
-    SELECT {{columns}}, _at, false AS _speed, NULL AS from_epoch, NULL AS to_epoch, _cut
+    SELECT {columns}, _at, false AS _speed, NULL AS from_epoch, NULL AS to_epoch, _cut
     FROM ({source}) JOIN marks USING (_at)
     WHERE generation = _generation AND {where}
 """
@@ -217,117 +211,6 @@ def taken_schema(view: CompiledView) -> pa.Schema:
     return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])
 
 
-def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
-    """List the intervals with a cut of their own: ``_at`` (start in microseconds), ``_cut``, ``_generation``."""
-    manifest, view = snapshot.manifest, snapshot.view.id
-    ids = {interval for name, interval in [*manifest.published, *manifest.floors] if name == view}
-    rows = []
-    for id in sorted(ids):
-        found = None if side is Side.SPEED else snapshot.generation(id)
-        cut = found.epoch if found else snapshot.floor(id)
-        rows.append(
-            (
-                micros(parse_moment(id)),
-                cut,
-                found.generation if found else None,
-                found.rows if found else 0,
-                id,
-            )
-        )
-    at, cut_, generation, stated, names = zip(*rows, strict=True) if rows else ((), (), (), (), ())
-    return pa.table(
-        {
-            "_at": pa.array(at, pa.int64()),
-            "_cut": pa.array(cut_, pa.int64()),
-            "_generation": pa.array(generation, pa.string()),
-            "_stated": pa.array(stated, pa.int64()),
-            "_interval": pa.array(names, pa.string()),
-        }
-    )
-
-
-def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
-    """List the files of the generations that answer; Unsettled where one is absent or short."""
-    length = snapshot.grid.length // MICROSECOND
-    inside = pa.array(within(column(marks, "_at"), panes, length))
-    named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
-    if not named.num_rows:
-        return []
-    if snapshot.generations is None:
-        if pc.sum(named["_stated"]).as_py():
-            raise Unsettled("generations are named and there is no table of them")
-        return []
-    place = pc.index_in(snapshot.generations.partition("interval").cast(pa.string()), named["_interval"])
-    wanted = pc.take(named["_generation"], place)
-    lowest, highest = (
-        each.cast(pa.string())
-        for each in (snapshot.generations.low("generation"), snapshot.generations.high("generation"))
-    )
-    own = pc.and_(
-        pc.is_valid(place),
-        pc.fill_null(pc.and_(pc.less_equal(lowest, wanted), pc.greater_equal(highest, wanted)), True),
-    )
-    files = Files(
-        snapshot.generations.root, snapshot.generations.version, snapshot.generations.actions.filter(own)
-    )
-    sure = pc.all(pc.fill_null(pc.equal(lowest, highest), False).filter(own)).as_py()
-    held = files.rows if sure else counted(files, named)
-    if held != (stated := pc.sum(named["_stated"]).as_py()):
-        raise Unsettled(f"generations hold {held} rows of the {stated} that the manifest states")
-    return files.paths
-
-
-def counted(files: Files, named: pa.Table) -> int:
-    """Count the rows of the named generations in files whose statistics do not tell them apart."""
-    if not (paths := files.paths):
-        return 0
-    con = connection()
-    con.register("named", named.select(["_generation", "_interval"]))
-    rows = 0
-    by_interval: dict[str, list[str]] = {}
-    for path, interval in zip(paths, files.partition("interval").to_pylist(), strict=True):
-        by_interval.setdefault(interval, []).append(path)
-    for interval, some in by_interval.items():
-        found = con.execute(
-            f"SELECT count(*) FROM {scan(some)} WHERE generation IN "
-            "(SELECT _generation FROM named WHERE _interval = ?)",
-            [interval],
-        ).fetchone()
-        rows += found[0] if found else 0
-    return rows
-
-
-def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
-    """List the files of slices that may count: epochs above the least cut, held, panes within the bounds."""
-    if snapshot.slices is None or not snapshot.slices.actions.num_rows:
-        return []
-    files = snapshot.slices
-    least = min([snapshot.floor(""), *marks["_cut"].to_pylist()])
-    files = files.keep(pc.greater(files.high("to_epoch").cast(pa.int64()), least))
-    files = files.keep(pc.less_equal(files.low("from_epoch").cast(pa.int64()), snapshot.until))
-    first, last = (each.cast(INSTANT).cast(pa.int64()) for each in (files.low("pane"), files.high("pane")))
-    meets = [pc.and_(pc.less(first, high), pc.greater_equal(last, low)) for low, high in panes]
-    files = files.keep(reduce(pc.or_, meets)) if meets else files
-    ends = zip(files.low("to_epoch").to_pylist(), files.high("to_epoch").to_pylist(), strict=True)
-    alive = [
-        last is None or first != last or last > snapshot.until or last in snapshot.held
-        for first, last in ends
-    ]
-    return files.keep(pa.chunked_array([pa.array(alive, pa.bool_())])).paths
-
-
-_local = threading.local()
-
-
-def connection() -> duckdb.DuckDBPyConnection:
-    """Give this thread's DuckDB, in UTC."""
-    if not hasattr(_local, "con"):
-        _local.con = duckdb.connect()
-        _local.con.execute("SET TimeZone='UTC'; SET parquet_metadata_cache=true")
-    found: duckdb.DuckDBPyConnection = _local.con
-    return found
-
-
 def source(view: CompiledView, snapshot: Snapshot, paths: list[str], more: str) -> str:
     """Spell the scan of some files, with the pane in microseconds, and its interval."""
     length = snapshot.grid.length // MICROSECOND
@@ -350,23 +233,3 @@ def compiled(where: str | None, view: CompiledView) -> str:
         )
     guards = "".join(f" AND ({guard.condition_duckdb}) IS NOT TRUE" for guard in expression.guards)
     return f"(({expression.duckdb}){guards})"
-
-
-def scan(paths: Iterable[str], *, uneven: bool = False) -> str:
-    """Spell the reading of Parquet files, without a guess at partitions from their names.
-
-    ``uneven`` files may each lack columns that others have: those are NULL.
-    """
-    names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-    found = f"read_parquet([{names}], hive_partitioning=false, union_by_name={str(uneven).lower()})"
-    return found.replace("{", "{{").replace("}", "}}")
-
-
-def aligned(column: str, size: int) -> str:
-    """Spell the start of the span of ``size`` microseconds, counted from 1970, that holds an instant."""
-    return f"({column} - (({column} % {size}) + {size}) % {size})"
-
-
-def quoted(name: str) -> str:
-    """Spell a column name."""
-    return '"' + name.replace('"', '""') + '"'

@@ -14,8 +14,10 @@ from seamline.lake import layout as places
 from seamline.lake import originals, reads, states
 from seamline.lake.answers import Answer, IntervalAnswer
 from seamline.lake.certificates import Certificates
+from seamline.lake.chosen import Unsettled
 from seamline.lake.layout import Layout
 from seamline.lake.presented import id_of
+from seamline.lake.snapshot import Snapshot
 from seamline.lake.spans import Span, micros
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT, arrow_type
@@ -141,11 +143,11 @@ def explained(
     start = beginning(view, asked[0])
     for _ in range(reads.ATTEMPTS):
         try:
-            snapshot = reads.Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
+            snapshot = Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
             wanted = Span.between(start, start + timedelta(microseconds=1))
             answer, taken = reads.read_snapshot(snapshot, wanted, Side.MERGED)
             break
-        except reads.Unsettled:
+        except Unsettled:
             continue
     else:
         raise NotFound("The tables did not hold still.", hint="try again.")

@@ -11,7 +11,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files
 from seamline.lake.planning import known_epochs
-from seamline.lake.reads import connection, scan
+from seamline.lake.scans import connection, scan
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch

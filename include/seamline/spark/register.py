@@ -15,7 +15,7 @@ from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.originals import files_of
 from seamline.lake.pins import Files, look
-from seamline.lake.reads import scan
+from seamline.lake.scans import scan
 from seamline.lake.states import quoted
 from seamline.lake.types import master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView

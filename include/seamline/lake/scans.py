@@ -1,0 +1,33 @@
+"""Parquet files read by DuckDB: a connection per thread, and the scan spelled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+import duckdb
+
+_local = threading.local()
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """Give this thread's DuckDB, in UTC."""
+    if not hasattr(_local, "con"):
+        _local.con = duckdb.connect()
+        _local.con.execute("SET TimeZone='UTC'; SET parquet_metadata_cache=true")
+    found: duckdb.DuckDBPyConnection = _local.con
+    return found
+
+
+def scan(paths: Iterable[str], *, uneven: bool = False) -> str:
+    """Spell the reading of Parquet files, without a guess at partitions from their names.
+
+    ``uneven`` files may each lack columns that others have: those are NULL.
+    """
+    names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{names}], hive_partitioning=false, union_by_name={str(uneven).lower()})"
+
+
+def aligned(column: str, size: int) -> str:
+    """Spell the start of the span of ``size`` microseconds, counted from 1970, that holds an instant."""
+    return f"({column} - (({column} % {size}) + {size}) % {size})"
