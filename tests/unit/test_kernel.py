@@ -21,7 +21,7 @@ from seamline.model.definition import Batch, KafkaSource, Pipeline, Rule, View
 from seamline.model.measures import Measure, avg, count, distinct, formula, own, quantile, sum
 from seamline.model.offsets import Lane
 from seamline.model.windows import Tumbling
-from seamline.spark import kernel, task
+from seamline.spark import raw, task
 from seamline.spark.kernel import KernelConfig, KernelResult, run
 
 ARRIVED = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -262,7 +262,7 @@ def test_many_batches_give_the_states_of_one(tmp_path: Path, monkeypatch: pytest
     """Memory is bounded by chunks, and chunks must not show in the numbers."""
     values = [sale(id=at, shop="abc"[at % 3], amount=float(at)) for at in range(50)]
     whole = run([batch(values)], config(tmp_path))
-    monkeypatch.setattr(kernel, "CHUNK", 7)
+    monkeypatch.setattr(raw, "CHUNK", 7)
     pieces = run([batch(values[at : at + 4], first=at) for at in range(0, 50, 4)], config(tmp_path))
     for view in PIPELINE.views:
         keep = [key.name for key in view.keys] + ["pane", "rows"]
@@ -307,7 +307,7 @@ def test_an_own_measure_that_cannot_merge_harms_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its laws were tried on small values: what fails in the stream is that view's trouble, with the reason."""
-    monkeypatch.setattr(kernel, "CHUNK", 1)
+    monkeypatch.setattr(raw, "CHUNK", 1)
     made = of_amounts(reach=own("amount", own_measures.Fragile))
     values = amounts(1e7, 2e7)
     rows = raw_batch(values)

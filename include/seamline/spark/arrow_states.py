@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from seamline.lake import states
 from seamline.model.compiled import NUMBER, CompiledView
 from seamline.model.ruling import Gaps
+from seamline.spark.raw import chunks
 
-CHUNK = 100_000
 NEEDED = ("_event_time", "_partition", "_offset")
 
 
@@ -57,7 +57,7 @@ def partials(
 ) -> Iterator[pa.RecordBatch]:
     """Make states of rows, a bounded number at a time."""
     with states.connection() as con:
-        for chunk in chunked(batches):
+        for chunk in chunks(batches):
             con.register("chunk", chunk)
             yield from states.partial(con, view, "chunk", by=by).to_batches()
             con.unregister("chunk")
@@ -68,19 +68,7 @@ def merged(
 ) -> Iterator[pa.RecordBatch]:
     """Merge the states of one share of the keys, a bounded number at a time."""
     held: list[pa.Table] = []
-    for chunk in chunked(batches):
+    for chunk in chunks(batches):
         held = [states.combine(view, [*held, chunk], by=by)]
     for table in held:
         yield from table.to_batches()
-
-
-def chunked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Gather batches to about CHUNK rows."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= CHUNK:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if any(each.num_rows for each in waiting):
-        yield pa.Table.from_batches(waiting)

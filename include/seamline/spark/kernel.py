@@ -6,11 +6,9 @@ and reports the files, the counts and the partial states. It commits nothing and
 
 from __future__ import annotations
 
-import base64
-import json
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,7 +25,7 @@ from seamline.lake import states
 from seamline.lake.files import DataFile, described
 from seamline.lake.joins import relation_of
 from seamline.lake.master import PRUNES
-from seamline.lake.types import COORDINATES, HEADERS, INSTANT, QUARANTINE, master_schema
+from seamline.lake.types import INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.intervals import EPOCH, stamp
@@ -37,10 +35,10 @@ from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
 from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, transformed_sql
 from seamline.spark.marks import marked
+from seamline.spark.raw import chunks, fresh
 from seamline.spark.transforming import transformed
 
 RAW = ("_key", "_value", "_headers")
-CHUNK = 100_000
 
 
 @dataclass(frozen=True)
@@ -161,70 +159,6 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
 def engine() -> duckdb.DuckDBPyConnection:
     """Open one DuckDB per process: a worker keeps it from task to task."""
     return states.connection()
-
-
-def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Gather small batches, so that a chunk is worth a query and memory stays bounded."""
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        waiting.append(batch)
-        count += batch.num_rows
-        if count >= CHUNK:
-            yield pa.Table.from_batches(waiting)
-            waiting, count = [], 0
-    if count:
-        yield pa.Table.from_batches(waiting)
-
-
-def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
-    """Drop what the master holds and give the rest its coordinates."""
-    topics = pc.unique(raw["topic"]).to_pylist()
-    if any(config.held.values()):
-        raw = pa.concat_tables([newer(raw, topic, topics, config) for topic in topics])
-    ids = pa.array([config.topic_ids[topic] for topic in topics], pa.string())
-    count = raw.num_rows
-    columns = [
-        raw["topic"],
-        pc.take(ids, pc.index_in(raw["topic"], pa.array(topics, pa.string()))),
-        raw["partition"],
-        raw["offset"],
-        raw["timestamp"].cast(INSTANT),
-        raw["key"].cast(pa.binary()),
-        raw["value"].cast(pa.binary()),
-        headers(raw),
-        pa.repeat(pa.scalar(config.epoch, pa.int64()), count),
-        pa.repeat(pa.scalar(config.pipeline.record_version), count),
-    ]
-    return pa.table(columns, schema=COORDINATES)
-
-
-def newer(raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig) -> pa.Table:
-    """Keep a topic's records that the master does not hold; ``topics`` are all that the table has."""
-    if len(topics) > 1:
-        raw = raw.filter(pc.equal(raw["topic"], topic))
-    found = pc.unique(raw["partition"]).to_pylist()
-    id = config.topic_ids[topic]
-    ends = pa.array([config.held.get(Lane(id, partition), 0) for partition in found], pa.int64())
-    limits = pc.take(ends, pc.index_in(raw["partition"], pa.array(found, pa.int32())))
-    return raw.filter(pc.greater_equal(raw["offset"], limits))
-
-
-def headers(raw: pa.Table) -> pa.ChunkedArray:
-    """Read the headers, which come as JSON text with their values in base64; NULL where there are none."""
-    texts = raw["headers"]
-    if texts.null_count == raw.num_rows:
-        return pa.chunked_array([pa.nulls(raw.num_rows, HEADERS)])
-    found = [
-        None if text is None else [header(each) for each in json.loads(text)] for text in texts.to_pylist()
-    ]
-    return pa.chunked_array([pa.array(found, HEADERS)])
-
-
-def header(found: Mapping[str, str]) -> dict[str, Any]:
-    """Read one header; a value that is not there is NULL."""
-    value = found.get("value")
-    return {"key": found.get("key"), "value": None if value is None else base64.b64decode(value)}
 
 
 def judged(

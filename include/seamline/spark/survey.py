@@ -18,8 +18,9 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.record import SELECTED
 from seamline.model.schema import Field
 from seamline.spark.formats import reader_of
-from seamline.spark.kernel import KernelConfig, chunks, engine, fresh, judged
+from seamline.spark.kernel import KernelConfig, engine, judged
 from seamline.spark.marks import PLACE, marked
+from seamline.spark.raw import chunks, fresh
 
 
 def survey_fields(pipeline: CompiledPipeline) -> tuple[Field, ...]:

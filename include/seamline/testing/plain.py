@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,45 +21,30 @@ from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import Lookups
 from seamline.lake.types import master_schema
-from seamline.lake.windowing import spelled
 from seamline.model.certificate import Evidence, judge
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import GROUPING, NUMBER, CompiledPipeline, CompiledView
+from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed
 from seamline.model.evolution import require_order
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.lookups import in_force
 from seamline.model.manifest import Generation, Manifest, Statement, fold
-from seamline.model.measures import Place
 from seamline.model.offsets import Lane
 from seamline.model.record import SELECTED
-from seamline.model.seam import NOTHING, Side, windows_over
+from seamline.model.seam import NOTHING, Side
 from seamline.plan.batch import plan_batch
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import Candidate, born, certified, publish
 from seamline.spark.formats import reader_of
 from seamline.spark.judgement import REPEATED
-from seamline.spark.kernel import KernelConfig, fresh, judged
+from seamline.spark.kernel import KernelConfig, judged
 from seamline.spark.marks import PLACE, marked, marks_schema
 from seamline.spark.progress import Progress
+from seamline.spark.raw import fresh
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES
-from seamline.testing.folding import measured, query, sources
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of a view's input: a record, or an item of it."""
-
-    epoch: int
-    place: Place
-    topic: str
-    interval: str
-    id: tuple[Any, ...]
-    keys: Mapping[str, Any]
-    values: tuple[Any, ...]
-    counts: bool
+from seamline.testing.folding import query, sources
+from seamline.testing.oracle import Row, counted, meets, presented
 
 
 @dataclass
@@ -94,6 +78,11 @@ class Plain:
     def manifest(self) -> Manifest:
         """What is published."""
         return fold(self.statements, len(self.statements))
+
+    @property
+    def unique(self) -> bool:
+        """Tell whether records have an event id."""
+        return bool(self.pipeline.definition.source.event_id)
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
         number = self.taken = next_number([self.taken])
@@ -196,7 +185,7 @@ class Plain:
         if not accepted.num_rows:
             return []
         selected = SELECTED if self.pipeline.record.selective else "TRUE"
-        counts = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
+        where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
         ids = [states.quoted(name) for name in self.pipeline.definition.source.event_id]
         values = [each.expression.duckdb if each.expression else "1" for each in sources(view)]
         keys = [states.quoted(key.name) for key in view.ordered_by]
@@ -208,7 +197,7 @@ class Plain:
             "_topic",
             "0" if view.counts else "_ordinal",
             selected,
-            counts,
+            where,
             *ids,
             *keys,
             *values,
@@ -216,7 +205,7 @@ class Plain:
         relation = "rows" if view.counts else states.exploded(view, "rows")
         found = query(self.con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
         rows = []
-        for epoch, at, partition, offset, topic, ordinal, chosen, counted, *rest in found:
+        for epoch, at, partition, offset, topic, ordinal, chosen, counts, *rest in found:
             if not chosen:
                 continue
             named = dict(zip((key.name for key in view.ordered_by), rest[len(ids) :], strict=False))
@@ -229,7 +218,7 @@ class Plain:
                     tuple(rest[: len(ids)]),
                     named,
                     tuple(rest[len(ids) + len(keys) :]),
-                    counted,
+                    counts,
                 )
             )
         return rows
@@ -277,11 +266,11 @@ class Plain:
     def red(self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None) -> list[str]:
         """Say which checks of a certificate fail."""
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
-        rows = self.counted(view, mine, {interval.id: cut}, cut, Side.BATCH)
+        rows = counted(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
         expected = [
             f"{expect.column} of {row}"
             for expect in view.expect
-            for row in self.presented(view, rows, {interval.id: cut})
+            for row in presented(self.con, view, rows, {interval.id: cut})
             if not meets(row[expect.column], expect.at_least, expect.at_most, not_null=expect.not_null)
         ]
         left_out = len(mine) - len(rows)
@@ -319,8 +308,9 @@ class Plain:
         assert found is not None
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
-        counted = [row for row in self.rows[view] if self.answers(found, row, side)]
-        rows = self.presented(found, self.counted(found, counted, cuts, until, side), cuts, side)
+        answered = [row for row in self.rows[view] if self.answers(found, row, side)]
+        kept = counted(found, answered, cuts, until, side, unique=self.unique)
+        rows = presented(self.con, found, kept, cuts, side)
         self.beside.decorate(found, rows)
         return rows
 
@@ -329,71 +319,6 @@ class Plain:
         if side is Side.SPEED:
             return row.epoch > self.manifest.floor(view.id, row.interval)
         return not self.manifest.building(view.id, row.interval)
-
-    def counted(
-        self, view: CompiledView, rows: Iterable[Row], cuts: Mapping[str, int], until: int, side: Side
-    ) -> list[Row]:
-        """Keep the rows that count: below the cut the first of each event id, above it all (the oracle)."""
-        found: list[Row] = []
-        seen: set[tuple[Any, ...]] = set()
-        records: set[tuple[Any, ...]] = set()
-        unique = bool(self.pipeline.definition.source.event_id)
-        for row in sorted(rows, key=lambda each: (each.epoch, *each.place[1:3], each.topic, each.place[3])):
-            below = row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
-            if row.epoch > until or (side is Side.BATCH and not below):
-                continue
-            if view.counts and not below and row.interval in cuts and side is not Side.SPEED:
-                continue
-            if below and unique:
-                name, record = (row.interval, *row.id), (row.epoch, *row.place[1:3], row.topic)
-                if name in seen and record not in records:
-                    continue
-                seen.add(name)
-                records.add(record)
-            if row.counts:
-                found.append(row)
-        return numbered(view, found) if view.counts else found
-
-    def presented(
-        self, view: CompiledView, rows: Sequence[Row], cuts: Mapping[str, int], side: Side = Side.MERGED
-    ) -> list[dict[str, Any]]:
-        """Fold the rows of every grouping set, key and window, and present the measures."""
-        found = []
-        for names in view.sets:
-            groups: dict[tuple[Any, ...], list[Row]] = {}
-            for row in rows:
-                groups.setdefault(tuple(row.keys[name] for name in names), []).append(row)
-            for key, mine in groups.items():
-                instants = [(row.place[0] - EPOCH) // MICROSECOND for row in mine]
-                for (start, end), places in windows_over(view.windows, instants).items():
-                    inside = [mine[place] for place in places]
-                    batch = sum(
-                        row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
-                        for row in inside
-                    )
-                    found.append(
-                        {
-                            **({GROUPING: spelled(names)} if view.grouped else {}),
-                            **{each.name: None for each in view.keys},
-                            **dict(zip(names, key, strict=True)),
-                            "window_start": EPOCH + start * MICROSECOND,
-                            "window_end": None if end is None else EPOCH + end * MICROSECOND,
-                            **measured(self.con, view, [(row.place, row.values) for row in inside]),
-                            "batch_part": batch,
-                            "speed_part": len(inside) - batch,
-                        }
-                    )
-        return found
-
-
-def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
-    """Give each row, in the order in which they came, the number of its window of so many events."""
-    found, seen = [], Counter[tuple[Any, ...]]()
-    for row in rows:
-        key = (row.interval, *row.keys.values())
-        found.append(replace(row, keys={**row.keys, NUMBER: seen[key] // view.counts + 1}))
-        seen[key] += 1
-    return found
 
 
 def latest(accepted: pa.Table) -> dict[Lane, datetime]:
@@ -409,10 +334,3 @@ def latest(accepted: pa.Table) -> dict[Lane, datetime]:
 def tally(names: Iterable[str]) -> dict[str, int]:
     """Count names."""
     return {name: len(list(some)) for name, some in groupby(sorted(names))}
-
-
-def meets(value: Any, at_least: float | None, at_most: float | None, *, not_null: bool) -> bool:
-    """Tell whether a presented value is what was expected; NULL meets a bound."""
-    if value is None:
-        return not not_null
-    return (at_least is None or value >= at_least) and (at_most is None or value <= at_most)

@@ -1,0 +1,117 @@
+"""The oracle: which rows of a list count, and what they present, window by window."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+
+from seamline.lake.windowing import spelled
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import GROUPING, NUMBER, CompiledView
+from seamline.model.intervals import EPOCH
+from seamline.model.measures import Place
+from seamline.model.seam import NOTHING, Side, windows_over
+from seamline.testing.folding import measured
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a view's input: a record, or an item of it."""
+
+    epoch: int
+    place: Place
+    topic: str
+    interval: str
+    id: tuple[Any, ...]
+    keys: Mapping[str, Any]
+    values: tuple[Any, ...]
+    counts: bool
+
+
+def counted(
+    view: CompiledView,
+    rows: Iterable[Row],
+    cuts: Mapping[str, int],
+    until: int,
+    side: Side,
+    *,
+    unique: bool,
+) -> list[Row]:
+    """Keep the rows that count up to an epoch, ``cuts`` by interval: below the cut the first of each event id.
+
+    Above it all do; ``unique`` says if there is an event id.
+    """
+    found: list[Row] = []
+    seen: set[tuple[Any, ...]] = set()
+    records: set[tuple[Any, ...]] = set()
+    for row in sorted(rows, key=lambda each: (each.epoch, *each.place[1:3], each.topic, each.place[3])):
+        below = row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
+        if row.epoch > until or (side is Side.BATCH and not below):
+            continue
+        if view.counts and not below and row.interval in cuts and side is not Side.SPEED:
+            continue
+        if below and unique:
+            name, record = (row.interval, *row.id), (row.epoch, *row.place[1:3], row.topic)
+            if name in seen and record not in records:
+                continue
+            seen.add(name)
+            records.add(record)
+        if row.counts:
+            found.append(row)
+    return numbered(view, found) if view.counts else found
+
+
+def presented(
+    con: duckdb.DuckDBPyConnection,
+    view: CompiledView,
+    rows: Sequence[Row],
+    cuts: Mapping[str, int],
+    side: Side = Side.MERGED,
+) -> list[dict[str, Any]]:
+    """Fold the rows of every grouping set, key and window, and present the measures."""
+    found = []
+    for names in view.sets:
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row.keys[name] for name in names), []).append(row)
+        for key, mine in groups.items():
+            instants = [(row.place[0] - EPOCH) // MICROSECOND for row in mine]
+            for (start, end), places in windows_over(view.windows, instants).items():
+                inside = [mine[place] for place in places]
+                batch = sum(
+                    row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED for row in inside
+                )
+                found.append(
+                    {
+                        **({GROUPING: spelled(names)} if view.grouped else {}),
+                        **{each.name: None for each in view.keys},
+                        **dict(zip(names, key, strict=True)),
+                        "window_start": EPOCH + start * MICROSECOND,
+                        "window_end": None if end is None else EPOCH + end * MICROSECOND,
+                        **measured(con, view, [(row.place, row.values) for row in inside]),
+                        "batch_part": batch,
+                        "speed_part": len(inside) - batch,
+                    }
+                )
+    return found
+
+
+def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
+    """Give each row, in the order in which they came, the number of its window of so many events."""
+    found, seen = [], Counter[tuple[Any, ...]]()
+    for row in rows:
+        key = (row.interval, *row.keys.values())
+        found.append(replace(row, keys={**row.keys, NUMBER: seen[key] // view.counts + 1}))
+        seen[key] += 1
+    return found
+
+
+def meets(value: Any, at_least: float | None, at_most: float | None, *, not_null: bool) -> bool:
+    """Tell whether a presented value is what was expected; NULL meets a bound."""
+    if value is None:
+        return not not_null
+    return (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
