@@ -174,7 +174,7 @@ def test_the_time_line_tells_what_happened(scenario):
     shop.batch("2024-01-01")
     first = "watermark 2024-01-01T08:50:00Z"
     assert shop.timeline().splitlines() == [
-        "shop  (| epoch  X crash  o restart  * define  = batch)",
+        "shop  (| epoch  X crash  o restart  * define  ~ restate  = batch)",
         f"  |  epoch   0 edge  orders/0[0,2)  2024-01-01:+1  refused empty value:1  {first}",
         "  X  crash   killed after files, not held: its records wait",
         "  o  restart the stream starts again",

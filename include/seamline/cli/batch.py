@@ -1,4 +1,4 @@
-"""Commands about the batch layer: plan, run, backfill, flip, retire, upkeep."""
+"""Commands about the batch layer: plan, run, backfill, restate, flip, retire, upkeep."""
 
 from __future__ import annotations
 
@@ -106,6 +106,33 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
 
 @click.command()
 @click.argument("pipeline")
+@click.argument("lookup")
+@click.option("--from", "start", required=True, help="First interval, UTC.")
+@click.option("--to", "end", required=True, help="End of the range, UTC; it is not in.")
+@click.option("--reason", required=True, help="Kept in the control table.")
+@click.option("--version", default="", help="A version of the table; as the table is now if left out.")
+def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, version: str) -> None:
+    """Make what was read of [FROM, TO) again with a corrected look-up; the next dirty run builds it."""
+    from seamline.lake import restating
+
+    compiled, layout = opened(pipeline)
+    asked = Interval(parse_moment(start), parse_moment(end))
+    made = restating.restate(
+        compiled,
+        layout,
+        lookup,
+        asked,
+        version=version,
+        actor=actor(),
+        reason=reason,
+        now=datetime.now(UTC),
+    )
+    click.echo(f"restated: {made}")
+    click.echo(f"Rows of later epochs keep what they found. Build it: seamline run {compiled.name} --dirty")
+
+
+@click.command()
+@click.argument("pipeline")
 def upkeep(pipeline: str) -> None:
     """Compact and clean the tables of a pipeline."""
     from seamline.lake.upkeep import maintain
@@ -154,4 +181,4 @@ def retire(view: str, version: str, reason: str) -> None:
     click.echo(f"{view} version {version} is retired: {running}.")
 
 
-COMMANDS = (plan, run, backfill, flip, retire, upkeep)
+COMMANDS = (plan, run, backfill, restate, flip, retire, upkeep)

@@ -13,13 +13,17 @@ from seamline.model.seam import Phase, Side, Status
 
 @dataclass(frozen=True)
 class IntervalAnswer:
-    """How one interval was answered: ``rows_since`` are the rows counted from slices, above the cut."""
+    """How one interval was answered: ``rows_since`` are the rows counted from slices, above the cut.
+
+    ``restated`` is how many restatements the build of the generation knew.
+    """
 
     status: Status
     cut: int
     generation: str
     rows_since: int
     complete_to: int
+    restated: int = 0
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("at", INSTANT),
         ("exploded", pa.int64()),
+        ("restated", pa.int64()),
     ]
 )
 
@@ -43,6 +44,7 @@ class BuildRow:
     ``rows`` are the generation's rows in its table, ``state_rows`` the sum of their ``rows`` column.
     ``expected`` is the generation that was published when the attempt began, or nothing.
     ``exploded``: by how many the rows of a view are more than the records they were made of.
+    ``restated`` is how many restatements the attempt knew.
     ``seconds`` are those of the whole attempt, of which the interval is a part.
     """
 
@@ -61,6 +63,7 @@ class BuildRow:
     reason: str
     at: datetime
     exploded: int = 0
+    restated: int = 0
 
 
 class Builds:
@@ -84,7 +87,10 @@ class Builds:
     def of(self, run: str) -> list[BuildRow]:
         """List the last attempt of a run at each view and interval, in order."""
         found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=pc.field("run") == run)
-        return latest([BuildRow(**{**row, "exploded": row["exploded"] or 0}) for row in found.to_pylist()])
+        later = ("exploded", "restated")
+        return latest(
+            [BuildRow(**row | {name: row[name] or 0 for name in later}) for row in found.to_pylist()]
+        )
 
 
 def latest(rows: Sequence[BuildRow]) -> list[BuildRow]:

@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from seamline.lake import files
 from seamline.lake.layout import Layout
+from seamline.lake.pins import look
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
 from seamline.model.errors import Conflict, LeaseHeld
 from seamline.model.holes import AcceptedGap, Gap
 from seamline.model.intervals import Interval, parse_moment, stamp
 from seamline.model.offsets import Lane
+from seamline.model.restated import Restatement
 
 APP = "seamline.control"
 STATE = "seamline.control"
@@ -66,6 +68,7 @@ class Control:
     lease: Lease | None = None
     drained: Drained | None = None
     accepted: tuple[AcceptedGap, ...] = ()
+    restated: tuple[Restatement, ...] = ()
 
     def to_json(self) -> str:
         """Write the state as the JSON that a commit carries."""
@@ -93,6 +96,7 @@ class Control:
                 }
                 for each in self.accepted
             ],
+            "restated": [each.to_row() for each in self.restated],
         }
         return json.dumps(row)
 
@@ -123,6 +127,7 @@ class Control:
                 )
                 for each in row["accepted"]
             ),
+            tuple(map(Restatement.from_row, row.get("restated", []))),
         )
 
 
@@ -163,6 +168,16 @@ class ControlTable:
             "at": more[0].at,
         }
         self._decide(row, lambda found: replace(found, accepted=(*found.accepted, *more)))
+
+    def restate(self, decision: Restatement) -> None:
+        """Let builds take rows of some intervals as another version of a look-up has them."""
+        row = {
+            "state": "restated",
+            "actor": decision.actor,
+            "reason": f"{decision.lookup} {decision.version} in {decision.span}: {decision.reason}",
+            "at": decision.at,
+        }
+        self._decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
 
     def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
         """Write a decision, whoever else is renewing a lease meanwhile."""
@@ -214,3 +229,9 @@ class ControlTable:
 
     def _write(self, state: Control, written: list[files.DataFile]) -> None:
         self.table.append(written, txns={APP: self.table.version + 1}, metadata={STATE: state.to_json()})
+
+
+def restatements(layout: Layout) -> tuple[Restatement, ...]:
+    """List the restatements of a pipeline in the order of their decisions."""
+    found = look(layout.table("control"), "restated", lambda table: ControlTable(table).read().restated)
+    return found or ()

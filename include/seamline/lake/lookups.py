@@ -194,14 +194,20 @@ class Lookups:
         if join.name in self.seen and self.seen[join.name] == now:
             return
         self.seen[join.name] = now
-        table = load(join)
-        version = version_of(table)
-        path = self.layout.lookup(join.name, version)
-        if not path.exists():
-            save(table, path)
+        version = keep(join, self.layout)
         if join.name in self.versions and self.versions[join.name] != version:
             log.info("Look-up %s goes from version %s to %s", join.name, self.versions[join.name], version)
         self.versions[join.name] = version
+
+
+def keep(join: Join, layout: Layout) -> str:
+    """Read a look-up and keep what it says under its version, which is given; LookupBroken as ``load``."""
+    table = load(join)
+    version = version_of(table)
+    path = layout.lookup(join.name, version)
+    if not path.exists():
+        save(table, path)
+    return version
 
 
 def save(table: pa.Table, path: Path) -> None:

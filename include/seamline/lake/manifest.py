@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -27,6 +29,7 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("at", INSTANT),
         ("seq", pa.int64()),
+        ("restated", pa.int64()),
     ]
 )
 
@@ -40,13 +43,13 @@ class ManifestTable:
     @classmethod
     def ensure(cls, layout: Layout) -> ManifestTable:
         """Open the manifest, made if it is not there."""
-        return cls(Table.ensure(layout.table("manifest"), SCHEMA))
+        return cls(Table.ensure(layout.table("manifest"), SCHEMA).widen(SCHEMA))
 
     def read(self) -> Manifest:
         """Give the state at the newest version; a later ``commit`` is conditional on it."""
         self.table.refresh()
         rows = self.table.read().to_pylist()
-        return fold([Statement(**{**row, "act": Act(row["act"])}) for row in rows], self.table.version)
+        return fold([statement(row) for row in rows], self.table.version)
 
     def commit(self, statements: list[Statement]) -> int:
         """Write statements decided on the state last read; Conflict if anyone has committed since."""
@@ -57,6 +60,11 @@ class ManifestTable:
             pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique(name), stats=["seq"]
         )
         return self.table.append([file], txns={APP: seq})
+
+
+def statement(row: Mapping[str, Any]) -> Statement:
+    """Read one row; those of before restatements know of none."""
+    return Statement(**{**row, "act": Act(row["act"]), "restated": row.get("restated") or 0})
 
 
 def unique(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,10 @@ ORDER = "_epoch, _partition, _offset, _topic"
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 
 
+Again = Callable[[pa.Table], pa.Table]
+"""Gives rows of the master as restatements have them."""
+
+
 @dataclass(frozen=True)
 class Counted:
     """Rows of one interval that belong into the number: ``batch`` up to the cut, ``speed`` above it.
@@ -45,10 +49,14 @@ def of(
     window: Interval,
     intervals: Mapping[str, IntervalAnswer],
     *,
+    again: Mapping[str, Again],
     page: int = 0,
     size: int = 20,
 ) -> tuple[dict[str, Counted], list[dict[str, Any]]]:
-    """Count the rows of a key and window per interval, and give one page of them in the order they came."""
+    """Count the rows of a key and window per interval, and give one page of them in the order they came.
+
+    ``again`` says, by interval id, what restatements changed in the rows up to the cut.
+    """
     files = look(layout.table("master"), "files", Files.of)
     counted: dict[str, Counted] = {}
     shown: list[pa.Table] = []
@@ -58,7 +66,7 @@ def of(
         if not paths:
             counted[id] = Counted(0, 0, 0)
             continue
-        rows = rows_of(pipeline, view, paths, key, window, interval, way.complete_to, way.cut)
+        rows = rows_of(pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id))
         spare = pc.and_(rows["_spare"], pc.less_equal(rows["_epoch"], way.cut))
         below = pc.less_equal(rows["_epoch"], way.cut)
         counted[id] = Counted(
@@ -101,6 +109,7 @@ def rows_of(
     interval: Interval,
     until: int,
     cut: int,
+    again: Again | None,
 ) -> pa.Table:
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
     ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
@@ -128,11 +137,19 @@ def rows_of(
     chosen = f"({view.where.duckdb})" if view.where else "true"
     if pipeline.record.selective:
         columns += f", {quoted(SELECTED)}"
-    return con.sql(
-        f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM "
+    source = (
         f"(SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
         f"WHERE _epoch <= {until} AND epoch_us(_event_time) >= {micros(interval.start)} "
-        f"AND epoch_us(_event_time) < {micros(interval.end)}), "
+        f"AND epoch_us(_event_time) < {micros(interval.end)}"
+    )
+    if again is not None:
+        whole = con.sql(f"SELECT * FROM {source}").to_arrow_table()
+        built = pc.less_equal(whole["_epoch"], cut)
+        parts = [again(whole.filter(built)), whole.filter(pc.invert(built))]
+        con.register("restated", pa.concat_tables(parts))
+        source = "restated"
+    return con.sql(
+        f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM {source}), "
         f"rows AS ({numbered(view, 'read')}) "
         f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded(view, 'rows')} rows, sought "
         f"WHERE {chosen} AND {' AND '.join(matches)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.manifest import ManifestTable
@@ -22,7 +23,8 @@ def plan_run(pipeline: CompiledPipeline, layout: Layout, *, asked: Interval | No
     epochs = known_epochs(layout)
     manifest = ManifestTable.ensure(layout).read()
     views = [view.id for view in live(pipeline, layout).views]
-    return plan_batch(epochs, manifest, pipeline.grid, views, asked=asked, dirty=dirty)
+    restated = restatements(layout)
+    return plan_batch(epochs, manifest, pipeline.grid, views, asked=asked, dirty=dirty, restated=restated)
 
 
 def job_of(pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "") -> BuildJob:

@@ -115,8 +115,9 @@ def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
     elif generation is None or not generation.certified:
         status = Status.OPEN
     else:
-        status = Status.DIRTY if since else Status.CERTIFIED
-    return IntervalAnswer(status, cut, generation.generation if generation else "", since, complete_to)
+        status = Status.DIRTY if since or snapshot.unmade(generation, id) else Status.CERTIFIED
+    named, restated = (generation.generation, generation.restated) if generation else ("", 0)
+    return IntervalAnswer(status, cut, named, since, complete_to, restated)
 
 
 Verdict = tuple[int, bool, bool, int | None]

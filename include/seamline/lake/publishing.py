@@ -63,6 +63,7 @@ def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow
                 row.rows,
                 row.run,
                 row.reason,
+                row.restated,
             ),
             passed.get((row.view, row.interval, row.generation), False),
             row.expected,

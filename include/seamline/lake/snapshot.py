@@ -10,6 +10,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from seamline.lake.closing import Edges, edges_of
+from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
@@ -20,6 +21,7 @@ from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.intervals import Grid, stamp
 from seamline.model.manifest import Manifest, Statement
+from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING, Side
 from seamline.model.stored import version_of
 
@@ -79,6 +81,7 @@ class Snapshot:
     slices: Files | None
     manifest: Manifest
     generations: Files | None
+    restated: tuple[Restatement, ...]
 
     @classmethod
     def pin(
@@ -124,6 +127,7 @@ class Snapshot:
             slices=slices,
             manifest=manifest,
             generations=generations,
+            restated=() if as_of is not None else restatements(layout),
         )
 
     def generation(self, interval: str) -> Statement | None:
@@ -133,6 +137,10 @@ class Snapshot:
             return self.manifest.published.get(place)
         known = self.manifest.history.get(place, ())
         return next((each for each in reversed(known) if each.epoch <= self.epoch), None)
+
+    def unmade(self, generation: Statement, interval: str) -> bool:
+        """Tell whether an interval was restated since a generation of it was built."""
+        return bool(about(self.restated[generation.restated :], self.grid.named(interval)))
 
     def floor(self, interval: str) -> int:
         """Give the epoch up to which the interval's slices may be gone."""

@@ -26,7 +26,8 @@ class Statement:
     """One manifest row. ``view`` is ``name/fingerprint``; ``epoch`` is a birth, a cut or a floor.
 
     The ``interval`` of a birth is the last one that had rows by then; ``definition`` is that of its pipeline.
-    ``seq`` is the manifest version that wrote it; rows of one commit share it and commute.
+    ``seq`` is the manifest version that wrote it; rows of one commit share it and commute. ``restated`` is how
+    many restatements the build of a generation knew.
     """
 
     act: Act
@@ -41,13 +42,15 @@ class Statement:
     reason: str = ""
     at: datetime | None = None
     seq: int = NOTHING
+    restated: int = 0
 
 
 @dataclass(frozen=True)
 class Generation:
     """One batch computation of one view's interval: immutable, correct to its cut.
 
-    ``rows`` are the rows its table holds, by which a reader sees that it is all there.
+    ``rows`` are the rows its table holds, by which a reader sees that it is all there; ``restated`` is how many
+    restatements its build knew.
     """
 
     id: str
@@ -57,6 +60,7 @@ class Generation:
     rows: int
     run: str = ""
     reason: str = ""
+    restated: int = 0
 
 
 @dataclass(frozen=True)

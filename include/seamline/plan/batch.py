@@ -11,6 +11,7 @@ from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval, stamp
 from seamline.model.manifest import Manifest
+from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING
 
 
@@ -82,12 +83,13 @@ def plan_batch(
     *,
     asked: Interval | None,
     dirty: bool,
+    restated: Sequence[Restatement] = (),
 ) -> BatchPlan:
     """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
 
-    An interval is dirty if accepted rows are newer than its cut, or if it has rows and was never built. An
-    open one (the watermark at the cut is not past its end) is left out and named. Raises BadRange for a span
-    before the pipeline's start.
+    An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
+    published of a view does not know all that was ``restated`` of it. An open one (the watermark at the cut is not
+    past its end) is left out and named. Raises BadRange for a span before the pipeline's start.
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
@@ -108,6 +110,7 @@ def plan_batch(
         never = any((view, interval.id) not in manifest.published for view in views)
         total = arrivals.rows(interval.id, until=edge.number)
         late = total - arrivals.rows(interval.id, until=cut)
+        unmade = sorted({each.lookup for each in unknown(manifest, views, interval, restated)})
         if edge.watermark is None or edge.watermark < interval.end:
             mark = stamp(edge.watermark) if edge.watermark else "unknown"
             left_out.append(LeftOut(interval, f"open: the watermark is {mark} at epoch {edge.number}"))
@@ -115,6 +118,17 @@ def plan_batch(
             builds.append(Build(interval, "asked for", total, late))
         elif never:
             builds.append(Build(interval, "never built", total, late))
+        elif unmade:
+            builds.append(Build(interval, f"restated: {', '.join(unmade)}", total, late))
         elif late:
             builds.append(Build(interval, f"{late} late row{'s' * (late > 1)}", total, late))
     return BatchPlan(edge.number, edge.watermark, tuple(builds), tuple(left_out))
+
+
+def unknown(
+    manifest: Manifest, views: Collection[str], interval: Interval, restated: Sequence[Restatement]
+) -> list[Restatement]:
+    """List the restatements of an interval since what is published of some view was built."""
+    published = (manifest.published.get((view, interval.id)) for view in views)
+    known = min((each.restated for each in published if each), default=len(restated))
+    return about(restated[known:], interval)

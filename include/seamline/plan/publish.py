@@ -73,6 +73,7 @@ def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback:
         run=new.run,
         reason=new.reason,
         at=now,
+        restated=new.restated,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,9 @@ from seamline.lake import originals, reads, states
 from seamline.lake.answers import Answer, IntervalAnswer
 from seamline.lake.certificates import Certificates
 from seamline.lake.chosen import Unsettled
+from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
+from seamline.lake.planning import known_epochs
 from seamline.lake.presented import id_of
 from seamline.lake.snapshot import Snapshot
 from seamline.lake.spans import Span, micros
@@ -29,8 +31,10 @@ from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.intervals import EPOCH, Interval, parse_moment, stamp
+from seamline.model.restated import Restatement, about
 from seamline.model.ruling import Ruling, Whole
 from seamline.model.seam import Side
+from seamline.spark.restating import Again
 
 Row = Mapping[str, Any]
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -48,7 +52,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Where a number comes from. ``originals`` counts the master's rows that should be in it, by interval."""
+    """Where a number comes from. ``originals`` counts the master's rows that should be in it, by interval.
+
+    ``restated`` are the decisions by which rows up to the cut were judged again, by interval.
+    """
 
     view: str
     key: Row
@@ -60,6 +67,7 @@ class Explanation:
     originals: Mapping[str, originals.Counted]
     together: Row
     page: Sequence[Row]
+    restated: Mapping[str, Sequence[Restatement]] = field(default_factory=dict)
 
     @property
     def proofs(self) -> list[tuple[str, bool]]:
@@ -158,7 +166,12 @@ def explained(
         pc.less(taken["pane"], pa.scalar(span.end, INSTANT)),
     )
     own = only(taken.filter(panes), values)
-    found, shown = originals.of(pipeline, view, layout, values, span, answer.intervals, page=page, size=size)
+    decided = restated(pipeline, layout, answer)
+    epochs = known_epochs(layout) if decided else []
+    again = {id: Again.of(pipeline, layout, epochs, mine) for id, mine in decided.items()}
+    found, shown = originals.of(
+        pipeline, view, layout, values, span, answer.intervals, again=again, page=page, size=size
+    )
     return Explanation(
         view=view.qualified,
         key=values,
@@ -170,7 +183,17 @@ def explained(
         originals=found,
         together=presented(view, own),
         page=shown,
+        restated=decided,
     )
+
+
+def restated(
+    pipeline: CompiledPipeline, layout: Layout, answer: Answer
+) -> Mapping[str, Sequence[Restatement]]:
+    """List the restatements by which generations were built, by interval id."""
+    decisions, grid = restatements(layout), pipeline.grid
+    found = {id: about(decisions[: way.restated], grid.named(id)) for id, way in answer.intervals.items()}
+    return {id: mine for id, mine in found.items() if mine}
 
 
 def beginning(view: CompiledView, start: datetime | None) -> datetime:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from seamline.lake import decorations
+from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.planning import known_epochs
 from seamline.model.compiled import CompiledPipeline
@@ -49,6 +50,7 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
         lines.append(f"  {name}  {table}: pinned, in the rows")
         for use in uses(epochs, name):
             lines += told(pipeline, use, now=current.get(name) == use.version)
+        lines += [f"    restated: {each}" for each in restatements(layout) if each.lookup == name]
     for join, views in decorating(pipeline).items():
         version = decorations.shown(join, layout).version or "none yet"
         lines.append(f"  {join.name}  {join.table}: beside {', '.join(views)}, version {version} shown")

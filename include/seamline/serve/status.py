@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from seamline.lake.control import ControlTable
+from seamline.lake.control import ControlTable, restatements
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files
@@ -19,8 +19,9 @@ from seamline.model.holes import holes
 from seamline.model.intervals import stamp
 from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
+from seamline.model.restated import Restatement
 from seamline.model.seam import NOTHING, Status
-from seamline.plan.batch import last_edge
+from seamline.plan.batch import last_edge, unknown
 
 
 def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
@@ -53,10 +54,13 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         for interval, rows in each.accepted.items():
             accepted.setdefault(interval, {})[each.number] = rows
     live = live_views(pipeline, manifest)
+    decisions = restatements(layout)
+    lines += unmade(pipeline, manifest, [view.id for view in live.views], accepted, decisions)
     for view in live.views:
         tally = dict.fromkeys(Status, 0)
         for interval, by_epoch in accepted.items():
-            tally[state(manifest, view.id, interval, by_epoch)] += 1
+            restated = unknown(manifest, [view.id], pipeline.grid.named(interval), decisions)
+            tally[state(manifest, view.id, interval, by_epoch, restated=bool(restated))] += 1
         behind = newest.number - newest.frontiers.get(view.id, NOTHING) if epochs else 0
         counts = (
             ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "no intervals"
@@ -83,6 +87,22 @@ def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
         yield f"    {count} {reason}, last in epoch {newest.number} ({stamp(newest.committed_at)})"
 
 
+def unmade(
+    pipeline: CompiledPipeline,
+    manifest: Manifest,
+    views: Collection[str],
+    accepted: Iterable[str],
+    decisions: Sequence[Restatement],
+) -> Iterator[str]:
+    """Tell the restatements that wait for a build, and in how many intervals."""
+    counts = Counter[Restatement]()
+    for interval in map(pipeline.grid.named, accepted):
+        counts.update(unknown(manifest, views, interval, decisions))
+    for each in decisions:
+        if count := counts[each]:
+            yield f"  restated and not built yet, {count} interval{'s' * (count > 1)}: {each}"
+
+
 def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:
     """Tell what a version is for where there is more than the one of the definition."""
     said = ["served"] if manifest.serving.get(view.name) == view.id else []
@@ -91,15 +111,17 @@ def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView)
     return "" if said == ["served", "of the definition"] else f" ({', '.join(said) or 'live'})"
 
 
-def state(manifest: Manifest, view: str, interval: str, accepted: dict[int, int]) -> Status:
-    """Tell one interval's state from the manifest and the ledger's counts by epoch."""
+def state(
+    manifest: Manifest, view: str, interval: str, accepted: dict[int, int], *, restated: bool
+) -> Status:
+    """Tell one interval's state from the manifest, the ledger's counts by epoch, and what was decided since."""
     if manifest.building(view, interval):
         return Status.BUILDING
     published = manifest.published.get((view, interval))
     if published is None or not published.certified:
         return Status.OPEN
     late = any(number > published.epoch and rows for number, rows in accepted.items())
-    return Status.DIRTY if late else Status.CERTIFIED
+    return Status.DIRTY if late or restated else Status.CERTIFIED
 
 
 def desired(layout: Layout, now: datetime) -> str:

@@ -14,10 +14,12 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from seamline.lake.builds import BuildRow, Builds
+from seamline.lake.control import restatements
 from seamline.lake.generations import Generations, Volume
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.planning import known_epochs
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
@@ -25,7 +27,9 @@ from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.model.jobs import BuildJob
 from seamline.model.record import SELECTED
+from seamline.model.restated import Restatement
 from seamline.spark.measures import ORDER, numbered, quoted, states
+from seamline.spark.restating import HINT, TROUBLE, Again
 
 MICROSECOND = timedelta(microseconds=1)
 CELL = "_cell"
@@ -57,11 +61,15 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
     """
     began = time.monotonic()
     pipeline = live(pipeline, layout)
+    # Read before the restatements: who has published since is found out, and none he knew is missed.
     expected = ManifestTable.ensure(layout).read().published
+    decisions = restatements(layout)
     attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
-    rows = marked(widened(master_rows(spark, layout, job), pipeline), pipeline)
+    rows = again(widened(master_rows(spark, layout, job), pipeline), pipeline, layout, decisions, job)
+    rows = marked(rows, pipeline)
     rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
+        require_sound(rows)
         found = counts(rows, pipeline)
         kept = rows.where(~f.col(SPARE))
         wrote = {view.id: write(kept, view, pipeline, layout, attempt) for view in pipeline.views}
@@ -91,6 +99,7 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
                     seconds=seconds,
                     reason=job.reason,
                     at=at,
+                    restated=len(decisions),
                 )
             )
     Builds.ensure(layout).append(result)
@@ -127,6 +136,33 @@ def widened(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     return rows
 
 
+def again(
+    rows: DataFrame,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    decisions: Sequence[Restatement],
+    job: BuildJob,
+) -> DataFrame:
+    """Judge the rows again that a restatement is about; the others are not touched by Python."""
+    mine = [each for each in decisions if any(each.span.meets(span) for span in job.spans)]
+    if not mine:
+        return rows
+    meant = f.lit(False)
+    for each in mine:
+        meant = meant | ((f.col("_epoch") <= each.epoch) & inside([each.span]))
+    judge = Again.of(pipeline, layout, known_epochs(layout), mine)
+    rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
+    return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(judge.batches, rows.schema))
+
+
+def require_sound(rows: DataFrame) -> None:
+    """Raise ProtocolError if there is a row that could not be judged again."""
+    if TROUBLE in rows.columns:
+        [(trouble,)] = rows.agg(f.min(TROUBLE)).collect()
+        if trouble:
+            raise ProtocolError(trouble, hint=HINT)
+
+
 def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     """Keep what states need, with the interval's start in microseconds and whether the row is a duplicate.
 
@@ -134,6 +170,7 @@ def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     """
     moment, length = f.unix_micros(f.col("_event_time")), f.lit(pipeline.grid.length // MICROSECOND)
     columns = [quoted(field.name) for field in (*pipeline.record.flags, *pipeline.schema.fields)]
+    columns += [TROUBLE] if TROUBLE in rows.columns else []
     kept = rows.select(
         *columns, "_event_time", "_record_version", *ORDER, (moment - f.pmod(moment, length)).alias(CELL)
     )

@@ -174,7 +174,11 @@ def judged(
         **reader.columns(rows["_value"]),
     }.items():
         raw = raw.append_column(name, column)
-    raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
+    # A record that is judged again was processed when it was.
+    if "_processing_time" in rows.column_names:
+        raw = raw.append_column("_processing_time", rows["_processing_time"])
+    else:
+        raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
     if config.pipeline.record.transform is None:
         found = asked(con, judge_sql(config.pipeline, reader, "raw"), raw, config)
     else:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
+from seamline.model.restated import Restatement
 from seamline.model.seam import Side
 
 RAW = pa.schema(
@@ -45,6 +46,10 @@ class Engine(Protocol):
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         """Start again from what is held with another definition, all of whose views are the same or new."""
+        ...
+
+    def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
+        """Decide that rows of ``span`` are made with a look-up's table as it is; see ``lake.restating``."""
         ...
 
     def build(self, asked: Interval | None, run: str) -> list[str]:

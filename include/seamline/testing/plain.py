@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -20,6 +20,7 @@ import pyarrow as pa
 from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import Lookups
+from seamline.lake.restating import decided
 from seamline.lake.types import master_schema
 from seamline.model.certificate import Evidence, judge
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -31,19 +32,18 @@ from seamline.model.lookups import in_force
 from seamline.model.manifest import Generation, Manifest, Statement, fold
 from seamline.model.offsets import Lane
 from seamline.model.record import SELECTED
+from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING, Side
 from seamline.plan.batch import plan_batch
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import Candidate, born, certified, publish
-from seamline.spark.formats import reader_of
 from seamline.spark.judgement import REPEATED
-from seamline.spark.kernel import KernelConfig, judged
-from seamline.spark.marks import PLACE, marked, marks_schema
+from seamline.spark.marks import PLACE, marks_schema
 from seamline.spark.progress import Progress
-from seamline.spark.raw import fresh
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES
 from seamline.testing.folding import query, sources
+from seamline.testing.judging import Read, again, judged
 from seamline.testing.oracle import Row, counted, meets, presented
 
 
@@ -56,7 +56,8 @@ class Plain:
     refused: list[dict[str, Any]] = field(default_factory=list)
     rows: dict[str, list[Row]] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
-    accepted: list[pa.Table] = field(default_factory=list)
+    read: list[Read] = field(default_factory=list)
+    restated: list[Restatement] = field(default_factory=list)
     taken: int = NOTHING
     seen: dict[tuple[Any, ...], list[datetime]] = field(default_factory=dict)
     progress: Progress | None = None
@@ -90,10 +91,10 @@ class Plain:
             return None
         versions = self.lookups.current()
         paths = self.lookups.paths(versions)
-        accepted, refused = self.judged(raw, number, epoch.committed_at, paths)
-        if self.pipeline.record.dedup:
-            marks = self.repeated(accepted)
-            accepted, refused = self.judged(raw, number, epoch.committed_at, paths, marks)
+        accepted, refused = judged(self.con, self.pipeline, raw, number, epoch.committed_at, paths)
+        marks = self.repeated(accepted) if self.pipeline.record.dedup else None
+        if marks is not None:
+            accepted, refused = judged(self.con, self.pipeline, raw, number, epoch.committed_at, paths, marks)
         late, very_late = self.lateness(accepted)
         times = latest(accepted)
         policy = self.pipeline.definition.source.watermark
@@ -116,34 +117,10 @@ class Plain:
         self.progress = after.held(whole)
         self.epochs.append(whole)
         self.refused += refused.to_pylist()
-        self.accepted.append(accepted)
+        self.read.append(Read(whole, self.pipeline, raw, marks, accepted))
         for view in self.pipeline.views:
             self.rows[view.name] += self.input_of(view, accepted)
         return whole
-
-    def judged(
-        self,
-        raw: pa.Table,
-        number: int,
-        at: datetime,
-        lookups: Mapping[str, Path],
-        marks: pa.Table | None = None,
-    ) -> tuple[pa.Table, pa.Table]:
-        """Let the kernel part records into rows and refusals."""
-        config = KernelConfig(
-            pipeline=self.pipeline,
-            topic_ids={topic: f"id of {topic}" for topic in self.pipeline.definition.source.topics},
-            token=1,
-            epoch=number,
-            held={},
-            views=frozenset(),
-            master=Path(),
-            quarantine=Path(),
-            at=at,
-            lookups=lookups,
-        )
-        rows = marked(self.con, fresh(raw, config), self.pipeline, marks)
-        return judged(self.con, rows, config, reader_of(self.pipeline))
 
     def repeated(self, accepted: pa.Table) -> pa.Table:
         """Mark the rows whose id an earlier one of their interval has, not further than the horizon back."""
@@ -184,6 +161,9 @@ class Plain:
         """Evaluate a view's keys, conditions and expressions over accepted rows."""
         if not accepted.num_rows:
             return []
+        # A column that was added since is NULL in what was read before.
+        blank = master_schema(self.pipeline).empty_table()
+        accepted = pa.concat_tables([blank, accepted], promote_options="default")
         selected = SELECTED if self.pipeline.record.selective else "TRUE"
         where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
         ids = [states.quoted(name) for name in self.pipeline.definition.source.event_id]
@@ -235,18 +215,23 @@ class Plain:
         filled = max((id for epoch in self.epochs for id in epoch.accepted), default="")
         definitions = {view.id: "" for view in pipeline.views}
         self.say(*born(self.manifest, definitions, held=last, now=EPOCH, filled=filled))
-        blank = master_schema(pipeline).empty_table()
-        # A column that was added since is NULL in what was read before.
-        held = [pa.concat_tables([blank, each], promote_options="default") for each in self.accepted]
         for view in pipeline.views:
             if view.name not in self.rows:
-                self.rows[view.name] = [row for each in held for row in self.input_of(view, each)]
+                self.rows[view.name] = [
+                    row for each in self.read for row in self.input_of(view, each.accepted)
+                ]
         self.restart()
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         views = [view.id for view in self.pipeline.views]
         plan = plan_batch(
-            self.epochs, self.manifest, self.pipeline.grid, views, asked=asked, dirty=asked is None
+            self.epochs,
+            self.manifest,
+            self.pipeline.grid,
+            views,
+            asked=asked,
+            dirty=asked is None,
+            restated=self.restated,
         )
         offered, wrong = [], []
         published = self.manifest.published
@@ -254,7 +239,8 @@ class Plain:
             for build in plan.builds:
                 red = self.red(view, build.interval, plan.cut, plan.watermark)
                 wrong += [f"{view.name} {build.interval.id}: {each}" for each in red]
-                made = Generation(run, view.id, build.interval, plan.cut, 0, run)
+                known = len(self.restated)
+                made = Generation(run, view.id, build.interval, plan.cut, 0, run, restated=known)
                 current = published.get((view.id, build.interval.id))
                 offered.append(Candidate(made, not red, current.generation if current else ""))
         green, _ = certified(offered)
@@ -263,9 +249,29 @@ class Plain:
             raise CertificateFailed("\n".join(wrong), hint="the intervals that are red were held back.")
         return sorted({each.generation.interval.id for each in green})
 
+    def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
+        now = self.epochs[-1].committed_at if self.epochs else EPOCH
+        pipeline, layout = self.pipeline, self.layout
+        made = decided(pipeline, layout, self.epochs, lookup, span, actor="scenario", reason=reason, now=now)
+        self.restated.append(made)
+        return made
+
+    def built(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
+        """Give a view's input of one interval up to a cut, as the first so many restatements have it."""
+        decisions = about(self.restated[:known], interval)
+        mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
+        if not decisions:
+            return mine
+        return [
+            row
+            for read in self.read
+            if read.epoch.number <= cut
+            for row in self.input_of(view, again(self.con, read, self.layout, interval, decisions))
+        ]
+
     def red(self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None) -> list[str]:
         """Say which checks of a certificate fail."""
-        mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
+        mine = self.built(view, interval, cut, len(self.restated))
         rows = counted(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
         expected = [
             f"{expect.column} of {row}"
@@ -308,11 +314,28 @@ class Plain:
         assert found is not None
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
-        answered = [row for row in self.rows[view] if self.answers(found, row, side)]
+        answered = [row for row in self.input(found, side) if self.answers(found, row, side)]
         kept = counted(found, answered, cuts, until, side, unique=self.unique)
         rows = presented(self.con, found, kept, cuts, side)
         self.beside.decorate(found, rows)
         return rows
+
+    def input(self, view: CompiledView, side: Side) -> list[Row]:
+        """Give a view's input; up to its cut a published interval has it as the build knew it."""
+        published = self.manifest.published
+        mine = {interval: each for (id, interval), each in published.items() if id == view.id}
+        if side is Side.SPEED or not any(each.restated for each in mine.values()):
+            return self.rows[view.name]
+        above = [
+            row
+            for row in self.rows[view.name]
+            if row.interval not in mine or row.epoch > mine[row.interval].epoch
+        ]
+        return above + [
+            row
+            for id, each in mine.items()
+            for row in self.built(view, self.pipeline.grid.named(id), each.epoch, each.restated)
+        ]
 
     def answers(self, view: CompiledView, row: Row, side: Side) -> bool:
         """Tell whether a row's interval is answered: where it had rows before the view was born, it must be built."""

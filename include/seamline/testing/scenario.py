@@ -17,6 +17,7 @@ from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.intervals import Interval, parse_duration, parse_moment, stamp
 from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.restated import Restatement
 from seamline.model.seam import Side
 from seamline.testing.engine import PHASES, RAW, Engine
 from seamline.testing.plain import Plain
@@ -150,10 +151,7 @@ class Scenario:
 
         Gives the ids of those published. CertificateFailed where one is red.
         """
-        asked = None
-        if start:
-            first = self.pipeline.grid.of(parse_moment(start))
-            asked = Interval(first.start, parse_moment(end) if end else first.end)
+        asked = self._span(start, end) if start else None
         self.runs += 1
         name = f"run-{self.runs}"
         try:
@@ -165,6 +163,15 @@ class Scenario:
         published = ", ".join(done) or "nothing"
         self.events.append(Event("batch", f"{name} {asked or 'dirty'}: published {published} at cut {cut}"))
         return done
+
+    def restate(self, lookup: str, start: str, end: str = "", *, reason: str = "corrected") -> Restatement:
+        """Let the next build take what was read of an interval, or of those until ``end``, as a table has it now.
+
+        Raises what ``seamline restate`` raises.
+        """
+        made = self.engine.restate(lookup, self._span(start, end), reason)
+        self.events.append(Event("restate", str(made)))
+        return made
 
     def answer(self, view: str = "", side: str = "merged", **where: Any) -> list[dict[str, Any]]:
         """Ask a view (the first if not named), ordered by window and key; ``where`` keeps rows by key."""
@@ -200,6 +207,10 @@ class Scenario:
     def timeline(self) -> str:
         """Draw what has happened, a line for each step."""
         return drawn(self.pipeline.name, self.events, self.engine.cuts())
+
+    def _span(self, start: str, end: str) -> Interval:
+        first = self.pipeline.grid.of(parse_moment(start))
+        return Interval(first.start, parse_moment(end) if end else first.end)
 
     def _commit(self, *, edge: bool, dies_after: str = "") -> Epoch | None:
         raw = pa.Table.from_pylist(self.waiting, schema=RAW)

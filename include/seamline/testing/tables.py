@@ -17,12 +17,14 @@ from seamline.lake.lookups import Lookups
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.planning import job_of, plan_run
 from seamline.lake.publishing import publish_run
+from seamline.lake.restating import restate
 from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval
+from seamline.model.intervals import EPOCH, Interval
 from seamline.model.lookups import in_force
+from seamline.model.restated import Restatement
 from seamline.model.seam import Side
 from seamline.quality.certify import certify_run, require_passed
 from seamline.spark.batch import build
@@ -134,6 +136,10 @@ class Tables:
             config = self.register.survey(frame, config)
         rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
         return gathered((row.kind, row.payload) for row in rows)
+
+    def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
+        now = self.held[-1].committed_at if self.held else EPOCH
+        return restate(self.pipeline, self.layout, lookup, span, actor="scenario", reason=reason, now=now)
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)

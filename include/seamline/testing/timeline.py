@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-MARKS = {"epoch": "|", "crash": "X", "restart": "o", "define": "*", "batch": "="}
+MARKS = {"epoch": "|", "crash": "X", "restart": "o", "define": "*", "restate": "~", "batch": "="}
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Event:
 
 def drawn(pipeline: str, events: Iterable[Event], cuts: Mapping[tuple[str, str], int]) -> str:
     """Draw the steps from top to bottom, and what is published at the end."""
-    lines = [f"{pipeline}  (| epoch  X crash  o restart  * define  = batch)"]
+    lines = [f"{pipeline}  (| epoch  X crash  o restart  * define  ~ restate  = batch)"]
     lines += [f"  {MARKS[event.kind]}  {event.kind:<8}{event.text}" for event in events]
     lines.append("  published")
     for view in sorted({view for view, _ in cuts}):

@@ -1,0 +1,66 @@
+"""Restating: a look-up's table as it is now, and the decision in the control table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from seamline.lake.control import ControlTable
+from seamline.lake.layout import Layout
+from seamline.lake.lookups import keep
+from seamline.lake.planning import known_epochs
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.model.restated import Restatement
+from seamline.plan.restating import first_uses, pinned, restatement
+
+
+def restate(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    name: str,
+    span: Interval,
+    *,
+    version: str = "",
+    actor: str,
+    reason: str,
+    now: datetime,
+) -> Restatement:
+    """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it."""
+    epochs = known_epochs(layout)
+    made = decided(pipeline, layout, epochs, name, span, version=version, actor=actor, reason=reason, now=now)
+    ControlTable.ensure(layout).restate(made)
+    return made
+
+
+def decided(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    epochs: Sequence[Epoch],
+    name: str,
+    span: Interval,
+    *,
+    version: str = "",
+    actor: str,
+    reason: str,
+    now: datetime,
+) -> Restatement:
+    """Make a decision. The table is read, and its version kept, unless an epoch has used the one that is asked for.
+
+    Raises what ``plan.restating`` raises, and LookupBroken where the table has to be read and cannot be.
+    """
+    join = pinned(pipeline, name)
+    used = version in first_uses(epochs, name, pipeline.record_version)
+    newest = version if used else keep(join, layout)
+    return restatement(
+        pipeline,
+        epochs,
+        name,
+        span,
+        version=version,
+        newest=newest,
+        actor=actor,
+        reason=reason,
+        now=now,
+    )

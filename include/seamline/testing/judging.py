@@ -1,0 +1,89 @@
+"""How the dull engine judges records: epoch by epoch, and again from its raw records where that was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake.layout import Layout
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.model.errors import ProtocolError
+from seamline.model.intervals import Interval
+from seamline.model.restated import Restatement, restated
+from seamline.spark.formats import reader_of
+from seamline.spark.kernel import KernelConfig
+from seamline.spark.kernel import judged as kernel_judged
+from seamline.spark.marks import PLACE, marked
+from seamline.spark.raw import fresh
+
+
+@dataclass(frozen=True)
+class Read:
+    """An epoch with its raw records, by what they were judged, and the rows that were accepted."""
+
+    epoch: Epoch
+    pipeline: CompiledPipeline
+    raw: pa.Table
+    marks: pa.Table | None
+    accepted: pa.Table
+
+
+def judged(
+    con: duckdb.DuckDBPyConnection,
+    pipeline: CompiledPipeline,
+    raw: pa.Table,
+    number: int,
+    at: datetime,
+    lookups: Mapping[str, Path],
+    marks: pa.Table | None = None,
+) -> tuple[pa.Table, pa.Table]:
+    """Let the kernel part records into rows and refusals."""
+    config = KernelConfig(
+        pipeline=pipeline,
+        topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.source.topics},
+        token=1,
+        epoch=number,
+        held={},
+        views=frozenset(),
+        master=Path(),
+        quarantine=Path(),
+        at=at,
+        lookups=lookups,
+    )
+    rows = marked(con, fresh(raw, config), pipeline, marks)
+    return kernel_judged(con, rows, config, reader_of(pipeline))
+
+
+def again(
+    con: duckdb.DuckDBPyConnection,
+    read: Read,
+    layout: Layout,
+    interval: Interval,
+    decisions: Iterable[Restatement],
+) -> pa.Table:
+    """Give an epoch's rows of an interval, from its raw records where that was decided."""
+    epoch = read.epoch
+    rows = of_interval(read.accepted, interval)
+    versions = restated(decisions, epoch.lookups, interval.start, epoch.number)
+    if versions == epoch.lookups:
+        return rows
+    paths = {name: layout.lookup(name, version) for name, version in versions.items()}
+    found, _ = judged(con, read.pipeline, read.raw, epoch.number, epoch.committed_at, paths, read.marks)
+    found = of_interval(found, interval)
+    if rows.select(PLACE.names) != found.select(PLACE.names):
+        raise ProtocolError(
+            f"Epoch {epoch.number} has other rows of {interval} when it is judged again with {versions}.",
+            hint="a restatement changes what a row says, not whether or where it is.",
+        )
+    return found
+
+
+def of_interval(rows: pa.Table, interval: Interval) -> pa.Table:
+    """Keep the rows of an interval."""
+    return rows.filter(pa.array([at in interval for at in rows["_event_time"].to_pylist()], pa.bool_()))
