@@ -146,7 +146,7 @@ def test_a_corrected_table_moves_a_shop_to_another_city(
     first = shop.restate("cities", "2024-01-01")
     assert cities(shop) == late
     if isinstance(shop.engine, Tables):
-        assert reasons(shop) == [("01", "restated: cities")]
+        assert reasons(shop) == [("01", "restated: cities, 1 late row")]
         assert told(shop.engine) == {"01": Status.DIRTY, "02": Status.CERTIFIED, "04": Status.OPEN}
         said = status_of(shop.pipeline, shop.engine.layout)
         assert f"  restated and not built yet, 1 interval: {first}" in said

@@ -10,7 +10,10 @@ from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval
 from seamline.model.manifest import Act, Manifest, Statement, fold
-from seamline.plan.batch import Arrivals, BatchPlan, plan_batch
+from seamline.model.restated import Restatement
+from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, plan_batch
+from seamline.plan.estimates import Attempt, MasterFile, Pace, estimated
+from seamline.plan.told import lines
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(days=1), START)
@@ -45,9 +48,13 @@ def published(**cuts: int) -> Manifest:
 
 
 def plan(
-    ledger: list[Epoch], manifest: Manifest, asked: Interval | None = None, dirty: bool = True
+    ledger: list[Epoch],
+    manifest: Manifest,
+    asked: Interval | None = None,
+    dirty: bool = True,
+    most: int | None = None,
 ) -> BatchPlan:
-    return plan_batch(ledger, manifest, GRID, [VIEW], asked=asked, dirty=dirty)
+    return plan_batch(ledger, manifest, GRID, [VIEW], asked=asked, dirty=dirty, most=most)
 
 
 def built(found: BatchPlan) -> list[tuple[str, str]]:
@@ -83,6 +90,108 @@ def test_dirty_intervals_are_those_with_late_rows_or_never_built():
     assert built(plan(LEDGER, published(d1=7, d2=7))) == []
 
 
+def test_every_reason_of_every_view_is_told_with_the_epoch_that_gave_it():
+    """Day 1 was built by both views, of another version of `totals`, to cuts 3 and 4; a look-up was restated since."""
+    decision = Restatement("cities", "v2", day(1), 7, "me", "wrong", START)
+    statements = [
+        Statement(Act.BIRTH, "totals/new", epoch=6, seq=1),
+        Statement(Act.PUBLISH, VIEW, epoch=3, interval=day(1).id, generation="g", seq=2),
+        Statement(Act.PUBLISH, "totals/old", epoch=4, interval=day(1).id, generation="g", seq=2),
+    ]
+    views = [VIEW, "totals/new"]
+    found = plan_batch(
+        LEDGER, fold(statements, 2), GRID, views, asked=day(1), dirty=True, restated=[decision], most=1
+    )
+    first, second = found.builds
+    assert first.causes == (
+        Cause(Kind.ASKED),
+        Cause(Kind.RESTATED, VIEW, 3, since=7, names=("cities",)),
+        Cause(Kind.LATE, VIEW, 3, since=4, rows=1),
+        Cause(Kind.CHANGED, "totals/new", since=6, names=("totals",)),
+    )
+    assert first.reason == "asked for, definition changed: totals, restated: cities, 1 late row"
+    assert [(each.view, each.kind, each.since) for each in second.causes] == [
+        (VIEW, Kind.NEVER, 4),
+        ("totals/new", Kind.NEVER, 4),
+    ]
+    assert "\n".join(lines(found, why=True)).splitlines() == [
+        "cut 7, watermark 2013-01-03T00:00:00Z",
+        f"  build 2013-01-01T00:00:00Z  11 rows  0 B  {first.reason}",
+        "    asked for",
+        "    sales/abc: restated: cities, since epoch 7; cut 3",
+        "    sales/abc: 1 late row since epoch 4; cut 3",
+        "    totals/new: definition changed since epoch 6; this version has nothing published",
+        "  build 2013-01-02T00:00:00Z  12 rows  0 B  never built",
+        "    sales/abc: never built, 12 rows since epoch 4; nothing published",
+        "    totals/new: never built, 12 rows since epoch 4; nothing published",
+        "  leave 2013-01-03T00:00:00Z  open: the watermark is 2013-01-03T00:00:00Z at epoch 7",
+        "  2 intervals, 23 rows, at most 0 B to read, no past run tells how long",
+    ]
+
+
+def test_the_oldest_debt_is_built_first_and_the_rest_is_named():
+    """One late row a minute in the newest day must not keep an older correction waiting for ever."""
+    ledger = [
+        epoch(1, {1: 1, 2: 1, 3: 1, 4: 1}, mark=1),
+        epoch(2, {3: 1}),
+        epoch(3, {1: 1}),
+        epoch(4, {2: 1, 3: 1}, edge=True, mark=9),
+    ]
+    found = plan(ledger, published(d1=1, d2=1, d3=1, d4=4), most=2)
+    assert built(found) == [("01", "1 late row"), ("03", "2 late rows")]
+    assert [(each.interval, each.reason) for each in found.left_out] == [(day(2), "next run: 1 late row")]
+
+
+def test_the_bound_is_not_for_what_was_asked_for():
+    """A backfill takes its interval, and a scheduled run its own besides the dirty ones."""
+    span = Interval(START, day(2).end)
+    assert [build.interval for build in plan(LEDGER, published(), span, most=1).builds] == [day(1), day(2)]
+    assert built(plan(LEDGER, published(), day(1), most=0)) == [("01", "asked for, never built")]
+
+
+def test_runs_of_the_bound_get_everything_done():
+    """Each run leaves less, whatever the order of arrivals; nothing is built twice."""
+    ledger = [epoch(each, {each % 7 + 1: 1, each % 5 + 1: 1}, edge=True, mark=20) for each in range(30)]
+    done: dict[str, int] = {}
+    for _ in range(4):
+        found = plan(ledger, published(**done), most=2)
+        assert len(found.builds) == min(2, 7 - len(done))
+        done |= {f"d{each.interval.start.day}": found.cut for each in found.builds}
+    assert plan(ledger, published(**done), most=2).builds == ()
+
+
+FILES = [
+    MasterFile(100, day(1).start, day(1).start, epoch=3),
+    MasterFile(10, day(1).start, day(2).start, epoch=4),
+    MasterFile(1, day(2).end, day(3).end, epoch=4),
+    MasterFile(1000, day(1).start, day(1).start, epoch=8),
+]
+
+
+def test_bytes_are_those_of_the_files_that_may_hold_the_rows():
+    """A file of two days is named in both and read once; the last was written after the cut."""
+    found = estimated(plan(LEDGER, published()), FILES, [])
+    assert [each.bytes for each in found.builds] == [110, 10]
+    assert (found.bytes, found.seconds) == (110, None)
+
+
+def test_seconds_are_what_past_builds_took():
+    """By hand: 2 s and 1 s per 100 rows; one attempt that had to wait for a disk changes nothing."""
+    past = [Attempt(100, 3), Attempt(300, 5), Attempt(500, 7), Attempt(700, 9), Attempt(200, 60)]
+    made = Pace.of(past)
+    assert made is not None
+    assert (made.fixed, made.per_row) == (2, pytest.approx(0.01))
+    assert estimated(plan(LEDGER, published()), [], past).seconds == pytest.approx(2.23)
+
+
+def test_a_single_past_build_promises_no_faster_one():
+    """Nothing tells a start's seconds from a row's: fewer rows may take as long."""
+    made = Pace.of([Attempt(100, 30), Attempt(0, 9)])
+    assert made is not None
+    assert [made.seconds(rows) for rows in (0, 100, 200)] == [30, 30, 60]
+    assert Pace.of([Attempt(0, 9)]) is None
+
+
 def test_an_asked_span_is_built_whole_and_nothing_else():
     """A backfill takes exactly its own intervals, clean, dirty or without any row."""
     found = plan(LEDGER, published(d1=7), Interval(START, day(2).start), dirty=False)
@@ -93,7 +202,10 @@ def test_an_asked_span_is_built_whole_and_nothing_else():
 
 def test_a_scheduled_run_takes_its_interval_and_the_dirty_ones_once():
     """An interval that is both asked for and dirty must not be built twice."""
-    assert built(plan(LEDGER, published(), day(1))) == [("01", "asked for"), ("02", "never built")]
+    assert built(plan(LEDGER, published(), day(1))) == [
+        ("01", "asked for, never built"),
+        ("02", "never built"),
+    ]
 
 
 def test_a_span_before_the_start_is_refused():

@@ -117,6 +117,21 @@ def test_status_and_plan_tell_the_dirty_day(shop: Shop, capsys: pytest.CaptureFi
     assert "1 late row" in capsys.readouterr().out
 
 
+def test_a_plan_says_why_and_what_it_costs_and_changes_nothing(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What will happen is seen before it happens."""
+    shop.epoch([], watermark=START.replace(day=3))
+    before = {path for path in shop.layout.warehouse.rglob("*") if path.is_file()}
+    assert main(["plan", "shop", "--from", "2013-01-01", "--to", "2013-01-03", "--why"]) == 0
+    printed = capsys.readouterr().out
+    assert "    asked for\n" in printed
+    assert f"    {shop.view.id}: 1 late row since epoch 1; cut 0\n" in printed
+    assert "2 intervals, 3 rows, at most" in printed
+    assert "at most 0 B" not in printed
+    assert {path for path in shop.layout.warehouse.rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize(
     ("argv", "code"),
     [
@@ -127,6 +142,9 @@ def test_status_and_plan_tell_the_dirty_day(shop: Shop, capsys: pytest.CaptureFi
         (["query", "shop.sales", "--format", "parquet"], 2),
         (["explain", "shop.sales", "--key", "customer=z", "--window", "2013-01-01"], 4),
         (["run", "shop"], 5),
+        (["plan", "shop", "--from", "2013-01-02", "--to", "2013-01-01"], 5),
+        (["plan", "shop", "--from", "2012-01-01", "--to", "2013-01-01"], 8),
+        (["run", "shop", "--from", "2999-01-01", "--to", "2999-01-02"], 8),
         (["topics", "list", "--nonsense"], 2),
     ],
 )

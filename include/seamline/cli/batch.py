@@ -9,10 +9,8 @@ import click
 
 from seamline.cli.context import actor, opened, span
 from seamline.model.errors import BackfillFailed, BadRange, CertificateFailed
-from seamline.model.intervals import Interval, parse_moment, stamp
-from seamline.plan.batch import BatchPlan
-
-SHOWN = 20
+from seamline.model.intervals import Interval, parse_moment
+from seamline.plan.told import lines
 
 
 @click.command()
@@ -20,13 +18,20 @@ SHOWN = 20
 @click.option("--from", "start", help="First interval, UTC.")
 @click.option("--to", "end", help="End of the range, UTC; it is not in.")
 @click.option("--dirty", is_flag=True, help="Also the intervals with rows newer than their cut.")
-def plan(pipeline: str, start: str | None, end: str | None, dirty: bool) -> None:
-    """Show what a batch run would build now, and why; without a range, the dirty intervals."""
+@click.option("--why", is_flag=True, help="Every reason of every interval, view by view.")
+def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bool) -> None:
+    """Show what a batch run would build now, why, and what it costs; without a range, the dirty intervals.
+
+    Nothing is changed.
+    """
     from seamline.lake.planning import plan_run
 
     compiled, layout = opened(pipeline)
     asked = span(start, end)
-    click.echo("\n".join(spoken(plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None))))
+    if asked is not None:
+        compiled.grid.lived(asked, now=datetime.now(UTC))
+    found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
+    click.echo("\n".join(lines(found, why=why)))
 
 
 @click.command()
@@ -43,8 +48,10 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
     asked = span(start, end)
     if asked is None and not dirty:
         raise BadRange("There is nothing to run.", hint="give --from and --to, or --dirty.")
+    if asked is not None:
+        compiled.grid.lived(asked, now=datetime.now(UTC))
     made = plan_run(compiled, layout, asked=asked, dirty=dirty)
-    click.echo("\n".join(spoken(made)))
+    click.echo("\n".join(lines(made)))
     if not made.builds:
         return
     name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
@@ -138,18 +145,6 @@ def upkeep(pipeline: str) -> None:
     from seamline.lake.upkeep import maintain
 
     click.echo(str(maintain(*opened(pipeline))))
-
-
-def spoken(plan: BatchPlan) -> list[str]:
-    """Say what a plan does."""
-    if plan.cut < 0:
-        return ["The log has no edge yet: nothing can be built."]
-    lines = [f"cut {plan.cut}, watermark {stamp(plan.watermark) if plan.watermark else 'unknown'}"]
-    lines += [f"  build {each.interval.id}  {each.rows} rows  {each.reason}" for each in plan.builds[:SHOWN]]
-    lines += [f"  ... and {len(plan.builds) - SHOWN} more"] if len(plan.builds) > SHOWN else []
-    lines += [f"  leave {each.interval.id}  {each.reason}" for each in plan.left_out[:SHOWN]]
-    lines += [f"  ... and {len(plan.left_out) - SHOWN} more"] if len(plan.left_out) > SHOWN else []
-    return lines if plan.builds or plan.left_out else [*lines, "  nothing to do"]
 
 
 @click.command()

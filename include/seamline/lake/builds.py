@@ -14,6 +14,7 @@ from seamline.lake import files
 from seamline.lake.layout import Layout
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
+from seamline.plan.estimates import REMEMBERED, Attempt
 
 SCHEMA = pa.schema(
     [
@@ -91,6 +92,20 @@ class Builds:
         return latest(
             [BuildRow(**row | {name: row[name] or 0 for name in later}) for row in found.to_pylist()]
         )
+
+    def attempts(self) -> list[Attempt]:
+        """List the newest attempts in their order, whatever became of them: rows read of the master, and seconds."""
+        columns = ["generation", "interval", "rows_read", "seconds", "at"]
+        rows = self.table.refresh().read(columns)
+        once = rows.group_by(["generation", "interval"]).aggregate(
+            [("rows_read", "max"), ("seconds", "max"), ("at", "max")]
+        )
+        sums = once.group_by("generation").aggregate(
+            [("rows_read_max", "sum"), ("seconds_max", "max"), ("at_max", "max")]
+        )
+        newest = sums.sort_by("at_max_max").select(["rows_read_max_sum", "seconds_max_max"])
+        found = zip(*(column.to_pylist()[-REMEMBERED:] for column in newest.columns), strict=True)
+        return [Attempt(read, seconds) for read, seconds in found]
 
 
 def latest(rows: Sequence[BuildRow]) -> list[BuildRow]:

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
+from seamline.lake.builds import Builds
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
-from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.pins import Files
+from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval, spans
+from seamline.model.intervals import EPOCH, Interval, spans
 from seamline.model.jobs import BuildJob
 from seamline.plan.batch import BatchPlan, plan_batch
+from seamline.plan.estimates import Attempt, MasterFile, estimated
+
+FAR = datetime.max.replace(tzinfo=UTC)
 
 
 def plan_run(pipeline: CompiledPipeline, layout: Layout, *, asked: Interval | None, dirty: bool) -> BatchPlan:
-    """Plan a run of all live versions over the intervals in ``asked``, over the dirty ones, or over both."""
-    epochs = known_epochs(layout)
-    manifest = ManifestTable.ensure(layout).read()
-    views = [view.id for view in live(pipeline, layout).views]
-    restated = restatements(layout)
-    return plan_batch(epochs, manifest, pipeline.grid, views, asked=asked, dirty=dirty, restated=restated)
+    """Plan a run of all live versions over the intervals in ``asked``, over the dirty ones, or over both.
+
+    Nothing is written, no table made.
+    """
+    plan = plan_batch(
+        known_epochs(layout),
+        manifest_of(layout),
+        pipeline.grid,
+        [view.id for view in live(pipeline, layout).views],
+        asked=asked,
+        dirty=dirty,
+        restated=restatements(layout),
+        most=pipeline.definition.batch.max_dirty,
+    )
+    return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
 
 
 def job_of(pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "") -> BuildJob:
@@ -35,11 +51,24 @@ def job_of(pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str
 
 def reasons(plan: BatchPlan) -> str:
     """Say why a plan builds what it builds, in one line."""
-    kinds: dict[str, int] = {}
-    for build in plan.builds:
-        kind = "late rows" if build.reason.endswith(("late row", "late rows")) else build.reason
-        kinds[kind] = kinds.get(kind, 0) + 1
+    kinds = Counter(kind for build in plan.builds for kind in build.kinds)
     return ", ".join(kind if len(kinds) == 1 else f"{kind} ({count})" for kind, count in kinds.items())
+
+
+def master_files(layout: Layout) -> Iterator[MasterFile]:
+    """List the master's files by their statistics; one without any may hold all times."""
+    files = Files.of(Table.open(layout.table("master")))
+    if not files.actions.num_rows:
+        return
+    columns = (files.low("_event_time"), files.high("_event_time"), files.low("_epoch"))
+    sizes = files.actions["size_bytes"].to_pylist()
+    for size, first, last, epoch in zip(sizes, *(each.to_pylist() for each in columns), strict=True):
+        yield MasterFile(size, first or EPOCH, last or FAR, epoch or 0)
+
+
+def attempts(layout: Layout) -> list[Attempt]:
+    """List the newest attempts at building; none where nothing was ever built."""
+    return Builds.ensure(layout).attempts() if Table.exists(layout.table("builds")) else []
 
 
 def known_epochs(layout: Layout) -> Sequence[Epoch]:

@@ -114,6 +114,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     for setting in ("trigger", "edge_every", "serve_every"):
         declared: str = getattr(pipeline.stream, setting)
         problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
+    check_counts(pipeline, problems)
     if parsed is None or format is None or grid is None or future is None:
         return None, problems.found
     added = added_columns(source, parsed, problems)
@@ -156,6 +157,19 @@ def grid_of(pipeline: Pipeline) -> Grid:
             field="start",
         )
     return Grid(length, start)
+
+
+def check_counts(pipeline: Pipeline, problems: Problems) -> None:
+    """Note bounds of the batch layer that no run can keep."""
+    for name, least in (("max_dirty", 1), ("approve_above", 0)):
+        given = getattr(pipeline.batch, name)
+        if type(given) is not int or given < least:
+            problems.note(
+                f"batch.{name}",
+                pipeline.origin,
+                f"{given!r} is not a number of intervals.",
+                f"a whole number from {least} on.",
+            )
 
 
 def check_names(pipeline: Pipeline, problems: Problems) -> None:

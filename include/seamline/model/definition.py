@@ -143,10 +143,16 @@ class Stream:
 
 @dataclass(frozen=True)
 class Batch:
-    """How the batch layer runs: the interval of work and the first instant the pipeline knows."""
+    """How the batch layer runs: the interval of work and the first instant the pipeline knows.
+
+    A run takes at most ``max_dirty`` intervals that nobody asked for by name, the oldest debt first. A run of more
+    than ``approve_above`` intervals waits until a person approves its plan; 0 is never.
+    """
 
     interval: str
     start: str
+    max_dirty: int = 30
+    approve_above: int = 0
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ from seamline.model.errors import (
     SetupError,
 )
 from seamline.orchestration.intervals import RunRequest, resolve
+from seamline.plan import told
 
 if TYPE_CHECKING:
     from seamline.lake.control import Control
     from seamline.lake.layout import Layout
     from seamline.model.certificate import Certificate
     from seamline.model.compiled import CompiledPipeline
-    from seamline.plan.batch import BatchPlan
 
 STARTS_WITHIN = 60.0
 
@@ -60,23 +60,25 @@ def plan(name: str) -> dict[str, Any]:
         found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty)
     except (BadRange, DefinitionError, NotFound) as wrong:
         raise AirflowFailException(str(wrong)) from wrong
-    for line in plan_lines(name, request, found):
+    print(asked_for(name, request))
+    for line in told.lines(found, why=True):
         print(line)
     if not found.builds:
         raise AirflowSkipException("nothing to build")
     job = job_of(pipeline, found, run=str(context["run_id"]), reason=request.reason)
-    return {"argv": job.to_argv(), "cut": found.cut, "intervals": len(found.builds)}
+    return {
+        "argv": job.to_argv(),
+        "cut": found.cut,
+        "intervals": len(found.builds),
+        "table": told.table(found),
+    }
 
 
-def plan_lines(name: str, request: RunRequest, found: BatchPlan) -> Iterable[str]:
-    """Write the plan for the task's log."""
-    dirty = "and the dirty ones" if request.asked else "the dirty intervals"
-    yield f"{name}: {request.asked or ''} {dirty if request.dirty else ''} ({request.reason})"
-    yield f"cut {found.cut}, watermark {found.watermark or 'unknown'}, {len(found.builds)} intervals to build"
-    for build in found.builds:
-        yield f"  build     {build.interval.id}  {build.rows:>9} rows  {build.late:>7} late  {build.reason}"
-    for left in found.left_out:
-        yield f"  left out  {left.interval.id}  {left.reason}"
+def asked_for(name: str, request: RunRequest) -> str:
+    """Say in a line what a run is asked for."""
+    wanted = [str(request.asked)] if request.asked else []
+    wanted += ["the dirty intervals"] if request.dirty else []
+    return f"{name}: {' and '.join(wanted)} ({request.reason})"
 
 
 def certify(name: str, asset: Asset) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
@@ -15,22 +16,72 @@ from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING
 
 
+class Kind(StrEnum):
+    """What makes an interval one to build; several may hold at once."""
+
+    ASKED = "asked for"
+    NEVER = "never built"
+    CHANGED = "definition changed"
+    RESTATED = "restated"
+    LATE = "late rows"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One kind of reason, of one view version ``name/fingerprint``; of the whole interval where it was asked for.
+
+    What is published of the view knows the log up to ``cut``, NOTHING where nothing is. ``since`` is the epoch that
+    made the interval dirty, ``rows`` the late rows from then on; ``names`` are the look-ups that were restated, or
+    the view that changed.
+    """
+
+    kind: Kind
+    view: str = ""
+    cut: int = NOTHING
+    since: int = NOTHING
+    rows: int = 0
+    names: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Build:
     """Build one interval: all views of the pipeline, rows up to the run's cut.
 
-    ``rows`` were accepted up to the cut, ``late`` of them after the oldest cut published of any view.
+    ``rows`` were accepted up to the cut, ``late`` of them after the oldest cut published of any view. ``bytes`` are
+    those of the master's files that may hold them; a file may hold rows of other intervals too.
     """
 
     interval: Interval
-    reason: str
+    causes: tuple[Cause, ...]
     rows: int
     late: int
+    bytes: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Say why in a few words; of late rows as many as the view lacks that lacks most."""
+        late = max((each.rows for each in self.causes), default=0)
+        words = (f"{late} late row{'s' * (late > 1)}" if each == Kind.LATE else each for each in self.kinds)
+        return ", ".join(words)
+
+    @property
+    def kinds(self) -> Iterator[str]:
+        """Say each kind of reason once, with the names that belong to it."""
+        for kind in Kind:
+            mine = [each for each in self.causes if each.kind is kind]
+            names = sorted({name for each in mine for name in each.names})
+            if mine:
+                yield f"{kind}: {', '.join(names)}" if names else kind.value
+
+    @property
+    def debt(self) -> int:
+        """Give the epoch since which what is published has been short."""
+        return min((each.since for each in self.causes if each.kind is not Kind.ASKED), default=NOTHING)
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """An interval that was asked for and is not built, and why."""
+    """An interval that was asked for or is dirty and is not built, and why."""
 
     interval: Interval
     reason: str
@@ -38,12 +89,22 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What one run does. ``cut`` is an edge; NOTHING when the log has none yet."""
+    """What one run does. ``cut`` is an edge; NOTHING when the log has none yet.
+
+    ``bytes`` are those of all files to read, each once; ``seconds`` an estimate, None where no past run tells.
+    """
 
     cut: int
     watermark: datetime | None
     builds: tuple[Build, ...]
     left_out: tuple[LeftOut, ...]
+    bytes: int = 0
+    seconds: float | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows to read, of all intervals."""
+        return sum(each.rows for each in self.builds)
 
 
 def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
@@ -74,6 +135,16 @@ class Arrivals:
         """Count the rows of an interval in epochs up to ``until``, that one included."""
         return self._totals.get(interval, [0])[bisect_right(self._epochs.get(interval, []), until)]
 
+    def total(self, interval: str) -> int:
+        """Count all rows of an interval."""
+        return self._totals.get(interval, [0])[-1]
+
+    def since(self, interval: str, *, after: int) -> int:
+        """Give the first epoch above ``after`` that brought rows of an interval; NOTHING for none."""
+        epochs = self._epochs.get(interval, [])
+        at = bisect_right(epochs, after)
+        return epochs[at] if at < len(epochs) else NOTHING
+
 
 def plan_batch(
     ledger: Sequence[Epoch],
@@ -84,12 +155,14 @@ def plan_batch(
     asked: Interval | None,
     dirty: bool,
     restated: Sequence[Restatement] = (),
+    most: int | None = None,
 ) -> BatchPlan:
     """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
 
     An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
     published of a view does not know all that was ``restated`` of it. An open one (the watermark at the cut is not
-    past its end) is left out and named. Raises BadRange for a span before the pipeline's start.
+    past its end) is left out and named. Of those that are dirty and were not asked for at ``most`` so many are
+    built, the oldest debt first; the others are named. Raises BadRange for a span before the pipeline's start.
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
@@ -97,32 +170,67 @@ def plan_batch(
             hint=f"ask from {stamp(grid.start)} on.",
         )
     edge = last_edge(ledger)
-    wanted = list(grid.within(asked)) if asked else []
+    named = list(grid.within(asked)) if asked else []
     if edge is None:
-        return BatchPlan(NOTHING, None, (), tuple(LeftOut(each, "no edge yet") for each in wanted))
-    named = set(wanted)
+        return BatchPlan(NOTHING, None, (), tuple(LeftOut(each, "no edge yet") for each in named))
     arrivals = Arrivals(ledger, until=edge.number)
-    if dirty:
-        wanted += {grid.named(id) for id in arrivals.intervals} - named
-    builds, left_out = [], []
-    for interval in sorted(wanted):
+    others = {grid.named(id) for id in arrivals.intervals} - set(named) if dirty else set()
+    built = {(view.partition("/")[0], id) for view, id in manifest.published}
+    builds: list[Build] = []
+    debts: list[Build] = []
+    left_out: list[LeftOut] = []
+    for interval, wanted in [(each, True) for each in named] + [(each, False) for each in others]:
+        causes = [Cause(Kind.ASKED)] if wanted else []
+        causes += causes_of(manifest, views, interval, arrivals, restated, built)
         cut = min(manifest.cut(view, interval.id) for view in views)
-        never = any((view, interval.id) not in manifest.published for view in views)
-        total = arrivals.rows(interval.id, until=edge.number)
-        late = total - arrivals.rows(interval.id, until=cut)
-        unmade = sorted({each.lookup for each in unknown(manifest, views, interval, restated)})
+        total = arrivals.total(interval.id)
+        build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
         if edge.watermark is None or edge.watermark < interval.end:
             mark = stamp(edge.watermark) if edge.watermark else "unknown"
             left_out.append(LeftOut(interval, f"open: the watermark is {mark} at epoch {edge.number}"))
-        elif interval in named:
-            builds.append(Build(interval, "asked for", total, late))
-        elif never:
-            builds.append(Build(interval, "never built", total, late))
-        elif unmade:
-            builds.append(Build(interval, f"restated: {', '.join(unmade)}", total, late))
-        elif late:
-            builds.append(Build(interval, f"{late} late row{'s' * (late > 1)}", total, late))
-    return BatchPlan(edge.number, edge.watermark, tuple(builds), tuple(left_out))
+        elif causes:
+            (builds if wanted else debts).append(build)
+    debts.sort(key=lambda each: (each.debt, each.interval))
+    most = len(debts) if most is None else most
+    builds += debts[:most]
+    left_out += [LeftOut(each.interval, f"next run: {each.reason}") for each in debts[most:]]
+    return BatchPlan(
+        edge.number,
+        edge.watermark,
+        tuple(sorted(builds, key=lambda each: each.interval)),
+        tuple(sorted(left_out, key=lambda each: each.interval)),
+    )
+
+
+def causes_of(
+    manifest: Manifest,
+    views: Collection[str],
+    interval: Interval,
+    arrivals: Arrivals,
+    restated: Sequence[Restatement],
+    built: Collection[tuple[str, str]],
+) -> Iterator[Cause]:
+    """List what makes an interval dirty, view by view; nothing for a clean one.
+
+    ``built`` are the (name of a view, interval id) of which some version is published.
+    """
+    first = arrivals.since(interval.id, after=NOTHING)
+    for view in views:
+        name = view.partition("/")[0]
+        if (view, interval.id) not in manifest.published:
+            if (name, interval.id) in built:
+                born = manifest.births.get(view, first)
+                yield Cause(Kind.CHANGED, view, since=max(born, first), names=(name,))
+            elif first > NOTHING:
+                yield Cause(Kind.NEVER, view, since=first)
+            continue
+        cut = manifest.cut(view, interval.id)
+        if decisions := unknown(manifest, [view], interval, restated):
+            names = tuple(sorted({each.lookup for each in decisions}))
+            yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
+        if (since := arrivals.since(interval.id, after=cut)) > NOTHING:
+            rows = arrivals.total(interval.id) - arrivals.rows(interval.id, until=cut)
+            yield Cause(Kind.LATE, view, cut, since=since, rows=rows)
 
 
 def unknown(
