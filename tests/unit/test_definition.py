@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -326,6 +328,19 @@ def test_a_broken_file_hides_no_other(tmp_path: Path) -> None:
         catalog.pipeline("orders")
     with pytest.raises(NotFound, match="flights.nothing"):
         catalog.view("flights.nothing")
+
+
+def test_an_edit_is_seen_whatever_the_clock_says_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python keeps bytecode by size and second: one letter changed at once, or a file put there with its old time."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "flights.py"
+    text = (Path(__file__).parents[2] / "include" / "pipelines" / "flights.py").read_text()
+    for name in ("flights", "flightz"):
+        file.write_text(text.replace('name="flights"', f'name="{name}"'))
+        os.utime(file, (1e9, 1e9))
+        assert list(load(tmp_path).pipelines) == [name]
 
 
 def test_files_that_import_each_other_are_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

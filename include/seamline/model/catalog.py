@@ -7,7 +7,9 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 
 from seamline.model.compiled import CompiledPipeline, CompiledView, examine
 from seamline.model.definition import Pipeline
@@ -79,10 +81,19 @@ def load(folder: Path) -> Catalog:
     return Catalog(pipelines, tuple(problems))
 
 
+class Source(SourceFileLoader):
+    """Runs a file as it is now: bytecode is kept by second and size, and an edit may change neither."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the source."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def declared(file: Path) -> list[Pipeline]:
     """Run a definition file and list its pipelines; DefinitionError with the line where it fails."""
     name = f"seamline_definitions_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=Source(name, str(file)))
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
