@@ -19,12 +19,13 @@ def main(argv: list[str]) -> int:
     try:
         pipeline = load(definitions()).pipeline(job.pipeline)
         spark = session(f"seamline build {job.pipeline} {job.run}")
+        print(f"Spark {spark.sparkContext.applicationId}, UI: {spark.sparkContext.uiWebUrl or 'off'}")
         try:
             rows = build(spark, pipeline, Layout(warehouse(), pipeline.name), job)
         finally:
             spark.stop()
     except SeamlineError as error:
-        print(error, file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
         return error.exit_code
     read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")

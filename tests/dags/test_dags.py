@@ -6,13 +6,36 @@ import json
 import os
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput
 
+from seamline.lake.claims import claims_of, holding
+from seamline.lake.layout import Layout
+from seamline.model.errors import (
+    BadRange,
+    CertificateFailed,
+    Conflict,
+    DefinitionError,
+    IntervalRunning,
+    KafkaUnavailable,
+    MeasureFailed,
+    NotFound,
+    ProtocolError,
+    PublishRefused,
+)
+from seamline.model.intervals import Interval
+from seamline.model.jobs import BuildJob
+from seamline.model.manifest import Act, Statement
+from seamline.orchestration import tasks
 from seamline.orchestration.dags import build_dags, cron
+from seamline.orchestration.failures import WAITS, ByKind, of_driver, told
+from seamline.orchestration.freshness import function_of, once
 from seamline.orchestration.pools import POOLS
+from seamline.orchestration.spark_submit import BuildOperator
 
 ROOT = Path(__file__).parents[2]
 IDS = {"flights__batch", "flights__stream", "flights__upkeep"}
@@ -147,7 +170,189 @@ def test_the_dags_have_what_their_definition_says(folder, tmp_path):
     order = [task.task_id for task in batch.topological_sort()]
     assert order == ["plan", "build", "certify", "publish", "all_certified"]
     assert {task.task_id for task in batch.leaves} == {"publish", "all_certified"}
-    assert sorted(batch.params) == ["from", "reason", "to"]
+    assert sorted(batch.params) == ["dirty", "from", "reason", "to"]
+
+
+def test_what_stays_wrong_fails_at_once_and_what_passes_is_tried_again():
+    """A retry of wrong data is a wrong answer later; a failure for a conflict wakes somebody for nothing."""
+
+    def verdict(error: BaseException, at: int = 1, retries: int = 1) -> tuple[str, float | None]:
+        found = ByKind(retries).evaluate(error, at, retries + WAITS)
+        delay = found.retry_delay
+        assert found.reason == f"{type(error).__name__}: it is so"
+        return found.action.value, delay and delay.total_seconds()
+
+    for final in (CertificateFailed, DefinitionError, BadRange, NotFound, PublishRefused, MeasureFailed):
+        assert verdict(final("it is so\nand so", hint="mend it")) == ("fail", None)
+    for passing in (Conflict("it is so"), KafkaUnavailable("it is so"), OSError("it is so")):
+        assert [verdict(passing, at, 2) for at in (1, 2, 3)] == [("retry", 30), ("retry", 60), ("fail", None)]
+    assert [verdict(IntervalRunning("it is so"), at)[1] for at in range(1, 8)] == [
+        30,
+        60,
+        120,
+        240,
+        480,
+        600,
+        600,
+    ]
+
+
+def test_a_driver_that_ends_with_a_code_of_ours_is_that_error():
+    """Exit codes are all that comes through spark-submit; the reason is in the last words."""
+    text = "Cannot execute: spark-submit. Error code is: {}.\nLast spark-submit output:\nWARN x\n{}"
+    said = "Error: The master ends at 3 (version 4), the cut is 7.\n\nHint: a cut is an edge.\n"
+    found = of_driver(AirflowException(text.format(30, said)))
+    assert type(found) is ProtocolError
+    assert (found.message, found.hint) == (
+        "The master ends at 3 (version 4), the cut is 7.",
+        "a cut is an edge.",
+    )
+    assert type(of_driver(AirflowException(text.format(33, "Error: overtaken")))) is Conflict
+    for foreign in (AirflowException(text.format(1, "Traceback")), AirflowException("no such file")):
+        assert of_driver(foreign) is foreign
+
+
+def test_the_reason_of_a_failure_is_the_first_thing_in_the_log(capsys):
+    """Nobody should have to read a traceback upwards."""
+
+    @told
+    def task() -> None:
+        raise BadRange("2050 has not begun.", hint="wait.")
+
+    with pytest.raises(BadRange):
+        task()
+    assert capsys.readouterr().out.startswith("BadRange: 2050 has not begun.")
+
+
+def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path):
+    """A JVM that starts to find the interval taken is a minute lost; a claim that a failure leaves is ten."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
+    monkeypatch.setattr("seamline.local.java.spark_jars", list)
+    monkeypatch.setattr("seamline.local.java.java_home", Path)
+    layout, now = Layout(tmp_path, "shop"), datetime.now(UTC)
+    job = BuildJob("shop", "r1", 7, (Interval.parse("2013-01-01/2013-01-03"),))
+    build = BuildOperator(task_id="build", application_args=job.to_argv())
+    submitted: list[str] = []
+
+    def submit(self, context):
+        submitted.append(self.application)
+        if len(submitted) > 1:
+            raise AirflowException(
+                "Cannot execute: x. Error code is: 33.\nLast spark-submit output:\nError: late"
+            )
+
+    monkeypatch.setattr(
+        "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator.execute", submit
+    )
+    with (
+        holding(layout, "r2", "cli:ada", [Interval.parse("2013-01-02/2013-01-03")]),
+        pytest.raises(IntervalRunning),
+    ):
+        build.execute({})
+    assert submitted == []
+    build.execute({})
+    [claim] = claims_of(layout, now=now)
+    assert (claim.run, claim.process, claim.spans) == ("r1", "", job.spans)
+    with pytest.raises(Conflict, match="late"):
+        build.execute({})
+    assert claims_of(layout, now=now) == ()
+
+
+def test_a_large_plan_waits_for_approval_where_the_definition_says_so(folder, tmp_path, monkeypatch):
+    """A year that was asked for by mistake is seen before it is built; a small plan waits for nobody."""
+    file = folder / "flights.py"
+    file.write_text(file.read_text().replace('start="2013-01-01")', 'start="2013-01-01", approve_above=5)'))
+    batch = build_dags(folder, tmp_path)["flights__batch"]
+    order = [task.task_id for task in batch.topological_sort()]
+    assert order == ["plan", "approve", "build", "certify", "publish", "all_certified"]
+    approve = batch.get_task("approve")
+    assert approve.downstream_task_ids == {"build"}
+    approve.needed = False
+    assert approve.execute({}) is None
+    asked = {}
+    monkeypatch.setattr(
+        "airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **given: asked.update(given)
+    )
+    approve.needed, approve.body = True, "| 2013-01-01 | 700 |"
+    with pytest.raises(TaskAwaitingInput):
+        approve.execute({"task_instance": SimpleNamespace(id="ti")})
+    assert (asked["body"], asked["options"], asked["defaults"]) == (
+        "| 2013-01-01 | 700 |",
+        ["Approve", "Reject"],
+        ["Reject"],
+    )
+
+
+def test_a_freshness_deadline_is_looked_after_twice(folder, tmp_path):
+    """Airflow sees a run that takes too long; only the ledger sees an interval that no run was ever for."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    file = folder / "flights.py"
+    file.write_text(
+        file.read_text().replace('start="2013-01-01")', 'start="2013-01-01", fresh_within="6 hours")')
+    )
+    made = build_dags(folder, tmp_path)
+    [alert] = made["flights__batch"].deadline
+    assert alert.interval == timedelta(hours=6)
+    assert (alert.callback.path, alert.callback.kwargs) == (
+        "seamline.orchestration.freshness.missed",
+        {"name": "flights"},
+    )
+    DagSerialization.serialize_dag(made["flights__batch"])
+    assert set(made["flights__stream"].task_ids) == {"reconcile", "freshness"}
+    assert made["flights__stream"].get_task("freshness").upstream_task_ids == set()
+
+
+def test_what_is_overdue_is_told_once_whoever_finds_it(tmp_path):
+    """A deadline's callback may run twice, and the task runs every two minutes; people are woken once."""
+    days = [Interval.parse("2013-01-01/2013-01-02"), Interval.parse("2013-01-02/2013-01-03")]
+    said = []
+    once(tmp_path / "late", days[:1], said.append)
+    once(tmp_path / "late", days[:1], said.append)
+    assert said == days[:1]
+
+    def broken(_: Interval) -> None:
+        raise OSError("no network")
+
+    with pytest.raises(OSError, match="no network"):
+        once(tmp_path / "late", days, broken)
+    once(tmp_path / "late", days, said.append)
+    assert said == days
+
+
+def test_consumers_are_told_which_intervals_changed():
+    """An event of a hundred days names the newest, with rows and cut, and how many there are."""
+    days = [f"2013-01-{day:02}T00:00:00Z" for day in range(1, 32)] + [
+        f"2013-02-{day:02}T00:00:00Z" for day in range(1, 29)
+    ]
+    made = [Statement(Act.PUBLISH, view, 7, day, "g", rows=2) for day in days for view in ("a/1", "b/2")]
+    found = tasks.changes(made)
+    assert (found["intervals"], found["rows"], found["cut"], len(found["changed"])) == (
+        59,
+        236,
+        7,
+        tasks.TOLD,
+    )
+    assert found["changed"]["2013-02-28T00:00:00Z"] == {"cut": 7, "rows": {"a/1": 2, "b/2": 2}}
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_function_that_is_not_there_is_named():
+    """The first time it is called is when it is needed."""
+    assert function_of("json.dumps") is json.dumps
+    for path in ("json.nothing", "nowhere.call", "dumps"):
+        with pytest.raises(DefinitionError, match="cannot be imported"):
+            function_of(path)
+
+
+def test_the_build_shows_its_plan_and_names_its_application(folder, tmp_path):
+    """The rendered page of a run's build is where its plan is looked up later."""
+    batch = build_dags(folder, tmp_path)["flights__batch"]
+    assert batch.get_task("plan").multiple_outputs
+    build = batch.get_task("build")
+    assert "plan" in build.template_fields
+    assert build.template_fields_renderers["plan"] == "md"
+    assert build.name == "{{ dag.dag_id }}.{{ task.task_id }}.{{ run_id }}"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from seamline.lake.certificates import Certificates
+from seamline.lake.claims import claims_of
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.local.flights import Span, flights
@@ -39,11 +40,14 @@ RESULT = "RESULT "
 TEST = f"""
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
 for line in sys.stdin:
     dag = DagBag(sys.argv[1]).dags["flights__batch"]
     done = dag.test(run_conf=json.loads(line))
     tasks = {{each.task_id: str(each.state) for each in done.get_task_instances()}}
-    print({RESULT!r} + json.dumps({{"state": str(done.state), "tasks": tasks}}), flush=True)
+    build = next(each for each in done.get_task_instances() if each.task_id == "build")
+    plan = (RenderedTaskInstanceFields.get_templated_fields(build) or {{}}).get("plan") or ""
+    print({RESULT!r} + json.dumps({{"state": str(done.state), "tasks": tasks, "plan": plan}}), flush=True)
 """
 
 
@@ -53,6 +57,7 @@ class Run:
 
     state: str
     tasks: Mapping[str, str]
+    plan: str
 
 
 class World:
@@ -149,7 +154,7 @@ class World:
         assert self.airflow.stdin
         assert self.airflow.stdout
         print(json.dumps(conf), file=self.airflow.stdin, flush=True)
-        said = []
+        self.said = said = list[str]()
         for line in self.airflow.stdout:
             if line.startswith(RESULT):
                 return Run(**json.loads(line.removeprefix(RESULT)))
@@ -209,7 +214,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def first(world: World) -> Run:
     """Run the DAG for the dirty days."""
-    return world.run()
+    done = world.run()
+    assert done.state == "success", "".join(world.said)[-6000:]
+    return done
 
 
 def test_a_run_builds_certifies_and_serves_the_dirty_days(world: World, first: Run) -> None:
@@ -243,6 +250,23 @@ def test_the_serving_table_needs_none_of_us(world: World, first: Run, spark: Spa
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("serving", dataset)
         assert plain(connection.sql("SELECT * FROM serving").to_arrow_table()) == expected
+
+
+def test_a_run_hands_its_plan_on_and_gives_its_days_back(world: World, first: Run) -> None:
+    """What it was asked for is on the page of its build, and nobody has to wait for it any more."""
+    assert claims_of(world.layout, now=datetime.now(UTC)) == ()
+    assert "2 intervals, 1" in first.plan
+    assert [f"| {day} |" in first.plan for day in DAYS] == [True, True]
+
+
+def test_a_range_that_has_not_begun_fails_with_the_reason_first(world: World, first: Run) -> None:
+    """Not skipped: somebody asked for it, and it is not there. Tried once: it will not be there in a minute."""
+    asked = {"from": "2999-01-01T00:00:00Z", "to": "2999-01-02T00:00:00Z"}
+    failed = world.run(**asked)
+    assert (failed.state, failed.tasks["plan"]) == ("failed", "failed")
+    assert any(
+        "OutsideLife: 2999-01-01T00:00:00Z/2999-01-02T00:00:00Z has not begun." in line for line in world.said
+    )
 
 
 def test_a_failed_expectation_fails_the_run_and_serves_the_old(world: World, first: Run) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from seamline.model.claims import Claim
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval
 from seamline.model.manifest import Act, Manifest, Statement, fold
 from seamline.model.restated import Restatement
-from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, plan_batch
+from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, LeftOut, plan_batch
 from seamline.plan.estimates import Attempt, MasterFile, Pace, estimated
+from seamline.plan.freshness import overdue
 from seamline.plan.told import lines
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -149,6 +152,18 @@ def test_the_bound_is_not_for_what_was_asked_for():
     assert built(plan(LEDGER, published(), day(1), most=0)) == [("01", "asked for, never built")]
 
 
+def test_a_dirty_interval_that_another_run_builds_is_left_to_it():
+    """What was asked for is planned all the same: its build says who is at it."""
+    claim = Claim("r1", "cli:ada", (Interval(START, day(2).start),), START, START)
+    found = plan_batch(
+        LEDGER, published(), GRID, [VIEW], asked=None, dirty=True, claims=[claim, replace(claim, spans=())]
+    )
+    assert built(found) == [("02", "never built")]
+    assert found.left_out[0] == LeftOut(day(1), "running: run r1 of cli:ada since 2013-01-01T00:00:00Z")
+    asked = plan_batch(LEDGER, published(), GRID, [VIEW], asked=day(1), dirty=False, claims=[claim])
+    assert [each.interval for each in asked.builds] == [day(1)]
+
+
 def test_runs_of_the_bound_get_everything_done():
     """Each run leaves less, whatever the order of arrivals; nothing is built twice."""
     ledger = [epoch(each, {each % 7 + 1: 1, each % 5 + 1: 1}, edge=True, mark=20) for each in range(30)]
@@ -158,6 +173,24 @@ def test_runs_of_the_bound_get_everything_done():
         assert len(found.builds) == min(2, 7 - len(done))
         done |= {f"d{each.interval.start.day}": found.cut for each in found.builds}
     assert plan(ledger, published(**done), most=2).builds == ()
+
+
+def test_an_interval_is_overdue_by_the_clock_until_every_served_view_has_it():
+    """Day 1 has both views, day 2 one, day 3 none; day 4 has no rows; the new version is not served yet."""
+    served = [Statement(Act.FLIP, view, seq=1) for view in (VIEW, "totals/old")]
+    built = [
+        Statement(Act.PUBLISH, view, epoch=7, interval=day(at).id, generation="g", seq=2)
+        for view, at in ((VIEW, 1), ("totals/old", 1), (VIEW, 2))
+    ]
+    manifest = fold([Statement(Act.BIRTH, "totals/new", epoch=9, seq=1), *served, *built], 2)
+
+    def at(number: int) -> list[Interval]:
+        now = day(number).start + timedelta(hours=6)
+        return overdue(LEDGER, manifest, GRID, within=timedelta(hours=6), now=now)
+
+    assert at(3) == []
+    assert at(4) == [day(2)]
+    assert at(9) == [day(2), day(3)]
 
 
 FILES = [

@@ -10,6 +10,8 @@ import pytest
 from tests.unit.shop import START, Sale, Shop
 
 from seamline.cli import main
+from seamline.lake.claims import holding
+from seamline.model.intervals import Interval
 
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max, sum
@@ -130,6 +132,22 @@ def test_a_plan_says_why_and_what_it_costs_and_changes_nothing(
     assert "2 intervals, 3 rows, at most" in printed
     assert "at most 0 B" not in printed
     assert {path for path in shop.layout.warehouse.rglob("*") if path.is_file()} == before
+
+
+def test_an_interval_that_is_running_is_refused_before_anything_starts(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two at the same day would do the work twice, and one of them for nothing."""
+    shop.epoch([], watermark=START.replace(day=3))
+    span = ["--from", "2013-01-01", "--to", "2013-01-02"]
+    with holding(shop.layout, "r7", "airflow:shop__batch", [Interval.parse("2013-01-01/2013-01-03")]):
+        assert main(["run", "shop", *span]) == 22
+        refused = capsys.readouterr().err
+        assert main(["plan", "shop"]) == 0
+    assert "2013-01-01T00:00:00Z/2013-01-02T00:00:00Z is being built by run r7 of airflow" in refused
+    assert "leave 2013-01-01T00:00:00Z  running: run r7 of airflow:shop__batch" in capsys.readouterr().out
+    assert main(["plan", "shop"]) == 0
+    assert "1 late row" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

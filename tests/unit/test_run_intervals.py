@@ -12,7 +12,7 @@ from seamline.orchestration.intervals import RunRequest, resolve
 
 DAY = Interval.parse("2013-03-01/2013-03-02")
 WEEK = Interval.parse("2013-03-01/2013-03-08")
-FORM = {"from": "2013-03-01", "to": "2013-03-08T00:00:00+00:00", "reason": "mend"}
+FORM = {"from": "2013-03-01T00:00Z", "to": "2013-03-08T00:00:00+00:00", "reason": "mend"}
 EMPTY = {"from": None, "to": None, "reason": ""}
 
 
@@ -70,12 +70,22 @@ def test_a_zero_width_interval_is_none():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"from": "2013-03-01"}, "to: it is missing beside from."),
+        ({"from": "2013-03-01T00:00Z"}, "to: it is missing beside from."),
         ({"to": "2013-03-01"}, "from: it is missing beside to."),
         ({"from": "yesterday", "to": "2013-03-01"}, "from: 'yesterday' is not a date or a time."),
-        ({"from": "2013-03-01", "to": 7}, "to: '7' is not a date or a time."),
-        ({"from": "2013-03-02", "to": "2013-03-01"}, "from, to: 2013-03-02T00:00:00Z is not before"),
-        ({"from": "2013-03-02", "to": "2013-03-02"}, "from, to: 2013-03-02T00:00:00Z is not before"),
+        ({"from": "2013-03-01T00:00Z", "to": 7}, "to: '7' is not a date or a time."),
+        (
+            {"from": "2013-03-02T00:00Z", "to": "2013-03-01T00:00Z"},
+            "from, to: 2013-03-02T00:00:00Z is not before",
+        ),
+        (
+            {"from": "2013-03-02T00:00Z", "to": "2013-03-02T00:00Z"},
+            "from, to: 2013-03-02T00:00:00Z is not before",
+        ),
+        ({"from": "2013-03-01", "to": "2013-03-02T00:00Z"}, "from: '2013-03-01' has no zone."),
+        ({"from": "2013-03-01T00:00Z", "to": "2013-03-02T00:00"}, "to: '2013-03-02T00:00' has no zone."),
+        ({"dirty": "yes"}, "dirty: 'yes' is neither true nor false."),
+        ({"dirty": False}, "from, to, dirty: nothing is asked for."),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_the_name_of_its_field(params, message):
@@ -85,15 +95,22 @@ def test_what_cannot_be_meant_is_refused_by_the_name_of_its_field(params, messag
     assert refused.value.message.startswith(message)
 
 
-def test_a_backfill_with_a_form_is_refused():
+@pytest.mark.parametrize("params", [FORM, {"dirty": True}])
+def test_a_backfill_with_a_form_is_refused(params):
     """Every one of its runs would build the same span."""
     with pytest.raises(BadRange, match="a backfill run builds its own interval"):
-        resolve("backfill", FORM, DAY.start, DAY.end)
+        resolve("backfill", params, DAY.start, DAY.end)
+
+
+def test_the_flag_takes_the_dirty_ones_too_or_leaves_them():
+    """A range and the dirty intervals in one run; a scheduled run that is to be quick."""
+    assert RunRequest(WEEK, True, "mend") == resolve("manual", {**FORM, "dirty": True})
+    assert RunRequest(DAY, False, "scheduled") == resolve("scheduled", {"dirty": False}, DAY.start, DAY.end)
 
 
 def test_a_bound_in_another_zone_is_the_same_instant():
     """The browser's form sends its own zone."""
-    asked = resolve("manual", {"from": "2013-02-28T19:00:00-05:00", "to": "2013-03-02"}).asked
+    asked = resolve("manual", {"from": "2013-02-28T19:00:00-05:00", "to": "2013-03-02T00:00Z"}).asked
     assert asked is not None
     assert asked.start == parse_moment("2013-03-01")
     assert isinstance(asked.end, datetime)

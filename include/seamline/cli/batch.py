@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from seamline.cli.context import actor, opened, span
-from seamline.model.errors import BackfillFailed, BadRange, CertificateFailed
+from seamline.model.errors import BackfillFailed, BadRange, CertificateFailed, NotApproved
 from seamline.model.intervals import Interval, parse_moment
+from seamline.plan.batch import needs_approval
 from seamline.plan.told import lines
+
+if TYPE_CHECKING:
+    from seamline.lake.layout import Layout
+    from seamline.model.compiled import CompiledPipeline
+    from seamline.model.jobs import BuildJob
 
 
 @click.command()
@@ -40,8 +47,10 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
 @click.option("--to", "end", help="End of the range, UTC; it is not in.")
 @click.option("--dirty", is_flag=True, help="The intervals with rows newer than their cut.")
 @click.option("--reason", default="", help="Kept with the generations.")
-def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: str) -> None:
+@click.option("--approve", is_flag=True, help="Run a plan that needs approval (approve_above).")
+def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: str, approve: bool) -> None:
     """Plan, build, certify and publish here and now, without Airflow."""
+    from seamline.lake.claims import holding
     from seamline.lake.planning import job_of, plan_run
 
     compiled, layout = opened(pipeline)
@@ -54,8 +63,20 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
     click.echo("\n".join(lines(made)))
     if not made.builds:
         return
+    if needs_approval(made, compiled.definition.batch.approve_above) and not approve:
+        raise NotApproved(
+            f"{len(made.builds)} intervals are more than {compiled.name} builds without approval "
+            f"({compiled.definition.batch.approve_above}).",
+            hint="look at the plan above, then run again with --approve.",
+        )
     name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     job = job_of(compiled, made, run=name, reason=reason)
+    with holding(layout, name, actor(), job.spans):
+        build_and_publish(compiled, layout, job)
+
+
+def build_and_publish(compiled: CompiledPipeline, layout: Layout, job: BuildJob) -> None:
+    """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
     from seamline.lake.publishing import publish_run
     from seamline.quality.certify import certify_run
     from seamline.spark.batch import build
@@ -66,17 +87,17 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
         rows = build(spark, compiled, layout, job)
     finally:
         spark.stop()
-    click.echo(f"Built {len(rows)} generations, run {name}.")
-    certificates = certify_run(compiled, layout, name)
+    click.echo(f"Built {len(rows)} generations, run {job.run}.")
+    certificates = certify_run(compiled, layout, job.run)
     failed = [each for each in certificates if not each.passed]
     for certificate in failed:
         checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
         click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
-    done = publish_run(compiled, layout, name)
+    done = publish_run(compiled, layout, job.run)
     click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.")
     if failed:
         raise CertificateFailed(
-            f"{len(failed)} of {len(certificates)} generations of run {name} are not certified; held back: "
+            f"{len(failed)} of {len(certificates)} generations of run {job.run} are not certified; held back: "
             f"{', '.join(done.held_back)}.",
             hint="mend what the checks name, then run again.",
         )

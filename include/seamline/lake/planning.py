@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from seamline.lake.builds import Builds
+from seamline.lake.claims import claims_of
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
@@ -25,11 +26,14 @@ from seamline.plan.estimates import Attempt, MasterFile, estimated
 FAR = datetime.max.replace(tzinfo=UTC)
 
 
-def plan_run(pipeline: CompiledPipeline, layout: Layout, *, asked: Interval | None, dirty: bool) -> BatchPlan:
+def plan_run(
+    pipeline: CompiledPipeline, layout: Layout, *, asked: Interval | None, dirty: bool, run: str = ""
+) -> BatchPlan:
     """Plan a run of all live versions over the intervals in ``asked``, over the dirty ones, or over both.
 
-    Nothing is written, no table made.
+    Nothing is written, no table made. ``run`` is who plans: its own claims do not stop it.
     """
+    claims = [each for each in claims_of(layout, now=datetime.now(UTC)) if each.run != run]
     plan = plan_batch(
         known_epochs(layout),
         manifest_of(layout),
@@ -39,6 +43,7 @@ def plan_run(pipeline: CompiledPipeline, layout: Layout, *, asked: Interval | No
         dirty=dirty,
         restated=restatements(layout),
         most=pipeline.definition.batch.max_dirty,
+        claims=claims,
     )
     return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
 

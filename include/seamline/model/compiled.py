@@ -114,6 +114,8 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     for setting in ("trigger", "edge_every", "serve_every"):
         declared: str = getattr(pipeline.stream, setting)
         problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
+    if pipeline.batch.fresh_within:
+        problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     check_counts(pipeline, problems)
     if parsed is None or format is None or grid is None or future is None:
         return None, problems.found

@@ -146,13 +146,15 @@ class Batch:
     """How the batch layer runs: the interval of work and the first instant the pipeline knows.
 
     A run takes at most ``max_dirty`` intervals that nobody asked for by name, the oldest debt first. A run of more
-    than ``approve_above`` intervals waits until a person approves its plan; 0 is never.
+    than ``approve_above`` intervals waits until a person approves its plan; 0 is never. With ``fresh_within`` an
+    interval is overdue when it is not published so long after its end, by the clock.
     """
 
     interval: str
     start: str
     max_dirty: int = 30
     approve_above: int = 0
+    fresh_within: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,9 @@ class Pipeline:
     is not true is accepted and in no view. ``side`` routes records to a named side (name: condition).
     ``transform`` is a function of Arrow tables, or its name ``module:function``, which is what is kept; it adds
     the columns of ``transform_schema``. Another ``transform_version`` says that it means something else by now.
+
+    ``on_failure`` and ``on_late`` are ``module.function``: called with the context of a task that has failed, and with
+    ``pipeline=`` and ``interval=`` once for each interval that is overdue.
     """
 
     name: str
@@ -182,6 +187,7 @@ class Pipeline:
     tags: Sequence[str] = ()
     retries: int = 1
     on_failure: str = ""
+    on_late: str = ""
     description: str = ""
     origin: Origin = remembered()
 

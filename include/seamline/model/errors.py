@@ -9,6 +9,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + OutsideLife               8   a time before the pipeline's start, or that has not come yet
   - SetupError                  6   the machine lacks something
   - ConnectionMissing           7   no connection of that name
+  - NotApproved                 9   more intervals than may be built without somebody's word
   - KafkaUnavailable            10  no broker answers
   - TopicMissing                11
   - TopicRecreated              12  same name, another topic id
@@ -16,6 +17,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - LookupBroken                14  a look-up's table is absent, lacks a column, or has a key twice
   - FenceLost                   20  a newer writer has taken over
   - LeaseHeld                   21  another supervisor owns the stream
+  - IntervalRunning             22  another run builds the interval
   - ProtocolError               30  a rule of the protocol was about to be broken
     + StraddlesCut              31  a slice crosses a cut
     + PublishRefused            32  the manifest does not accept the generation
@@ -103,6 +105,12 @@ class ConnectionMissing(SeamlineError):
     exit_code = 7
 
 
+class NotApproved(SeamlineError):
+    """A plan is larger than its definition lets run without approval."""
+
+    exit_code = 9
+
+
 class KafkaUnavailable(SeamlineError):
     """No broker answers."""
 
@@ -143,6 +151,12 @@ class LeaseHeld(SeamlineError):
     """Another supervisor holds the lease of this stream."""
 
     exit_code = 21
+
+
+class IntervalRunning(SeamlineError):
+    """Another run is building one of the intervals."""
+
+    exit_code = 22
 
 
 class ProtocolError(SeamlineError):

@@ -9,14 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, chain, get_parsing_context, task
+
+# The stub of airflow.sdk lacks them.
+from airflow.sdk import (  # type: ignore[attr-defined]
+    DAG,
+    CronDataIntervalTimetable,
+    DeadlineAlert,
+    DeadlineReference,
+    Param,
+    SyncCallback,
+    TriggerRule,
+    chain,
+    get_parsing_context,
+    task,
+)
 
 from seamline.model.compiled import grid_of
 from seamline.model.definition import Pipeline
 from seamline.model.errors import DefinitionError
-from seamline.model.intervals import parse_moment
+from seamline.model.intervals import parse_duration, parse_moment
 from seamline.orchestration import tasks
 from seamline.orchestration.assets import Assets
+from seamline.orchestration.failures import DELAY, WAITS, ByKind
+from seamline.orchestration.freshness import freshness
 from seamline.orchestration.pools import BATCH, STREAM
 from seamline.orchestration.spark_submit import BuildOperator
 from seamline.orchestration.verdicts import judged
@@ -27,14 +42,21 @@ FORM = {
         type=["null", "string"],
         format="date-time",
         title="From",
-        description="First instant to build (UTC, a border of the batch interval). Empty: the dirty intervals.",
+        description="First instant to build, with its zone, a border of the batch interval. "
+        "Empty: the dirty intervals.",
     ),
     "to": Param(
         None,
         type=["null", "string"],
         format="date-time",
         title="To",
-        description="Exclusive end of the span.",
+        description="Exclusive end of the span, with its zone.",
+    ),
+    "dirty": Param(
+        None,
+        type=["null", "boolean"],
+        title="Dirty intervals too",
+        description="The dirty intervals too, the oldest debt first. Not set: as the kind of run says.",
     ),
     "reason": Param(
         None,
@@ -80,13 +102,11 @@ def dags_of(pipeline: Pipeline) -> Iterator[DAG]:
     yield upkeep_dag(pipeline)
 
 
-def common(pipeline: Pipeline, layer: str, *, retries: int) -> dict[str, Any]:
-    """Give what every DAG of a pipeline has."""
-    default_args: dict[str, Any] = {
-        "owner": pipeline.owner,
-        "retries": retries,
-        "retry_delay": timedelta(seconds=30),
-    }
+def common(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dict[str, Any]:
+    """Give what every DAG of a pipeline has; without ``retries`` those that the kind of error allows."""
+    default_args: dict[str, Any] = {"owner": pipeline.owner, "retries": retries, "retry_delay": DELAY}
+    if retries is None:
+        default_args |= {"retries": pipeline.retries + WAITS, "retry_policy": ByKind(pipeline.retries)}
     if pipeline.on_failure:
         default_args["on_failure_callback"] = tasks.on_failure(pipeline.on_failure)
     return {
@@ -110,16 +130,18 @@ def batch_dag(pipeline: Pipeline) -> DAG:
     assets = Assets.of(pipeline)
     timetable = CronDataIntervalTimetable(cron(grid_of(pipeline).length), timezone="UTC")
     with DAG(
-        **common(pipeline, "batch", retries=pipeline.retries),
+        **common(pipeline, "batch"),
         schedule=timetable,
         params=FORM,
+        deadline=deadline(pipeline),
         render_template_as_native_obj=False,
     ) as dag:
-        planned: Any = task(task_id="plan", pool=BATCH)(tasks.plan)(pipeline.name)
+        planned: Any = task(task_id="plan", pool=BATCH, multiple_outputs=True)(tasks.plan)(pipeline.name)
         build = BuildOperator(
             task_id="build",
             conn_id="spark_default",
-            name="{{ dag.dag_id }}.{{ run_id }}",
+            name="{{ dag.dag_id }}.{{ task.task_id }}.{{ run_id }}",
+            plan=planned["table"],
             application="build.py",
             application_args=planned["argv"],
             driver_memory="2g",
@@ -136,8 +158,31 @@ def batch_dag(pipeline: Pipeline) -> DAG:
             outlets=[assets.serving],
             trigger_rule=TriggerRule.NONE_SKIPPED,
         )(tasks.publish)(pipeline.name, assets.serving)
+        if pipeline.batch.approve_above:
+            from seamline.orchestration.approval import ApprovalOfPlan
+
+            approved = ApprovalOfPlan(
+                task_id="approve",
+                subject=f"{pipeline.name}: {{{{ ti.xcom_pull('plan')['intervals'] }}}} intervals to build",
+                body=planned["table"],
+                needed=planned["waits"],
+                pool=BATCH,
+            )
+            chain(planned, approved, build)
         chain(planned, build, certified, [published, EmptyOperator(task_id="all_certified", pool=BATCH)])
     return dag
+
+
+def deadline(pipeline: Pipeline) -> DeadlineAlert | None:
+    """Give the deadline of a run, which is looked after by Airflow; `freshness` looks after what never ran."""
+    if not pipeline.batch.fresh_within:
+        return None
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=parse_duration(pipeline.batch.fresh_within),
+        callback=SyncCallback("seamline.orchestration.freshness.missed", kwargs={"name": pipeline.name}),
+        name="freshness",
+    )
 
 
 def stream_dag(pipeline: Pipeline) -> DAG:
@@ -153,12 +198,14 @@ def stream_dag(pipeline: Pipeline) -> DAG:
         task(task_id="reconcile", pool=STREAM, inlets=[assets.topic], outlets=[assets.master])(
             tasks.reconcile
         )(pipeline.name, pipeline.source.connection, assets.master)
+        if pipeline.batch.fresh_within:
+            task(task_id="freshness", pool=STREAM)(freshness)(pipeline.name)
     return dag
 
 
 def upkeep_dag(pipeline: Pipeline) -> DAG:
     """Compact, clean up and check, once an hour."""
-    with DAG(**common(pipeline, "upkeep", retries=pipeline.retries), schedule="@hourly") as dag:
+    with DAG(**common(pipeline, "upkeep"), schedule="@hourly") as dag:
         task(task_id="upkeep", pool=BATCH)(tasks.upkeep)(pipeline.name)
     return dag
 
@@ -207,7 +254,7 @@ def doc(pipeline: Pipeline, layer: str) -> str:
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
     source = pipeline.source
     return (
-        f"{pipeline.description}\n\n{about}\n\n"
+        f"{pipeline.description}\n\n{about}\n\nOwner: {pipeline.owner}. "
         f"Topic `{'`, `'.join(source.topics)}` through connection `{source.connection}`; "
         f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}\n"
     )

@@ -30,14 +30,15 @@ def resolve(
 
     The form's ``from`` and ``to`` win. A scheduled run has its data interval and the dirty ones, a backfill
     run exactly its own, a partitioned run its partition. Any other run is asked for the dirty intervals
-    only, though Airflow gives some of them a data interval too: the last one before the clock.
+    only, though Airflow gives some of them a data interval too: the last one before the clock. The form's
+    ``dirty``, where it is set, says whether the dirty ones are taken too.
     """
     form, reason = form_span(params), str(params.get("reason") or "")
-    span = interval_of(data_interval_start, data_interval_end)
+    span, dirty = interval_of(data_interval_start, data_interval_end), flag("dirty", params.get("dirty"))
     if run_type == "backfill":
-        if form:
+        if form or dirty:
             raise BadRange(
-                f"from, to: a backfill run builds its own interval, not {form}.",
+                f"from, to, dirty: a backfill run builds its own interval, not {form or 'the dirty ones'}.",
                 hint="leave them out of the backfill's configuration, or trigger a run with them.",
             )
         if span is None:
@@ -47,12 +48,21 @@ def resolve(
             )
         return RunRequest(span, False, reason or "backfill")
     if form:
-        return RunRequest(form, False, reason or "asked for")
+        return RunRequest(form, bool(dirty), reason or "asked for")
     if partition:
-        return RunRequest(partition, False, reason or "partition")
+        return RunRequest(partition, bool(dirty), reason or "partition")
     if run_type == "scheduled":
-        return RunRequest(span, True, reason or "scheduled")
+        return RunRequest(span, dirty is not False, reason or "scheduled")
+    if dirty is False:
+        raise BadRange("from, to, dirty: nothing is asked for.", hint="give from and to, or leave dirty on.")
     return RunRequest(None, True, reason or "dirty intervals")
+
+
+def flag(field: str, value: object) -> bool | None:
+    """Read a flag that may not be set."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise BadRange(f"{field}: {value!r} is neither true nor false.", hint="true, false, or nothing.")
 
 
 def form_span(params: Mapping[str, object]) -> Interval | None:
@@ -75,11 +85,14 @@ def form_span(params: Mapping[str, object]) -> Interval | None:
 
 
 def moment(field: str, value: object) -> datetime:
-    """Read one bound as a UTC instant."""
+    """Read one bound, which names its zone, as a UTC instant: a form does not say which one it means."""
     try:
-        return parse_moment(str(value))
+        found = parse_moment(str(value))
     except BadRange as wrong:
         raise BadRange(f"{field}: {wrong.message}", hint=wrong.hint) from None
+    if datetime.fromisoformat(str(value).strip()).tzinfo is None:
+        raise BadRange(f"{field}: {value!r} has no zone.", hint=f'write "{stamp(found)}" if UTC is meant.')
+    return found
 
 
 def interval_of(start: datetime | None, end: datetime | None) -> Interval | None:

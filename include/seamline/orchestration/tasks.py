@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, Connection, get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
-from seamline.model.errors import (
-    BadRange,
-    CertificateFailed,
-    DefinitionError,
-    NotFound,
-    PublishRefused,
-    SetupError,
-)
+from seamline.model.errors import DefinitionError, SetupError
+from seamline.orchestration.failures import told
 from seamline.orchestration.intervals import RunRequest, resolve
-from seamline.plan import told
+from seamline.plan.batch import needs_approval
+from seamline.plan.told import lines, table
 
 if TYPE_CHECKING:
     from seamline.lake.control import Control
     from seamline.lake.layout import Layout
-    from seamline.model.certificate import Certificate
     from seamline.model.compiled import CompiledPipeline
+    from seamline.model.manifest import Statement
 
 STARTS_WITHIN = 60.0
+TOLD = 50
+"""How many intervals an event names: it is kept in Airflow's database."""
 
 
 def request_of(context: Any) -> RunRequest:
@@ -49,28 +46,30 @@ def compiled(name: str) -> tuple[CompiledPipeline, Layout]:
     return load(definitions()).pipeline(name), Layout(warehouse(), name)
 
 
+@told
 def plan(name: str) -> dict[str, Any]:
     """Decide what the run builds, print it, and hand the build's arguments on; skip when that is nothing."""
     from seamline.lake.planning import job_of, plan_run
 
     context = get_current_context()
-    try:
-        request = request_of(context)
-        pipeline, layout = compiled(name)
-        found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty)
-    except (BadRange, DefinitionError, NotFound) as wrong:
-        raise AirflowFailException(str(wrong)) from wrong
+    run = str(context["run_id"])
+    request = request_of(context)
+    pipeline, layout = compiled(name)
+    if request.asked:
+        pipeline.grid.lived(request.asked, now=datetime.now(UTC))
+    found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty, run=run)
     print(asked_for(name, request))
-    for line in told.lines(found, why=True):
+    for line in lines(found, why=True):
         print(line)
     if not found.builds:
         raise AirflowSkipException("nothing to build")
-    job = job_of(pipeline, found, run=str(context["run_id"]), reason=request.reason)
+    job = job_of(pipeline, found, run=run, reason=request.reason)
     return {
         "argv": job.to_argv(),
         "cut": found.cut,
         "intervals": len(found.builds),
-        "table": told.table(found),
+        "table": table(found),
+        "waits": needs_approval(found, pipeline.definition.batch.approve_above),
     }
 
 
@@ -81,51 +80,44 @@ def asked_for(name: str, request: RunRequest) -> str:
     return f"{name}: {' and '.join(wanted)} ({request.reason})"
 
 
+@told
 def certify(name: str, asset: Asset) -> None:
-    """Judge what the run built; a certificate that is not green fails the task at once, without retry."""
-    from seamline.quality.certify import certify_run
+    """Judge what the run built; CertificateFailed names every check that is not green."""
+    from seamline.lake.claims import Claims
+    from seamline.quality.certify import certify_run, require_passed
 
     context = get_current_context()
     pipeline, layout = compiled(name)
-    try:
-        certificates = certify_run(pipeline, layout, str(context["run_id"]))
-    except CertificateFailed as failed:
-        raise AirflowFailException(str(failed)) from failed
-    wrong = list(failures(certificates))
-    print(f"{len(certificates)} certificates, {len(wrong)} not green")
-    if wrong:
-        raise AirflowFailException("\n".join(wrong))
+    Claims.ensure(layout).hand_over(str(context["run_id"]), now=datetime.now(UTC))
+    certificates = certify_run(pipeline, layout, str(context["run_id"]))
+    print(f"{len(certificates)} certificates, {sum(not each.passed for each in certificates)} not green")
+    require_passed(certificates)
     events: Any = context["outlet_events"]
     events[asset].extra = {
         "certified": len(certificates),
         "cut": max((each.cut for each in certificates), default=-1),
-        "intervals": sorted({each.interval.id for each in certificates})[:50],
+        "intervals": sorted({each.interval.id for each in certificates})[:TOLD],
         "run_type": str(context["dag_run"].run_type.value),
     }
 
 
-def failures(certificates: Iterable[Certificate]) -> Iterable[str]:
-    """Say what is not green."""
-    for certificate in certificates:
-        for check in certificate.checks:
-            if not check.passed:
-                yield f"{certificate.view} {certificate.interval.id}: {check.name}: {check.found}"
-
-
+@told
 def publish(name: str, asset: Asset) -> None:
-    """Publish the intervals that are certified in one commit, and tell those who read.
+    """Publish the intervals that are certified in one commit, and tell those who read which have changed.
 
     The others are held back: ``certify`` has failed for them, and the run fails with it.
     """
+    from seamline.lake.claims import Claims
     from seamline.lake.manifest import ManifestTable
     from seamline.lake.publishing import publish_run
 
     context = get_current_context()
+    run = str(context["run_id"])
     pipeline, layout = compiled(name)
     try:
-        done = publish_run(pipeline, layout, str(context["run_id"]))
-    except (NotFound, PublishRefused) as refused:
-        raise AirflowFailException(str(refused)) from refused
+        done = publish_run(pipeline, layout, run)
+    finally:
+        Claims.ensure(layout).release(run, now=datetime.now(UTC))
     for interval in done.held_back:
         print(f"held back {interval}: not certified")
     statements = done.statements
@@ -135,14 +127,27 @@ def publish(name: str, asset: Asset) -> None:
         print(f"published {statement.view} {statement.interval} {statement.generation} cut {statement.epoch}")
     events: Any = context["outlet_events"]
     events[asset].extra = {
-        "rows": sum(statement.rows for statement in statements),
-        "cut": max(statement.epoch for statement in statements),
-        "intervals": sorted({statement.interval for statement in statements})[:50],
+        **changes(statements),
         "manifest_version": ManifestTable.ensure(layout).table.version,
         "run_type": str(context["dag_run"].run_type.value),
     }
 
 
+def changes(statements: Sequence[Statement]) -> dict[str, Any]:
+    """Tell which intervals have changed, with the rows of each view and the cut, the newest TOLD of them."""
+    told: dict[str, dict[str, Any]] = {}
+    for each in sorted(statements, key=lambda one: (one.interval, one.view), reverse=True):
+        about = told.setdefault(each.interval, {"cut": each.epoch, "rows": {}})
+        about["rows"][each.view] = each.rows
+    return {
+        "intervals": len(told),
+        "changed": dict(list(told.items())[:TOLD]),
+        "rows": sum(each.rows for each in statements),
+        "cut": max(each.epoch for each in statements),
+    }
+
+
+@told
 def upkeep(name: str) -> None:
     """Compact and clean up; each step says what it did."""
     from seamline.lake.upkeep import maintain
@@ -150,6 +155,7 @@ def upkeep(name: str) -> None:
     print(maintain(*compiled(name)))
 
 
+@told
 def reconcile(name: str, connection: str, asset: Asset) -> None:
     """Compare what the stream should be doing with what it does, and start a supervisor where none lives."""
     from seamline.lake.control import ControlTable, Desired

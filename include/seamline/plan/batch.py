@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from seamline.model.claims import Claim, running
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval, stamp
@@ -107,6 +108,11 @@ class BatchPlan:
         return sum(each.rows for each in self.builds)
 
 
+def needs_approval(plan: BatchPlan, above: int) -> bool:
+    """Tell whether a person must approve a plan first: it is of more than ``above`` intervals, which is not 0."""
+    return 0 < above < len(plan.builds)
+
+
 def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
     """Give the newest epoch on which a cut may fall."""
     return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
@@ -156,13 +162,15 @@ def plan_batch(
     dirty: bool,
     restated: Sequence[Restatement] = (),
     most: int | None = None,
+    claims: Sequence[Claim] = (),
 ) -> BatchPlan:
     """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
 
     An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
     published of a view does not know all that was ``restated`` of it. An open one (the watermark at the cut is not
     past its end) is left out and named. Of those that are dirty and were not asked for at ``most`` so many are
-    built, the oldest debt first; the others are named. Raises BadRange for a span before the pipeline's start.
+    built, the oldest debt first; the others are named, as are those that are dirty and under one of the ``claims``
+    of other runs. Raises BadRange for a span before the pipeline's start.
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
@@ -188,8 +196,12 @@ def plan_batch(
         if edge.watermark is None or edge.watermark < interval.end:
             mark = stamp(edge.watermark) if edge.watermark else "unknown"
             left_out.append(LeftOut(interval, f"open: the watermark is {mark} at epoch {edge.number}"))
+        elif wanted:
+            builds.append(build)
+        elif causes and (claim := running(claims, interval)):
+            left_out.append(LeftOut(interval, f"running: {claim}"))
         elif causes:
-            (builds if wanted else debts).append(build)
+            debts.append(build)
     debts.sort(key=lambda each: (each.debt, each.interval))
     most = len(debts) if most is None else most
     builds += debts[:most]

@@ -45,7 +45,8 @@ def jars() -> list[Path]:
 def session(app: str, *, cores: str = "local[2]", memory: str = "2g") -> SparkSession:
     """Start Spark, or give the session that runs already; ``memory`` is the heap of the one JVM.
 
-    Under spark-submit the name, the master and the memory are those of the submission.
+    Under spark-submit the name, the master and the memory are those of the submission. SEAMLINE_SPARK_UI=true gives
+    it Spark's pages.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
@@ -53,7 +54,8 @@ def session(app: str, *, cores: str = "local[2]", memory: str = "2g") -> SparkSe
         builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
     listed = ",".join(map(str, jars()))
     builder = builder.config("spark.jars", listed).config("spark.executorEnv.PYTHONPATH", str(PACKAGES))
-    for name, value in SETTINGS.items():
+    shown = {"spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"])}
+    for name, value in {**SETTINGS, **shown}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

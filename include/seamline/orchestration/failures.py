@@ -1,0 +1,94 @@
+"""What a task does about an error: some are there again at any retry, some are gone in a minute."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import ParamSpec, TypeVar
+
+from airflow.sdk import Context, RetryDecision, RetryPolicy
+from airflow.sdk.exceptions import AirflowException
+
+from seamline.model.errors import (
+    AirflowUnavailable,
+    Conflict,
+    IntervalRunning,
+    KafkaUnavailable,
+    LeaseHeld,
+    ReadUnstable,
+    SeamlineError,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+WAITS = 6
+"""Retries beyond those of the definition, for a run that waits for another at the same interval."""
+PASSING = (Conflict, LeaseHeld, KafkaUnavailable, ReadUnstable, AirflowUnavailable)
+DELAY, LONGEST = timedelta(seconds=30), timedelta(minutes=10)
+
+
+class ByKind(RetryPolicy):
+    """Fail at once what stays wrong (data, definitions, ranges), and back off from what passes.
+
+    A conflict, Kafka, files and whatever is not ours are tried again ``retries`` times, a half minute apart and
+    then twice as long each time; an interval that another run builds is waited for WAITS times more.
+    """
+
+    def __init__(self, retries: int) -> None:
+        self.retries = retries
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        """Decide; ``try_number`` is 1 for the first."""
+        delay = min(DELAY * 2 ** min(try_number - 1, 10), LONGEST)
+        reason = first_line(exception)
+        if isinstance(exception, IntervalRunning):
+            return RetryDecision.retry(delay, reason)
+        if isinstance(exception, SeamlineError) and not isinstance(exception, PASSING):
+            return RetryDecision.fail(reason)
+        if try_number > self.retries:
+            return RetryDecision.fail(reason)
+        return RetryDecision.retry(delay, reason)
+
+
+def first_line(error: BaseException) -> str:
+    """Name an error and what it says, in one line."""
+    text = str(error.message if isinstance(error, SeamlineError) else error)
+    return f"{type(error).__name__}: {text.partition(chr(10))[0]}"
+
+
+def told(task: Callable[P, R]) -> Callable[P, R]:
+    """Let a task's log begin its failure with the reason, above any traceback."""
+
+    @functools.wraps(task)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return task(*args, **kwargs)
+        except SeamlineError as error:
+            print(f"{type(error).__name__}: {error}")
+            raise
+
+    return call
+
+
+def kinds(above: type[SeamlineError] = SeamlineError) -> Iterator[type[SeamlineError]]:
+    """List the kinds of error below one, the general before the special."""
+    for kind in above.__subclasses__():
+        yield kind
+        yield from kinds(kind)
+
+
+def of_driver(failed: AirflowException) -> Exception:
+    """Give the error that a Spark driver ended with, by its exit code; any other failure as it is."""
+    text = str(failed)
+    code = re.search(r"Error code is: (\d+)", text)
+    kind = next((each for each in kinds() if code and each.exit_code == int(code[1])), None)
+    if kind is None or kind.exit_code == SeamlineError.exit_code:
+        return failed
+    said = text.rpartition("\nError: ")[2] if "\nError: " in text else text.rpartition("output:\n")[2]
+    message, _, hint = said.partition("\n\nHint: ")
+    return kind(message.strip(), hint=hint.partition("\n")[0].strip())

@@ -1,0 +1,26 @@
+"""Which intervals should have been published by now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Grid, Interval
+from seamline.model.manifest import Manifest
+
+
+def overdue(
+    ledger: Sequence[Epoch], manifest: Manifest, grid: Grid, *, within: timedelta, now: datetime
+) -> list[Interval]:
+    """List the intervals that have rows, ended longer than ``within`` ago, and lack a served view's generation.
+
+    Late rows make no interval overdue: what was published is served with them, from the speed layer.
+    """
+    served = set(manifest.serving.values())
+    known = {grid.named(id) for epoch in ledger for id, rows in epoch.accepted.items() if rows}
+    return sorted(
+        each
+        for each in known
+        if each.end + within < now and any((view, each.id) not in manifest.published for view in served)
+    )
