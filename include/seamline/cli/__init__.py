@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from seamline import __version__
-from seamline.cli import batch, kafka, look, produce, stream
+from seamline.cli import batch, doctor, kafka, look, produce, stream
 from seamline.model.errors import SeamlineError
 
 
@@ -19,12 +19,12 @@ def seamline() -> None:
 
     Definitions are found in SEAMLINE_PIPELINES, tables in SEAMLINE_WAREHOUSE. All times are UTC and all ranges
     half-open: the end is not in. Exit codes: 0 good, 2 wrong usage, 3 a definition is wrong, 4 not found,
-    5 a bad range, 8 a range outside the pipeline's life, 10 and up Kafka, 20 and up another writer, 30 and up the
-    protocol, 40 and up Airflow.
+    5 a bad range, 6 something is missing, 8 a range outside the pipeline's life, 9 not approved, 10 and up Kafka,
+    20 and up another writer or run, 30 and up the protocol, 40 and up Airflow.
     """
 
 
-for module in (look, stream, batch, produce, kafka):
+for module in (look, stream, batch, produce, kafka, doctor):
     for command in module.COMMANDS:
         seamline.add_command(command)
 

@@ -1,0 +1,219 @@
+"""``seamline doctor``: what an installation lacks, one line each, with a way out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from packaging.specifiers import SpecifierSet
+
+from seamline.model.catalog import Catalog
+from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
+
+if TYPE_CHECKING:
+    from seamline.orchestration.airflow_api import AirflowApi
+
+PACKAGES = {
+    "apache-airflow": ">=3.3,<4",
+    "apache-airflow-providers-apache-spark": ">=6.3",
+    "deltalake": ">=1.6,<2",
+    "delta-spark": "==4.4.0",
+    "duckdb": ">=2.0,<3",
+    "great-expectations": ">=1.24,<2",
+    "kafka-python": ">=3.0.12,<4",
+    "pandas": "<3",
+    "pyarrow": ">=26",
+    "pyspark": "==4.2.0",
+    "sqlglot": ">=27",
+}
+"""As pyproject.toml has them; an Airflow that was there before may have held some of them back."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; ``hint`` is the way out where it is not ``good``."""
+
+    name: str
+    good: bool
+    found: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        if self.good:
+            return f"ok    {self.name}: {self.found}"
+        return f"LACKS {self.name}: {self.found.rstrip('.')}. Way out: {self.hint or 'see docs/airflow.md.'}"
+
+
+@click.command()
+@click.option("--airflow/--no-airflow", default=True, show_default=True, help="Ask Airflow by its API too.")
+def doctor(airflow: bool) -> None:
+    """Look at what this installation needs: exit code 6 if something is missing."""
+    from seamline.cli.context import catalog
+
+    findings = [*packages(PACKAGES, version_of), *java(), *folders()]
+    try:
+        found = catalog()
+    except SeamlineError as error:
+        found = Catalog({}, ())
+        findings.append(Finding("definitions", False, error.message, error.hint))
+    findings += definitions(found)
+    if airflow:
+        findings += of_airflow(found)
+    for each in findings:
+        click.echo(str(each))
+    if missing := sum(not each.good for each in findings):
+        raise SetupError(
+            f"{missing} of {len(findings)} things are missing.", hint="each line above names a way out."
+        )
+
+
+def version_of(package: str) -> str:
+    """Give the version that is installed, empty for none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def packages(wanted: Mapping[str, str], installed: Callable[[str], str]) -> Iterator[Finding]:
+    """Compare versions with those that are tried together."""
+    for package, versions in wanted.items():
+        found = installed(package)
+        good = bool(found) and found in SpecifierSet(versions, prereleases=True)
+        yield Finding(package, good, found or "not installed", f"pip install '{package}{versions}'")
+    client, spark = installed("pyspark-client"), installed("pyspark")
+    if client:
+        hint = f"pip install pyspark-client=={spark}: it lays its files over pyspark's."
+        yield Finding("pyspark-client", client == spark, f"{client}, pyspark is {spark}", hint)
+
+
+def looked(name: str, look: Callable[[], str]) -> Finding:
+    """Turn an error of ours into a finding."""
+    try:
+        return Finding(name, True, look())
+    except SeamlineError as error:
+        return Finding(name, False, error.message, error.hint)
+
+
+def java() -> Iterator[Finding]:
+    """Look for Java, Spark's jars and the Spark jobs."""
+    from seamline.local.java import java_home, spark_jars
+    from seamline.supervisor.jobs import jobs_folder
+
+    def jars() -> str:
+        named = os.environ.get("SEAMLINE_JARS")
+        return f"{len(spark_jars())} jars{f' in {named}' if named else ''}"
+
+    yield looked("Java", lambda: str(java_home()))
+    yield looked("Spark's jars", jars)
+    yield looked("Spark jobs", lambda: str(jobs_folder()))
+
+
+def folders() -> Iterator[Finding]:
+    """Try to write where tables and state are kept."""
+    from seamline.lake.layout import home, warehouse
+
+    for name, place in (("SEAMLINE_WAREHOUSE", warehouse()), ("SEAMLINE_HOME", home())):
+        yield writable(name, place)
+
+
+def writable(name: str, place: Path) -> Finding:
+    """Try a file in a folder, or where it would be made."""
+    there = next(each for each in (place, *place.parents) if each.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return Finding(name, True, str(place))
+    except OSError as error:
+        hint = f"let this user write there, or set {name}."
+        return Finding(name, False, f"{place} cannot be written: {error.strerror}.", hint)
+
+
+def definitions(found: Catalog) -> Iterator[Finding]:
+    """Look at the definitions and the connections of their topics."""
+    for problem in found.problems:
+        yield Finding("definition", False, f"{problem.file}:{problem.line}: {problem.message}", problem.hint)
+    if found.pipelines:
+        yield Finding("definitions", True, ", ".join(sorted(found.pipelines)))
+    names = {each.definition.source.connection for each in found.pipelines.values()}
+    for name in sorted(names):
+        yield looked(f"connection {name}", partial(brokers, name))
+
+
+def brokers(connection: str) -> str:
+    """Give the brokers of a Kafka connection."""
+    from seamline.kafka.connections import resolve
+
+    return resolve(connection).brokers
+
+
+def of_airflow(found: Catalog) -> Iterator[Finding]:
+    """Ask Airflow for its health, version, pools, DAGs and the Spark connection."""
+    from seamline.orchestration.airflow_api import AirflowApi
+
+    try:
+        api = AirflowApi.from_env()
+        health = api.health()
+    except AirflowUnavailable as error:
+        hint = f"{error.hint} Or leave it out: --no-airflow."
+        yield Finding("Airflow", False, error.message, hint)
+        return
+    for name in ("metadatabase", "scheduler", "dag_processor"):
+        state = health.get(name, "absent")
+        yield Finding(f"Airflow's {name}", state == "healthy", state, f"start it: see {api.url}.")
+    try:
+        yield from asked(api, sorted(found.pipelines))
+    except AirflowUnavailable as error:
+        yield Finding("Airflow", False, error.message, error.hint)
+
+
+def asked(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
+    """Ask an Airflow that answers."""
+    from seamline.orchestration.pools import POOLS
+
+    version = str(api.call("GET", "/version", login=False)["version"])
+    wanted = PACKAGES["apache-airflow"]
+    yield Finding(
+        "Airflow's version", version in SpecifierSet(wanted), version, f"run apache-airflow{wanted}."
+    )
+    for error in api.import_errors():
+        yield Finding("DAG file", False, error.strip().splitlines()[-1], "mend what Airflow cannot import.")
+    for name, (slots, _) in POOLS.items():
+        hint = f"airflow pools set {name} {slots} Seamline"
+        yield there(f"pool {name}", partial(api.call, "GET", f"/pools/{name}"), hint)
+    if "AIRFLOW_CONN_SPARK_DEFAULT" in os.environ:
+        yield Finding("connection spark_default", True, "set by the environment")
+    else:
+        hint = "airflow connections add spark_default --conn-type spark --conn-host 'local[*]'"
+        yield there("connection spark_default", partial(api.call, "GET", "/connections/spark_default"), hint)
+    for pipeline in pipelines:
+        for layer in ("stream", "batch", "upkeep"):
+            yield dag(api, f"{pipeline}__{layer}")
+
+
+def there(name: str, look: Callable[[], object], hint: str) -> Finding:
+    """Tell whether Airflow has something of a name."""
+    try:
+        look()
+    except NotFound:
+        return Finding(name, False, "Airflow has none; a task that needs it would wait or fail.", hint)
+    return Finding(name, True, "is there")
+
+
+def dag(api: AirflowApi, id: str) -> Finding:
+    """Tell whether a DAG is there and runs."""
+    try:
+        paused = bool(api.dag(id)["is_paused"])
+    except NotFound:
+        hint = "put the two lines of docs/airflow.md into Airflow's folder of DAGs."
+        return Finding(f"DAG {id}", False, "Airflow has not parsed it.", hint)
+    return Finding(f"DAG {id}", not paused, "paused" if paused else "runs", f"airflow dags unpause {id}")
+
+
+COMMANDS = (doctor,)

@@ -1,0 +1,108 @@
+"""What an installation lacks is said with a way out."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seamline.cli import main
+from seamline.cli.doctor import PACKAGES, asked, packages, writable
+from seamline.model.errors import NotFound
+from seamline.orchestration.airflow_api import AirflowApi
+
+ROOT = Path(__file__).parents[2]
+
+
+class Airflow(AirflowApi):
+    """An Airflow that has what it is given, by path."""
+
+    def __init__(self, **has: dict[str, Any]) -> None:
+        super().__init__("http://airflow", "user", "password")
+        self.has = {f"/{name.replace('__of__', '/')}": answer for name, answer in has.items()}
+
+    def call(self, method: str, path: str, *args: Any, **given: Any) -> dict[str, Any]:
+        if path not in self.has:
+            raise NotFound(path)
+        return self.has[path]
+
+
+def test_the_versions_are_those_of_the_project() -> None:
+    """Two lists of versions drift apart."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {f"{name}{versions}" for name, versions in PACKAGES.items()} <= set(declared)
+
+
+def test_a_version_that_was_not_tried_is_named_with_the_one_that_was() -> None:
+    """An Airflow that was there before has constraints of its own."""
+    installed = {"pyspark": "4.1.0", "pandas": "2.3.1", "pyspark-client": "4.2.0"}
+    found = packages(
+        {"pyspark": "==4.2.0", "pandas": "<3", "duckdb": ">=2"}, lambda name: installed.get(name, "")
+    )
+    said = [str(each) for each in found]
+    assert said[-1].endswith("Way out: pip install pyspark-client==4.1.0: it lays its files over pyspark's.")
+    assert said == [
+        "LACKS pyspark: 4.1.0. Way out: pip install 'pyspark==4.2.0'",
+        "ok    pandas: 2.3.1",
+        "LACKS duckdb: not installed. Way out: pip install 'duckdb>=2'",
+        said[-1],
+    ]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The warehouse may not be there yet; what is above it must let us make it."""
+    assert writable("SEAMLINE_WAREHOUSE", tmp_path / "not" / "yet").good
+    assert not writable("SEAMLINE_WAREHOUSE", Path("/proc/seamline")).good
+
+
+def test_airflow_is_asked_for_what_our_tasks_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task without its pool, or of a paused DAG, waits for ever and says nothing."""
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
+    airflow = Airflow(
+        version={"version": "3.2.0"},
+        importErrors={"import_errors": [{"stack_trace": "Traceback\n  in x\nImportError: no seamline\n"}]},
+        pools__of__seamline_batch={},
+        dags__of__shop__batch={"is_paused": True},
+        dags__of__shop__stream={"is_paused": False},
+    )
+    said = [str(each) for each in asked(airflow, ["shop"])]
+    assert [each for each in said if each.startswith("ok")] == [
+        "ok    pool seamline_batch: is there",
+        "ok    DAG shop__stream: runs",
+    ]
+    assert [each.partition(". Way out: ")[::2] for each in said if each.startswith("LACKS")] == [
+        ("LACKS Airflow's version: 3.2.0", "run apache-airflow>=3.3,<4."),
+        ("LACKS DAG file: ImportError: no seamline", "mend what Airflow cannot import."),
+        (
+            "LACKS pool seamline_stream: Airflow has none; a task that needs it would wait or fail",
+            "airflow pools set seamline_stream 8 Seamline",
+        ),
+        (
+            "LACKS connection spark_default: Airflow has none; a task that needs it would wait or fail",
+            "airflow connections add spark_default --conn-type spark --conn-host 'local[*]'",
+        ),
+        ("LACKS DAG shop__batch: paused", "airflow dags unpause shop__batch"),
+        (
+            "LACKS DAG shop__upkeep: Airflow has not parsed it",
+            "put the two lines of docs/airflow.md into Airflow's folder of DAGs.",
+        ),
+    ]
+
+
+def test_the_command_names_a_broken_definition_and_leaves_a_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One bad file, no Airflow: everything else is still looked at."""
+    (tmp_path / "worse.py").write_text("import nowhere")
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "warehouse"))
+    monkeypatch.delenv("SEAMLINE_AIRFLOW_URL", raising=False)
+    assert main(["doctor"]) == 6
+    printed = capsys.readouterr()
+    assert "LACKS definition: " in printed.out
+    assert "worse.py:1" in printed.out
+    assert "LACKS Airflow: Where Airflow is, is not set" in printed.out
+    assert "ok    SEAMLINE_WAREHOUSE" in printed.out
+    assert "things are missing" in printed.err
