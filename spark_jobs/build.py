@@ -6,7 +6,7 @@ import sys
 
 from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.model.catalog import load
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import SeamlineError, disk_full
 from seamline.model.jobs import BuildJob
 from seamline.spark.batch import build
 from seamline.spark.ending import end
@@ -24,9 +24,12 @@ def main(argv: list[str]) -> int:
             rows = build(spark, pipeline, Layout(warehouse(), pipeline.name), job)
         finally:
             spark.stop()
-    except SeamlineError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return error.exit_code
+    except Exception as error:
+        ours = error if isinstance(error, SeamlineError) else disk_full(error)
+        if ours is None:
+            raise
+        print(f"Error: {ours}", file=sys.stderr)
+        return ours.exit_code
     read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
     return 0

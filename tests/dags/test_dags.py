@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput
+from tests.unit.shop import START, Sale, Shop
 
 from seamline.lake.claims import claims_of, holding
 from seamline.lake.layout import Layout
@@ -20,6 +22,7 @@ from seamline.model.errors import (
     CertificateFailed,
     Conflict,
     DefinitionError,
+    DiskFull,
     IntervalRunning,
     KafkaUnavailable,
     MeasureFailed,
@@ -222,6 +225,38 @@ def test_the_reason_of_a_failure_is_the_first_thing_in_the_log(capsys):
     with pytest.raises(BadRange):
         task()
     assert capsys.readouterr().out.startswith("BadRange: 2050 has not begun.")
+
+    @told
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DiskFull):
+        full()
+    assert capsys.readouterr().out.startswith("DiskFull: The disk is full")
+
+
+def test_a_plan_of_an_interval_that_is_running_waits_and_is_made_anew(monkeypatch, tmp_path, capsys):
+    """Made before the other run was through, its cut would be below the one published by then."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1, "a", 4)], watermark=START.replace(day=3))
+    params = {"from": "2013-01-01T00:00Z", "to": "2013-01-02T00:00Z"}
+    run = SimpleNamespace(run_type=SimpleNamespace(value="manual"))
+    monkeypatch.setattr(
+        tasks, "get_current_context", lambda: {"run_id": "r1", "dag_run": run, "params": params}
+    )
+    monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
+    day = Interval.parse("2013-01-01/2013-01-02")
+    with holding(shop.layout, "r2", "cli:ada", [day]), pytest.raises(IntervalRunning):
+        tasks.plan("shop")
+    capsys.readouterr()
+    with holding(shop.layout, "r1", "an earlier attempt", [day]):
+        made = tasks.plan("shop")
+    assert BuildJob.parse(made["argv"]) == BuildJob("shop", "r1", 0, (day,), "asked for")
+    assert (made["cut"], made["intervals"], made["waits"]) == (0, 1, False)
+    assert "| 2013-01-01T00:00:00Z | 1 |" in made["table"]
+    log = capsys.readouterr().out.splitlines()
+    assert log[0] == "shop: 2013-01-01T00:00:00Z/2013-01-02T00:00:00Z (asked for)"
+    assert "    asked for" in log
 
 
 def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path):

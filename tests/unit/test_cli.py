@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.unit.shop import START, Sale, Shop
 
 from seamline.cli import main
-from seamline.lake.claims import holding
+from seamline.lake.claims import Claims, claims_of, holding
 from seamline.model.intervals import Interval
 
 DEFINITION = """
@@ -144,10 +146,37 @@ def test_an_interval_that_is_running_is_refused_before_anything_starts(
         assert main(["run", "shop", *span]) == 22
         refused = capsys.readouterr().err
         assert main(["plan", "shop"]) == 0
+        assert main(["status", "shop"]) == 0
     assert "2013-01-01T00:00:00Z/2013-01-02T00:00:00Z is being built by run r7 of airflow" in refused
-    assert "leave 2013-01-01T00:00:00Z  running: run r7 of airflow:shop__batch" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "leave 2013-01-01T00:00:00Z  running: run r7 of airflow:shop__batch" in told
+    assert "building 2013-01-01T00:00:00Z/2013-01-03T00:00:00Z: run r7 of airflow:shop__batch" in told
     assert main(["plan", "shop"]) == 0
     assert "1 late row" in capsys.readouterr().out
+
+
+def test_a_full_disk_leaves_a_sentence_a_code_and_no_claim(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever engine meets it; a claim that cannot be given back hides no reason."""
+
+    def full(*_: object) -> None:
+        raise RuntimeError(
+            "org.apache.spark.SparkException: Job aborted\n java.io.IOException: No space left on device"
+        )
+
+    shop.epoch([], watermark=START.replace(day=3))
+    monkeypatch.setattr("seamline.cli.batch.build_and_publish", full)
+    assert main(["run", "shop", "--dirty"]) == 37
+    assert "The disk is full: java.io.IOException: No space left on device" in capsys.readouterr().err
+    assert claims_of(shop.layout, now=datetime.now(UTC)) == ()
+
+    def release(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Claims, "release", release)
+    assert main(["run", "shop", "--dirty"]) == 37
+    assert "java.io.IOException" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import click
 
 from seamline import __version__
 from seamline.cli import batch, doctor, kafka, look, produce, stream
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import SeamlineError, disk_full
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -46,4 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of a pipe has seen enough; Python would complain again when it closes stdout.
         sys.stderr.close()
         return 0
+    except Exception as error:
+        if (full := disk_full(error)) is None:
+            raise
+        click.echo(f"Error: {full}", err=True)
+        return full.exit_code
     return code if isinstance(code, int) else 0

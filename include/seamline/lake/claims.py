@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -55,11 +55,7 @@ class Claims:
         """Take a claim, in place of an earlier one of the same run; IntervalRunning while another run has one."""
 
         def taken(live: tuple[Claim, ...]) -> tuple[Claim, ...]:
-            if other := conflicting(live, claim.run, claim.spans):
-                raise IntervalRunning(
-                    f"{next(span for span in claim.spans if other.meets(span))} is being built by {other}.",
-                    hint=f"wait for its end; without a sign of life it is free at {stamp(other.until)}.",
-                )
+            require_free(live, claim.run, claim.spans)
             return (*(each for each in live if each.run != claim.run), claim)
 
         self._change(taken, now)
@@ -103,6 +99,15 @@ class Claims:
             except Conflict:
                 continue
             return
+
+
+def require_free(claims: Sequence[Claim], run: str, spans: Sequence[Interval]) -> None:
+    """Raise IntervalRunning if another run has a claim that the spans of a run would meet."""
+    if other := conflicting(claims, run, spans):
+        raise IntervalRunning(
+            f"{next(span for span in spans if other.meets(span))} is being built by {other}.",
+            hint=f"wait for its end; without a sign of life it is free at {stamp(other.until)}.",
+        )
 
 
 def held(claim: Claim, run: str, process: str) -> bool:
@@ -159,11 +164,9 @@ def holding(
     finally:
         ended.set()
         renewing.join()
-        now = datetime.now(UTC)
-        if kept:
-            claims.hand_over(run, me, now=now)
-        else:
-            claims.release(run, me, now=now)
+        # What the block raised is what counts: a claim that cannot be given back runs out.
+        with suppress(DeltaError, OSError):
+            (claims.hand_over if kept else claims.release)(run, me, now=datetime.now(UTC))
 
 
 def renew_until(ended: threading.Event, layout: Layout, run: str, process: str) -> None:

@@ -25,6 +25,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - CertificateFailed           34
   - ReadUnstable                35  the tables kept changing under a read
   - MeasureFailed               36  a measure of the user's own failed on a value
+  - DiskFull                    37  free some space; nothing was published
   - AirflowUnavailable          40
   - BackfillRefused             41
   - BackfillFailed              42  some of its runs failed
@@ -199,6 +200,21 @@ class MeasureFailed(SeamlineError):
     """A user's own measure raised, or gave what its declared types cannot hold."""
 
     exit_code = 36
+
+
+class DiskFull(SeamlineError):
+    """No space is left where something was written; what is published is as it was."""
+
+    exit_code = 37
+
+
+def disk_full(error: BaseException) -> DiskFull | None:
+    """Give the error that a full disk is, whichever engine met it, in its own words; None for any other."""
+    for said in str(error).splitlines():
+        if "No space left on device" in said or "os error 28" in said:
+            hint = "free some space, then run it again: nothing half written is ever read."
+            return DiskFull(f"The disk is full: {said.strip()[:300]}", hint=hint)
+    return None
 
 
 class AirflowUnavailable(SeamlineError):

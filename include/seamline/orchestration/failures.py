@@ -14,11 +14,13 @@ from airflow.sdk.exceptions import AirflowException
 from seamline.model.errors import (
     AirflowUnavailable,
     Conflict,
+    DiskFull,
     IntervalRunning,
     KafkaUnavailable,
     LeaseHeld,
     ReadUnstable,
     SeamlineError,
+    disk_full,
 )
 
 P = ParamSpec("P")
@@ -26,7 +28,7 @@ R = TypeVar("R")
 
 WAITS = 6
 """Retries beyond those of the definition, for a run that waits for another at the same interval."""
-PASSING = (Conflict, LeaseHeld, KafkaUnavailable, ReadUnstable, AirflowUnavailable)
+PASSING = (Conflict, LeaseHeld, KafkaUnavailable, ReadUnstable, DiskFull, AirflowUnavailable)
 DELAY, LONGEST = timedelta(seconds=30), timedelta(minutes=10)
 
 
@@ -71,6 +73,11 @@ def told(task: Callable[P, R]) -> Callable[P, R]:
         except SeamlineError as error:
             print(f"{type(error).__name__}: {error}")
             raise
+        except Exception as error:
+            if (full := disk_full(error)) is None:
+                raise
+            print(f"DiskFull: {full}")
+            raise full from error
 
     return call
 

@@ -49,6 +49,7 @@ def compiled(name: str) -> tuple[CompiledPipeline, Layout]:
 @told
 def plan(name: str) -> dict[str, Any]:
     """Decide what the run builds, print it, and hand the build's arguments on; skip when that is nothing."""
+    from seamline.lake.claims import claims_of, require_free
     from seamline.lake.planning import job_of, plan_run
 
     context = get_current_context()
@@ -64,6 +65,8 @@ def plan(name: str) -> dict[str, Any]:
     if not found.builds:
         raise AirflowSkipException("nothing to build")
     job = job_of(pipeline, found, run=run, reason=request.reason)
+    # A plan that waits here is made anew; one that waits for its build would be of an older cut than the other's.
+    require_free(claims_of(layout, now=datetime.now(UTC)), run, job.spans)
     return {
         "argv": job.to_argv(),
         "cut": found.cut,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from seamline.lake.claims import claims_of
 from seamline.lake.control import ControlTable, restatements
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
@@ -48,6 +49,8 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     else:
         lines.append("  no epoch yet")
     lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
+    for claim in claims_of(layout, now=now or datetime.now(UTC)):
+        lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     accepted: dict[str, dict[int, int]] = {}
     for each in epochs:
