@@ -16,8 +16,8 @@ from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.model.certificate import Certificate, Check
 from seamline.model.errors import Conflict, NotFound, PublishRefused
-from seamline.model.manifest import Generation
-from seamline.plan.publish import Candidate, certified
+from seamline.model.manifest import Generation, Manifest
+from seamline.plan.publish import Candidate, Offer, certified
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHOP = sales_pipeline()
@@ -78,7 +78,10 @@ def test_a_red_interval_is_held_back_and_the_green_one_published(layout: Layout)
     publishing.publish_run(SHOP, layout, "a")
     offer(layout, "b", cut=9, expected="g-a", passed=False)
     done = publishing.publish_run(SHOP, layout, "b")
-    assert ([each.interval for each in done.statements], done.held_back) == ([DAYS[0]], (DAYS[1],))
+    assert ([each.interval for each in done.statements], done.held_back) == (
+        [DAYS[0]],
+        {DAYS[1]: "not certified"},
+    )
     assert served(layout) == ["g-b", "g-a"]
 
 
@@ -86,8 +89,8 @@ def test_the_views_of_a_red_interval_are_held_back_together(layout: Layout):
     """Two views of one day that tell of different logs would contradict each other."""
     day = SHOP.grid.named(DAYS[0])
     one, other = (Candidate(Generation("g", view, day, 5, 1), view == "a/1", "") for view in ("a/1", "b/1"))
-    assert certified([one, other]) == ([], (DAYS[0],))
-    assert certified([one]) == ([one], ())
+    assert certified(Manifest(), [one, other]) == Offer((), {DAYS[0]: "not certified"})
+    assert certified(Manifest(), [one]) == Offer((one,))
 
 
 def test_a_run_without_a_green_interval_publishes_nothing(layout: Layout):

@@ -39,6 +39,13 @@ def span(start: str | None, end: str | None) -> Interval | None:
     return Interval(parse_moment(start), parse_moment(end))
 
 
+def interval_of(pipeline: CompiledPipeline, text: str) -> Interval:
+    """Read one interval by its start; BadRange where none starts there."""
+    start = parse_moment(text)
+    [found] = pipeline.grid.within(Interval(start, start + pipeline.grid.length))
+    return found
+
+
 def pairs(given: Sequence[str]) -> dict[str, str]:
     """Read ``name=value`` arguments."""
     found = {}

@@ -14,6 +14,7 @@ from seamline.lake import files
 from seamline.lake.layout import Layout
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
+from seamline.model.seam import NOTHING
 from seamline.plan.estimates import REMEMBERED, Attempt
 
 SCHEMA = pa.schema(
@@ -34,8 +35,11 @@ SCHEMA = pa.schema(
         ("at", INSTANT),
         ("exploded", pa.int64()),
         ("restated", pa.int64()),
+        ("planned", pa.int64()),
     ]
 )
+LATER = {"exploded": 0, "restated": 0, "planned": NOTHING}
+"""Columns that earlier releases did not write, and what they meant."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class BuildRow:
     ``rows`` are the generation's rows in its table, ``state_rows`` the sum of their ``rows`` column.
     ``expected`` is the generation that was published when the attempt began, or nothing.
     ``exploded``: by how many the rows of a view are more than the records they were made of.
-    ``restated`` is how many restatements the attempt knew.
+    ``restated`` is how many restatements the attempt knew, ``planned`` the manifest's version it was planned on.
     ``seconds`` are those of the whole attempt, of which the interval is a part.
     """
 
@@ -65,6 +69,7 @@ class BuildRow:
     at: datetime
     exploded: int = 0
     restated: int = 0
+    planned: int = NOTHING
 
 
 class Builds:
@@ -87,11 +92,18 @@ class Builds:
 
     def of(self, run: str) -> list[BuildRow]:
         """List the last attempt of a run at each view and interval, in order."""
-        found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=pc.field("run") == run)
-        later = ("exploded", "restated")
-        return latest(
-            [BuildRow(**row | {name: row[name] or 0 for name in later}) for row in found.to_pylist()]
-        )
+        return latest(self._rows(pc.field("run") == run))
+
+    def about(self, interval: str) -> list[BuildRow]:
+        """List every attempt at an interval, oldest first."""
+        return sorted(self._rows(pc.field("interval") == interval), key=lambda row: row.at)
+
+    def _rows(self, condition: pc.Expression) -> list[BuildRow]:
+        found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=condition)
+        return [
+            BuildRow(**row | {name: none for name, none in LATER.items() if row[name] is None})
+            for row in found.to_pylist()
+        ]
 
     def attempts(self) -> list[Attempt]:
         """List the newest attempts in their order, whatever became of them: rows read of the master, and seconds."""

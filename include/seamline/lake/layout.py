@@ -26,7 +26,11 @@ class Layout:
 
     def generations(self, view: CompiledView) -> Path:
         """Give the folder of a view version's generations."""
-        return self.warehouse / self.pipeline / "views" / view.id / "generations"
+        return self.generations_of(view.id)
+
+    def generations_of(self, id: str) -> Path:
+        """Give the folder of the generations of the view version ``name/fingerprint``."""
+        return self.warehouse / self.pipeline / "views" / id / "generations"
 
     def lookup(self, name: str, version: str) -> Path:
         """Give the file of one version of a look-up, as epochs name it."""

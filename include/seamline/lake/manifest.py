@@ -12,7 +12,7 @@ from seamline.lake import files
 from seamline.lake.layout import Layout
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
-from seamline.model.manifest import Act, Manifest, Statement, fold
+from seamline.model.manifest import Act, How, Manifest, Statement, fold
 
 APP = "seamline.manifest"
 SCHEMA = pa.schema(
@@ -30,6 +30,8 @@ SCHEMA = pa.schema(
         ("at", INSTANT),
         ("seq", pa.int64()),
         ("restated", pa.int64()),
+        ("actor", pa.string()),
+        ("how", pa.string()),
     ]
 )
 
@@ -48,13 +50,18 @@ class ManifestTable:
     def read(self) -> Manifest:
         """Give the state at the newest version; a later ``commit`` is conditional on it."""
         self.table.refresh()
-        rows = self.table.read().to_pylist()
-        return fold([statement(row) for row in rows], self.table.version)
+        return fold(self.statements(), self.table.version)
+
+    def statements(self) -> list[Statement]:
+        """List every row at the version that the handle sees, in no order."""
+        return [statement(row) for row in self.table.read().to_pylist()]
 
     def commit(self, statements: list[Statement]) -> int:
         """Write statements decided on the state last read; Conflict if anyone has committed since."""
         seq = self.table.version + 1
-        rows = [{**vars(each), "act": each.act.value, "seq": seq} for each in statements]
+        rows = [
+            {**vars(each), "act": each.act.value, "how": each.how.value, "seq": seq} for each in statements
+        ]
         name = f"{seq:012d}-{statements[0].run or statements[0].act.value}.parquet".replace("/", "_")
         file = files.write(
             pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique(name), stats=["seq"]
@@ -63,8 +70,13 @@ class ManifestTable:
 
 
 def statement(row: Mapping[str, Any]) -> Statement:
-    """Read one row; those of before restatements know of none."""
-    return Statement(**{**row, "act": Act(row["act"]), "restated": row.get("restated") or 0})
+    """Read one row; those of earlier releases have no restatements, no actor, and were all certified."""
+    later = {
+        "restated": row.get("restated") or 0,
+        "actor": row.get("actor") or "",
+        "how": How(row.get("how") or How.CERTIFIED),
+    }
+    return Statement(**{**row, "act": Act(row["act"]), **later})
 
 
 def unique(name: str) -> str:

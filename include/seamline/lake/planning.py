@@ -51,7 +51,7 @@ def plan_run(
 def job_of(pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "") -> BuildJob:
     """Give the build that a plan asks for; its ``spans`` are empty where there is nothing to build."""
     joined = spans(build.interval for build in plan.builds)
-    return BuildJob(pipeline.name, run, plan.cut, tuple(joined), reason or reasons(plan))
+    return BuildJob(pipeline.name, run, plan.cut, tuple(joined), reason or reasons(plan), plan.planned)
 
 
 def reasons(plan: BatchPlan) -> str:

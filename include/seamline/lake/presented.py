@@ -112,10 +112,9 @@ def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
     complete_to = cut if owned else max(cut, snapshot.until)
     if snapshot.building(id, side):
         status = Status.BUILDING
-    elif generation is None or not generation.certified:
-        status = Status.OPEN
     else:
-        status = Status.DIRTY if since or snapshot.unmade(generation, id) else Status.CERTIFIED
+        news = bool(since) or (generation is not None and snapshot.unmade(generation, id))
+        status = snapshot.manifest.standing(generation, news=news)
     named, restated = (generation.generation, generation.restated) if generation else ("", 0)
     return IntervalAnswer(status, cut, named, since, complete_to, restated)
 
@@ -167,7 +166,7 @@ def judge(
         found = [ways.get(id) or way(snapshot, id, 0, side) for id in ids]
     if any(each.status is Status.BUILDING for each in found):
         return None
-    certified = all(each.status in (Status.CERTIFIED, Status.DIRTY) for each in found)
+    certified = all(each.status in (Status.CERTIFIED, Status.DIRTY, Status.HELD) for each in found)
     return min(each.complete_to for each in found), certified
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,36 +16,46 @@ from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import Conflict, NotFound, PublishRefused
 from seamline.model.live import foremost
 from seamline.model.manifest import Generation, Manifest, Statement
-from seamline.plan.publish import Candidate, certified, publish
+from seamline.plan.publish import RED, Candidate, Decision, Offer, certified, publish
 
 ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What a run has published (nothing if that was done before), and the intervals that were held back."""
+    """What a run has published (nothing if that was done before), and what was held back of it, and why."""
 
     statements: tuple[Statement, ...]
-    held_back: tuple[str, ...]
+    held_back: Mapping[str, str]
 
 
-def publish_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> Publication:
+def publish_run(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    run: str,
+    *,
+    decision: Decision | None = None,
+    only: Collection[str] = (),
+) -> Publication:
     """Publish the intervals of a run whose certificates are all there and green, in one commit.
 
-    Raises PublishRefused if there is none, and Conflict if another run published one of the intervals since
-    this one began; nothing is published then.
+    A person's ``decision`` may publish the others despite that; ``only`` names the intervals it is about. Raises
+    PublishRefused if there is none, and Conflict if another run published one of the intervals since this one
+    began; nothing is published then.
     """
     builds = Builds.ensure(layout).of(run)
     if not builds:
         raise NotFound(
             f"Run {run!r} of {pipeline.name} has built nothing.", hint="build first, then publish."
         )
-    green, held_back = certified(candidates(pipeline, layout, builds))
-    if not green:
-        raise PublishRefused(
-            f"No interval of run {run!r} is certified.", hint="see its certificates, mend, build again."
+    if only and not (builds := [row for row in builds if row.interval in only]):
+        raise NotFound(
+            f"Run {run!r} of {pipeline.name} has not built {', '.join(sorted(only))}.",
+            hint="see seamline history.",
         )
-    statements = commit(ManifestTable.ensure(layout), green)
+    statements, held_back = commit(
+        ManifestTable.ensure(layout), candidates(pipeline, layout, builds), decision
+    )
     refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
     return Publication(tuple(statements), held_back)
 
@@ -67,29 +78,48 @@ def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow
             ),
             passed.get((row.view, row.interval, row.generation), False),
             row.expected,
+            row.planned,
         )
         for row in builds
     ]
 
 
-def commit(table: ManifestTable, offered: list[Candidate]) -> list[Statement]:
+def commit(
+    table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
+) -> tuple[list[Statement], Mapping[str, str]]:
     """Write the statements, decided again each time somebody else has written meanwhile."""
     for attempt in range(ATTEMPTS):
         manifest = table.read()
-        statements = publish(manifest, unpublished(manifest, offered), now=datetime.now(UTC))
-        if not statements:
-            return []
+        left = unpublished(manifest, offered)
+        offer = certified(manifest, left, despite=bool(decision and decision.despite))
+        if not offer.green:
+            if len(left) < len(offered):
+                return [], offer.held_back
+            raise refused(offered[0].generation.run, offer)
+        statements = publish(manifest, offer.green, now=datetime.now(UTC), decision=decision)
         try:
             table.commit(statements)
         except Conflict:
             if attempt + 1 == ATTEMPTS:
                 raise
             continue
-        return statements
-    return []
+        return statements, offer.held_back
+    return [], {}
 
 
-def unpublished(manifest: Manifest, offered: list[Candidate]) -> list[Candidate]:
+def refused(run: str, offer: Offer) -> PublishRefused:
+    """Say why nothing of a run may be published."""
+    whys = sorted(set(offer.held_back.values()))
+    if whys == [RED]:
+        return PublishRefused(
+            f"No interval of run {run!r} is certified.", hint="see its certificates, mend, build again."
+        )
+    return PublishRefused(
+        f"No interval of run {run!r} may be published: {'; '.join(whys)}.", hint="see seamline history."
+    )
+
+
+def unpublished(manifest: Manifest, offered: Iterable[Candidate]) -> list[Candidate]:
     """Leave out what was published before, even if something newer has replaced it since."""
     return [
         candidate

@@ -31,13 +31,17 @@ class StreamJob:
 
 @dataclass(frozen=True)
 class BuildJob:
-    """Build the intervals in ``spans`` up to ``cut``, an edge that the master holds."""
+    """Build the intervals in ``spans`` up to ``cut``, an edge that the master holds.
+
+    ``planned`` is the manifest's version that this was decided on.
+    """
 
     pipeline: str
     run: str
     cut: int
     spans: tuple[Interval, ...]
     reason: str = ""
+    planned: int = -1
 
     def to_argv(self) -> list[str]:
         """Write the job as arguments, the inverse of ``parse``."""
@@ -50,6 +54,8 @@ class BuildJob:
             str(self.cut),
             "--reason",
             self.reason,
+            "--planned",
+            str(self.planned),
         ]
         for span in self.spans:
             argv += ["--span", str(span)]
@@ -63,6 +69,7 @@ class BuildJob:
         parser.add_argument("--run", required=True)
         parser.add_argument("--cut", required=True, type=int)
         parser.add_argument("--reason", default="")
+        parser.add_argument("--planned", default=-1, type=int)
         parser.add_argument("--span", dest="spans", action="append", default=[], type=Interval.parse)
         found = vars(parser.parse_args(argv))
         return cls(**{**found, "spans": tuple(found["spans"])})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from seamline.model.intervals import Interval
-from seamline.model.seam import NOTHING
+from seamline.model.seam import NOTHING, Status
 
 
 class Act(StrEnum):
@@ -19,6 +19,21 @@ class Act(StrEnum):
     PUBLISH = "publish"
     FLOOR = "floor"
     RETIRE = "retire"
+    RELEASE = "release"
+
+
+class How(StrEnum):
+    """How a generation came to be served.
+
+    CERTIFIED: its certificate is green. PROVISIONAL: all of it but the watermark is, and the definition asks for
+    that. DESPITE: a person published it whatever its certificate says. ROLLBACK: a person chose it in the place of
+    another; its interval is held until that is released or a run that was asked for it publishes another.
+    """
+
+    CERTIFIED = "certified"
+    PROVISIONAL = "provisional"
+    DESPITE = "despite"
+    ROLLBACK = "rollback"
 
 
 @dataclass(frozen=True)
@@ -27,7 +42,8 @@ class Statement:
 
     The ``interval`` of a birth is the last one that had rows by then; ``definition`` is that of its pipeline.
     ``seq`` is the manifest version that wrote it; rows of one commit share it and commute. ``restated`` is how
-    many restatements the build of a generation knew.
+    many restatements the build of a generation knew. Of a publication by a person ``actor`` and ``reason`` are
+    that person's, else the reason is the build's.
     """
 
     act: Act
@@ -43,6 +59,8 @@ class Statement:
     at: datetime | None = None
     seq: int = NOTHING
     restated: int = 0
+    actor: str = ""
+    how: How = How.CERTIFIED
 
 
 @dataclass(frozen=True)
@@ -68,7 +86,8 @@ class Manifest:
     """The state that all statements up to ``version`` add up to.
 
     ``filled`` gives the last interval that had rows when a view version was born, where that is known.
-    ``retired`` are the versions that run no more; a new birth takes one back.
+    ``retired`` are the versions that run no more; a new birth takes one back. ``held`` are the rollbacks that
+    stand: only a run that was planned after one, and asked for its interval, may publish there.
     """
 
     version: int = NOTHING
@@ -80,6 +99,7 @@ class Manifest:
     history: Mapping[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     retired: frozenset[str] = frozenset()
+    held: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -101,6 +121,22 @@ class Manifest:
         generation = self.published.get((view, interval))
         return generation.epoch if generation else self.floor(view, interval)
 
+    def standing(self, statement: Statement | None, *, news: bool) -> Status:
+        """Tell what an answer from a publication is worth; ``news``: rows, or decisions, that it does not know."""
+        if statement is None:
+            return Status.OPEN
+        if statement.how is How.PROVISIONAL:
+            return Status.PROVISIONAL
+        if not statement.certified:
+            return Status.UNCERTIFIED
+        if self.held.get((statement.view, statement.interval)) == statement:
+            return Status.HELD
+        return Status.DIRTY if news else Status.CERTIFIED
+
+    def hold(self, views: Collection[str], interval: str) -> Statement | None:
+        """Give a rollback of the interval of any of the views that stands."""
+        return next((self.held[view, interval] for view in views if (view, interval) in self.held), None)
+
     def building(self, view: str, interval: str) -> bool:
         """Tell whether the interval cannot be answered yet: its floor is up and no cut reaches it."""
         return self.cut(view, interval) < self.floor(view, interval) or (
@@ -118,6 +154,7 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
     history: dict[tuple[str, str], tuple[Statement, ...]] = {}
     floors: dict[tuple[str, str], int] = {}
     retired: set[str] = set()
+    held: dict[tuple[str, str], Statement] = {}
     for statement in sorted(statements, key=lambda each: each.seq):
         place = (statement.view, statement.interval)
         match statement.act:
@@ -134,8 +171,13 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
             case Act.PUBLISH:
                 published[place] = statement
                 history[place] = (*history.get(place, ()), statement)
+                held.pop(place, None)
+                if statement.how is How.ROLLBACK:
+                    held[place] = statement
+            case Act.RELEASE:
+                held.pop(place, None)
             case Act.FLOOR:
                 floors[place] = max(statement.epoch, floors.get(place, NOTHING))
     return Manifest(
-        version, births, filled, definitions, serving, published, history, floors, frozenset(retired)
+        version, births, filled, definitions, serving, published, history, floors, frozenset(retired), held
     )

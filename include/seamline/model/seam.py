@@ -40,10 +40,18 @@ class Phase(StrEnum):
 
 
 class Status(StrEnum):
-    """What is known of an interval at the time of an answer."""
+    """What is known of an interval at the time of an answer.
+
+    CERTIFIED: its generation is, and nothing came since. DIRTY: something did. HELD: a person rolled it back, and no
+    dirty run builds it. PROVISIONAL, UNCERTIFIED: it was published before it closed, or despite its certificate.
+    OPEN: the speed layer alone answers. BUILDING: nothing can, until a build brings what came before its birth.
+    """
 
     CERTIFIED = "certified"
     DIRTY = "dirty"
+    HELD = "rolled back"
+    PROVISIONAL = "provisional"
+    UNCERTIFIED = "not certified"
     OPEN = "open"
     BUILDING = "building"
 

@@ -121,8 +121,8 @@ def publish(name: str, asset: Asset) -> None:
         done = publish_run(pipeline, layout, run)
     finally:
         Claims.ensure(layout).release(run, now=datetime.now(UTC))
-    for interval in done.held_back:
-        print(f"held back {interval}: not certified")
+    for interval, why in done.held_back.items():
+        print(f"held back {interval}: {why}")
     statements = done.statements
     if not statements:
         raise AirflowSkipException("published already")

@@ -12,7 +12,7 @@ from seamline.model.claims import Claim, running
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval, stamp
-from seamline.model.manifest import Manifest
+from seamline.model.manifest import Manifest, Statement
 from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING
 
@@ -93,6 +93,7 @@ class BatchPlan:
     """What one run does. ``cut`` is an edge; NOTHING when the log has none yet.
 
     ``bytes`` are those of all files to read, each once; ``seconds`` an estimate, None where no past run tells.
+    ``planned`` is the manifest's version that this was decided on.
     """
 
     cut: int
@@ -101,6 +102,7 @@ class BatchPlan:
     left_out: tuple[LeftOut, ...]
     bytes: int = 0
     seconds: float | None = None
+    planned: int = NOTHING
 
     @property
     def rows(self) -> int:
@@ -168,9 +170,10 @@ def plan_batch(
 
     An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
     published of a view does not know all that was ``restated`` of it. An open one (the watermark at the cut is not
-    past its end) is left out and named. Of those that are dirty and were not asked for at ``most`` so many are
-    built, the oldest debt first; the others are named, as are those that are dirty and under one of the ``claims``
-    of other runs. Raises BadRange for a span before the pipeline's start.
+    past its end) is left out and named, and so is one that was rolled back, unless just its range was asked for. Of
+    those that are dirty and were not asked for at ``most`` so many are built, the oldest debt first; the others are
+    named, as are those that are dirty and under one of the ``claims`` of other runs. Raises BadRange for a span
+    before the pipeline's start.
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
@@ -193,9 +196,8 @@ def plan_batch(
         cut = min(manifest.cut(view, interval.id) for view in views)
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
-        if edge.watermark is None or edge.watermark < interval.end:
-            mark = stamp(edge.watermark) if edge.watermark else "unknown"
-            left_out.append(LeftOut(interval, f"open: the watermark is {mark} at epoch {edge.number}"))
+        if why := barred(edge, interval, manifest.hold(views, interval.id) if causes and dirty else None):
+            left_out.append(LeftOut(interval, why))
         elif wanted:
             builds.append(build)
         elif causes and (claim := running(claims, interval)):
@@ -211,7 +213,16 @@ def plan_batch(
         edge.watermark,
         tuple(sorted(builds, key=lambda each: each.interval)),
         tuple(sorted(left_out, key=lambda each: each.interval)),
+        planned=manifest.version,
     )
+
+
+def barred(edge: Epoch, interval: Interval, rollback: Statement | None) -> str:
+    """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be."""
+    if edge.watermark is None or edge.watermark < interval.end:
+        mark = stamp(edge.watermark) if edge.watermark else "unknown"
+        return f"open: the watermark is {mark} at epoch {edge.number}"
+    return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""
 
 
 def causes_of(

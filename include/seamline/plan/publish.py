@@ -3,42 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from seamline.model.errors import Conflict, PublishRefused
-from seamline.model.manifest import Act, Generation, Manifest, Statement
+from seamline.model.manifest import Act, Generation, How, Manifest, Statement
 from seamline.model.seam import NOTHING
+
+RED = "not certified"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A generation offered for publication and the generation that the run saw published before it."""
+    """A generation offered for publication and the generation that the run saw published before it.
+
+    The run was planned on the manifest's version ``planned``.
+    """
 
     generation: Generation
     certified: bool
     expected: str
+    planned: int = NOTHING
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decides against the rule: to serve a lower cut, or what is not certified; and why."""
+
+    actor: str
+    reason: str
+    rollback: bool = False
+    despite: bool = False
 
 
 def publish(
-    manifest: Manifest, candidates: Iterable[Candidate], *, now: datetime, rollback: bool = False
+    manifest: Manifest,
+    candidates: Iterable[Candidate],
+    *,
+    now: datetime,
+    decision: Decision | None = None,
 ) -> list[Statement]:
     """Give the statements of one commit that publishes all candidates, or refuse (rule 10)."""
-    return [accept(manifest, candidate, now=now, rollback=rollback) for candidate in candidates]
+    return [accept(manifest, candidate, now=now, decision=decision) for candidate in candidates]
 
 
-def certified(candidates: Iterable[Candidate]) -> tuple[list[Candidate], tuple[str, ...]]:
-    """Part what may be published from the intervals held back: those in which any view is not certified.
+@dataclass(frozen=True)
+class Offer:
+    """What of a run may be published, and the intervals that are held back, each with the reason."""
 
-    The views of one interval are published together, so that they tell of the same log; days are not.
+    green: tuple[Candidate, ...]
+    held_back: Mapping[str, str] = field(default_factory=dict)
+
+
+def certified(manifest: Manifest, candidates: Iterable[Candidate], *, despite: bool = False) -> Offer:
+    """Part what may be published from the intervals held back: those of which any view may not be.
+
+    The views of one interval are published together, so that they tell of the same log; days are not. What is not
+    certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned.
     """
     offered = list(candidates)
-    held = {each.generation.interval.id for each in offered if not each.certified}
-    return [each for each in offered if each.generation.interval.id not in held], tuple(sorted(held))
+    held: dict[str, str] = {}
+    for each in offered:
+        interval = each.generation.interval.id
+        stands = manifest.held.get((each.generation.view, interval))
+        if stands and each.planned < stands.seq:
+            held[interval] = f"{stands.actor} rolled it back after the run was planned: {stands.reason}"
+        elif not each.certified and not despite:
+            held.setdefault(interval, RED)
+    green = tuple(each for each in offered if each.generation.interval.id not in held)
+    return Offer(green, dict(sorted(held.items())))
 
 
-def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback: bool) -> Statement:
+def accept(
+    manifest: Manifest, candidate: Candidate, *, now: datetime, decision: Decision | None = None
+) -> Statement:
     """Check one candidate against what is published."""
+    rollback, despite = (decision.rollback, decision.despite) if decision else (False, False)
     new = candidate.generation
     place = (new.view, new.interval.id)
     current = manifest.published.get(place)
@@ -51,7 +91,7 @@ def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback:
         )
     if new.view in manifest.retired:
         raise PublishRefused(f"{name}: {new.view} is retired.", hint="the run is older than that; drop it.")
-    if not candidate.certified:
+    if not candidate.certified and not despite:
         raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, mend, rebuild.")
     if new.cut < manifest.floor(*place):
         raise PublishRefused(
@@ -60,7 +100,7 @@ def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback:
     if current and new.cut < current.epoch and not rollback:
         raise PublishRefused(
             f"{name}: its cut {new.cut} is below the published cut {current.epoch}.",
-            hint="answers would go back; ask for a rollback if that is meant.",
+            hint="answers would go back: seamline rollback, if that is meant.",
         )
     return Statement(
         Act.PUBLISH,
@@ -69,11 +109,13 @@ def accept(manifest: Manifest, candidate: Candidate, *, now: datetime, rollback:
         interval=new.interval.id,
         generation=new.id,
         rows=new.rows,
-        certified=True,
+        certified=candidate.certified,
         run=new.run,
-        reason=new.reason,
+        reason=decision.reason if decision else new.reason,
         at=now,
         restated=new.restated,
+        actor=decision.actor if decision else "",
+        how=How.ROLLBACK if rollback else How.CERTIFIED if candidate.certified else How.DESPITE,
     )
 
 

@@ -121,10 +121,8 @@ def state(
     if manifest.building(view, interval):
         return Status.BUILDING
     published = manifest.published.get((view, interval))
-    if published is None or not published.certified:
-        return Status.OPEN
-    late = any(number > published.epoch and rows for number, rows in accepted.items())
-    return Status.DIRTY if late or restated else Status.CERTIFIED
+    late = published and any(number > published.epoch and rows for number, rows in accepted.items())
+    return manifest.standing(published, news=bool(late or restated))
 
 
 def desired(layout: Layout, now: datetime) -> str:

@@ -100,6 +100,7 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
                     reason=job.reason,
                     at=at,
                     restated=len(decisions),
+                    planned=job.planned,
                 )
             )
     Builds.ensure(layout).append(result)

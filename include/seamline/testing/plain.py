@@ -242,8 +242,8 @@ class Plain:
                 known = len(self.restated)
                 made = Generation(run, view.id, build.interval, plan.cut, 0, run, restated=known)
                 current = published.get((view.id, build.interval.id))
-                offered.append(Candidate(made, not red, current.generation if current else ""))
-        green, _ = certified(offered)
+                offered.append(Candidate(made, not red, current.generation if current else "", plan.planned))
+        green = certified(self.manifest, offered).green
         self.say(*publish(self.manifest, green, now=self.epochs[-1].committed_at if self.epochs else EPOCH))
         if wrong:
             raise CertificateFailed("\n".join(wrong), hint="the intervals that are red were held back.")
