@@ -30,12 +30,13 @@ def build(
     passed: bool = True,
     publish: bool = True,
     expected: str | None = None,
+    at: datetime | None = None,
 ) -> Interval:
     """Build a day as a run would: states, build row, certificate, and the publication unless it is not wanted."""
     interval = Interval(START + day * DAY, START + (day + 1) * DAY)
     manifest = shop.manifest.read()
     current = manifest.published.get((shop.view.id, interval.id))
-    at = NOW + timedelta(minutes=next(ticks))
+    at = at or NOW + timedelta(minutes=next(ticks))
     shop.build(day, cut, id, publish=False)
     sales = [
         sale
@@ -79,7 +80,7 @@ def build(
     )
     Certificates.ensure(shop.layout).append([judged])
     if publish:
-        shop.publish(interval, cut, id, rows)
+        shop.publish(interval, cut, id, rows, at=at)
     return interval
 
 

@@ -191,7 +191,16 @@ class Shop:
         table = pa.Table.from_pylist(rows, schema=master_schema(self.compiled))
         return files.write(table, self.master.table.root, f"{number:06d}.parquet", stats=PRUNES)
 
-    def build(self, day: int, cut: int, id: str, *, short_of: int = 0, publish: bool = True) -> Interval:
+    def build(
+        self,
+        day: int,
+        cut: int,
+        id: str,
+        *,
+        short_of: int = 0,
+        publish: bool = True,
+        at: datetime | None = None,
+    ) -> Interval:
         """Build one day's generation from the events up to the cut, and publish it."""
         interval = Interval(START + day * DAY, START + (day + 1) * DAY)
         sales = [
@@ -214,10 +223,12 @@ class Shop:
             )
             self.generations.refresh().append([written])
         if publish:
-            self.publish(interval, cut, id, rows.num_rows + short_of)
+            self.publish(interval, cut, id, rows.num_rows + short_of, at=at)
         return interval
 
-    def publish(self, interval: Interval, cut: int, id: str, rows: int) -> None:
+    def publish(
+        self, interval: Interval, cut: int, id: str, rows: int, *, at: datetime | None = None
+    ) -> None:
         """Name a generation in the manifest."""
         self.state(
             Act.PUBLISH,
@@ -226,5 +237,5 @@ class Shop:
             generation=id,
             rows=rows,
             certified=True,
-            at=interval.end,
+            at=at or interval.end,
         )

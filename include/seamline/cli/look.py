@@ -39,7 +39,8 @@ def check() -> int:
 @click.option("--where", help="Condition on the keys, in Spark SQL: \"carrier = 'UA'\".")
 @click.option("--from", "start", help="First window start, UTC; it is in.")
 @click.option("--to", "end", help="End of the window starts, UTC; it is not in.")
-@click.option("--as-of", help="An epoch or an instant: answer as of then.")
+@click.option("--as-of", help="An epoch or an instant: what is published now, and events up to then.")
+@click.option("--served-at", help="An instant: what was answered then, by what was published then.")
 @click.option("--version", default="", help="The fingerprint of a version that is not the served one.")
 @click.option("--side", type=click.Choice(["merged", "batch", "speed"]), default="merged", show_default=True)
 @click.option(
@@ -62,6 +63,7 @@ def query(
     start: str | None,
     end: str | None,
     as_of: str | None,
+    served_at: str | None,
     version: str,
     side: str,
     phases: tuple[str, ...],
@@ -75,7 +77,18 @@ def query(
     from seamline.serve.query import footer, written
     from seamline.serve.read import read
 
-    answer = read(view, where, start, end, as_of, side, version=version, phases=phases, format="answer")
+    answer = read(
+        view,
+        where,
+        start,
+        end,
+        as_of,
+        side,
+        version=version,
+        phases=phases,
+        served_at=served_at,
+        format="answer",
+    )
     written(answer, format, sys.stdout, file=out, limit=limit)
     click.echo(footer(answer), err=True)
 

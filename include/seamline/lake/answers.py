@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.model.intervals import stamp
 from seamline.model.seam import Phase, Side, Status
 
 
@@ -37,7 +39,8 @@ class Answer:
     ``seam.Phase``).
     ``states``: the merged states on the same rows. ``version`` is the fingerprint that answered; ``whole`` are
     the intervals of which every window that starts in them is there, None for all. ``lookups`` are the versions
-    of the look-ups whose columns are there, by name.
+    of the look-ups whose columns are there, by name. ``served_at`` is the instant whose answer it is, if one was
+    asked for; ``as_of`` tells that today's publications answer for an epoch of the past.
     """
 
     view: str
@@ -53,6 +56,8 @@ class Answer:
     has_event_id: bool
     dedup_within: str = ""
     lookups: Mapping[str, str] = field(default_factory=dict)
+    served_at: datetime | None = None
+    as_of: bool = False
 
     @property
     def answered(self) -> list[IntervalAnswer]:
@@ -99,6 +104,12 @@ class Answer:
 
     def summary(self) -> str:
         """Say in a sentence or two how far the answer can be trusted."""
+        then = f"As served at {stamp(self.served_at)}: " if self.served_at else ""
+        then = f"As of epoch {self.epoch}, by what is published now: " if self.as_of else then
+        return then + self.told()
+
+    def told(self) -> str:
+        """Say how far the rows are right."""
         if not self.intervals:
             return f"No rows up to epoch {self.until}."
         far = f"epoch {self.complete_to}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,8 @@ from seamline.lake.spans import micros, within
 from seamline.lake.types import INSTANT
 from seamline.lake.windowing import column
 from seamline.model.clock import MICROSECOND
-from seamline.model.intervals import parse_moment
+from seamline.model.errors import BadRange
+from seamline.model.intervals import parse_moment, stamp
 from seamline.model.ruling import Bounds
 from seamline.model.seam import Side
 
@@ -80,6 +82,8 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
     sure = pc.all(pc.fill_null(pc.equal(lowest, highest), False).filter(own)).as_py()
     held = files.rows if sure else counted(files, named)
     if held != (stated := pc.sum(named["_stated"]).as_py()):
+        if snapshot.served_at:
+            raise gone(snapshot, f"{stated - held} rows of its generations were taken away since")
         raise Unsettled(f"generations hold {held} rows of the {stated} that the manifest states")
     return files.paths
 
@@ -108,6 +112,7 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
     """List the files of slices that may count: epochs above the least cut, held, panes within the bounds."""
     if snapshot.slices is None or not snapshot.slices.actions.num_rows:
         return []
+    require_slices(snapshot, panes)
     files = snapshot.slices
     least = min([snapshot.floor(""), *marks["_cut"].to_pylist()])
     files = files.keep(pc.greater(files.high("to_epoch").cast(pa.int64()), least))
@@ -121,3 +126,21 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
         for first, last in ends
     ]
     return files.keep(pa.chunked_array([pa.array(alive, pa.bool_())])).paths
+
+
+def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:
+    """Raise BadRange where slices that were counted then may be gone."""
+    length = snapshot.grid.length // MICROSECOND
+    for id, floor in snapshot.gone.items():
+        meets = within(np.array([micros(parse_moment(id))], np.int64), panes, length)[0]
+        if meets and snapshot.manifest.cut(snapshot.view.id, id) < min(floor, snapshot.until):
+            raise gone(snapshot, f"slices of {id} up to epoch {floor} were taken away since")
+
+
+def gone(snapshot: Snapshot, why: str) -> BadRange:
+    """Say that an answer of the past cannot be given any more."""
+    assert snapshot.served_at
+    return BadRange(
+        f"What {snapshot.view.qualified} answered at {stamp(snapshot.served_at)} cannot be told: {why}.",
+        hint="ask for a later instant, or for intervals of which all is kept (seamline history).",
+    )

@@ -81,6 +81,8 @@ def presented(
         manifest_version=snapshot.manifest.version,
         has_event_id=snapshot.has_event_id,
         dedup_within=snapshot.dedup_within,
+        served_at=snapshot.served_at,
+        as_of=snapshot.as_of,
     )
 
 

@@ -28,7 +28,7 @@ from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, ReadUnstable, StraddlesCut
 from seamline.model.expressions import compile_expression
-from seamline.model.intervals import Interval, parse_moment
+from seamline.model.intervals import Interval, parse_moment, stamp
 from seamline.model.ruling import Bounds, Gaps
 from seamline.model.schema import STRING, Field, Schema
 from seamline.model.seam import Side
@@ -45,6 +45,7 @@ def answer(
     start: datetime | None = None,
     end: datetime | None = None,
     as_of: int | datetime | None = None,
+    served_at: datetime | None = None,
     side: Side = Side.MERGED,
     touched: Collection[str] | None = None,
     version: str = "",
@@ -53,8 +54,9 @@ def answer(
 
     With ``touched`` only for those that start in intervals in which rows of the touched ones may have changed
     anything; the answer names these intervals. The version that is served answers, whatever the definition at
-    hand says; ``version`` asks for another. Pins, reads, and pins again where a table was cleaned up meanwhile;
-    ReadUnstable after several attempts.
+    hand says; ``version`` asks for another. With ``as_of`` today's publications answer as of an epoch, with
+    ``served_at`` those of that instant, which is what was answered then.
+    Pins, reads, and pins again where a table was cleaned up meanwhile; ReadUnstable after several attempts.
     """
     if start is not None and end is not None:
         Interval(start, end)
@@ -62,7 +64,9 @@ def answer(
     last: Exception | None = None
     for attempt in range(ATTEMPTS):
         try:
-            snapshot = Snapshot.pin(pipeline, view, layout, side, as_of=as_of, version=version)
+            snapshot = Snapshot.pin(
+                pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version
+            )
             if touched is not None:
                 span = replace(span, intervals=changed(snapshot, named(touched), side))
             found, _ = read_snapshot(snapshot, span, side, where)
@@ -195,14 +199,22 @@ def settled(found: pa.Table, snapshot: Snapshot) -> pa.Table:
         )
     above = pc.fill_null(pc.greater(found["to_epoch"], snapshot.until), False)
     if pc.any(above).as_py():
-        if not snapshot.as_of:
+        if not snapshot.past:
             raise Unsettled("slices were compacted beyond what the read had pinned")
-        raise BadRange(
-            f"Slices around epoch {snapshot.until} have been joined.",
-            hint="ask as of an edge (`seamline status`).",
-        )
+        raise between(snapshot)
     schema = taken_schema(snapshot.view)
     return found.select(schema.names).cast(schema)
+
+
+def between(snapshot: Snapshot) -> BadRange:
+    """Say that slices are kept from edge to edge, and name the last edge."""
+    edges = [number for number in snapshot.edges.numbers if number <= snapshot.until]
+    last = f"the last edge before is epoch {edges[-1]}" if edges else "there is no edge before"
+    at = snapshot.instants.get(edges[-1]) if edges else None
+    return BadRange(
+        f"Slices around epoch {snapshot.until} have been joined from edge to edge.",
+        hint=f"ask as of an edge: {last}{f', of {stamp(at)}' if at else ''}.",
+    )
 
 
 def taken_schema(view: CompiledView) -> pa.Schema:

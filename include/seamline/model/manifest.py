@@ -144,6 +144,13 @@ class Manifest:
         )
 
 
+def as_of(statements: Iterable[Statement], instant: datetime) -> list[Statement]:
+    """Keep what was committed by an instant: all up to the first that says it was later."""
+    ordered = sorted(statements, key=lambda each: each.seq)
+    later = min((each.seq for each in ordered if each.at and each.at > instant), default=None)
+    return ordered if later is None else [each for each in ordered if each.seq < later]
+
+
 def fold(statements: Iterable[Statement], version: int) -> Manifest:
     """Add up statements in the order of their commits."""
     births: dict[str, int] = {}

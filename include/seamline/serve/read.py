@@ -36,6 +36,7 @@ def read(
     *,
     version: str = ...,
     phases: Sequence[str] = ...,
+    served_at: Moment | None = ...,
     format: Literal["arrow"] = ...,
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -51,6 +52,7 @@ def read(
     *,
     version: str = ...,
     phases: Sequence[str] = ...,
+    served_at: Moment | None = ...,
     format: Literal["pandas"],
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -66,6 +68,7 @@ def read(
     *,
     version: str = ...,
     phases: Sequence[str] = ...,
+    served_at: Moment | None = ...,
     format: Literal["answer"],
     warehouse: Path | None = ...,
     definitions: Path | None = ...,
@@ -82,6 +85,7 @@ def read(
     *,
     version: str = "",
     phases: Sequence[str] = (),
+    served_at: Moment | None = None,
     format: str = "arrow",
     warehouse: Path | None = None,
     definitions: Path | None = None,
@@ -89,10 +93,11 @@ def read(
     """
     Answer for ``PIPELINE.VIEW``: one row per key and window that starts in ``[start, end)``, UTC.
 
-    ``where`` is a Spark SQL condition on the key columns; ``as_of`` an epoch or an instant; ``side`` is
-    ``merged``, ``batch`` or ``speed``; ``format`` is ``arrow``, ``pandas``, or ``answer`` for the table together
-    with how far it is right. The version that is served answers; ``version`` is the fingerprint of another.
-    ``phases`` keeps rows that are ``early`` (before the window closes), ``complete`` or ``late`` (corrected since).
+    ``where`` is a Spark SQL condition on the key columns; ``as_of`` an epoch or an instant, for which what is
+    published now answers; ``served_at`` an instant, for what was answered then; ``side`` is ``merged``, ``batch`` or
+    ``speed``; ``format`` is ``arrow``, ``pandas``, or ``answer`` for the table together with how far it is right.
+    The version that is served answers; ``version`` is the fingerprint of another. ``phases`` keeps rows that are
+    ``early`` (before the window closes), ``complete`` or ``late`` (corrected since).
     Raises NotFound, BadRange, ExpressionError, ReadUnstable.
     """
     if format not in ("arrow", "pandas", "answer"):
@@ -108,6 +113,7 @@ def read(
         start=moment(start),
         end=moment(end),
         as_of=epoch_or_moment(as_of),
+        served_at=moment(served_at),
         side=side_of(side),
         version=version,
     )

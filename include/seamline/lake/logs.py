@@ -1,0 +1,159 @@
+"""The log as readers pin it: which epochs are held, how far a view is, and how both were at an instant."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.closing import Edges, edges_of
+from seamline.lake.layout import Layout
+from seamline.lake.master import Master, ledger_row
+from seamline.lake.pins import Files, look
+from seamline.lake.tables import Table
+from seamline.model.compiled import CompiledView
+from seamline.model.epoch import Epoch
+from seamline.model.errors import BadRange
+from seamline.model.intervals import stamp
+from seamline.model.seam import NOTHING
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The epochs that are held, as runs ``first..last`` (both in): what no master holds is dead (rule 2)."""
+
+    firsts: tuple[int, ...]
+    lasts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, runs: Iterable[tuple[int, int]]) -> Numbers:
+        """Join runs that overlap or touch."""
+        joined: list[list[int]] = []
+        for first, last in sorted(runs):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1][1] = max(joined[-1][1], last)
+            else:
+                joined.append([first, last])
+        return cls(tuple(first for first, _ in joined), tuple(last for _, last in joined))
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self.firsts, number) - 1
+        return at >= 0 and number <= self.lasts[at]
+
+    def last(self, until: int) -> int:
+        """Give the greatest number at or below ``until``; NOTHING where there is none."""
+        at = bisect_right(self.firsts, until) - 1
+        return min(until, self.lasts[at]) if at >= 0 else NOTHING
+
+
+@dataclass(frozen=True)
+class Log:
+    """What one version of the master says: E, the newest edge, W(v), and the newest epoch's row."""
+
+    epoch: int
+    edge: int
+    frontier: int
+    newest: Epoch | None
+
+
+def log_of(table: Table, view: CompiledView) -> Log:
+    """Read the master's word at the version its handle sees."""
+    master = Master(table)
+    held = master.epoch
+    newest = None
+    for depth in (1, 20):
+        rows = [row for row in map(ledger_row, table.handle.history(depth)) if row and row.number <= held]
+        newest = max(rows, key=lambda row: row.number, default=None)
+        if newest and newest.number == held:
+            break
+    return Log(held, master.edge, master.frontier(view.id), newest)
+
+
+def held_numbers(layout: Layout, log: Log) -> Numbers:
+    """List the epochs held up to E, from the ledger and, where it lags, from the master's commits."""
+    written = look(layout.table("ledger"), "numbers", written_numbers) or Numbers((), ())
+    last = written.last(log.epoch)
+    if last == log.epoch:
+        return written
+    if log.newest and log.newest.number == log.epoch and last == log.epoch - 1:
+        late = [log.newest]
+    else:
+        late = (
+            look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last)) or []
+        )
+    runs = [*zip(written.firsts, written.lasts, strict=True), *((row.number, row.number) for row in late)]
+    return Numbers.of(runs)
+
+
+def edges(layout: Layout, log: Log) -> Edges:
+    """List the edges of the ledger, and the newest epoch's if it is one."""
+    found = look(layout.table("ledger"), "edges", edges_of) or Edges()
+    newest = log.newest
+    return found.plus([(newest.number, newest.edge, newest.watermark)]) if newest else found
+
+
+def written_numbers(table: Table) -> Numbers:
+    """List the epochs of the ledger from its files' statistics; read them only where numbers skip."""
+    files = Files.of(table)
+    counts = files.actions["num_records"].to_pylist() if files.actions.num_rows else []
+    runs = []
+    for first, last, rows in zip(
+        files.low("epoch").to_pylist(), files.high("epoch").to_pylist(), counts, strict=True
+    ):
+        if first is None or last - first + 1 != rows:
+            return Numbers.of((number, number) for number in table.read(["epoch"])["epoch"].to_pylist())
+        runs.append((first, last))
+    return Numbers.of(runs)
+
+
+def moment_of(
+    layout: Layout, log: Log, held: Numbers, as_of: int | datetime
+) -> tuple[int, datetime | None, dict[int, datetime]]:
+    """Give the last epoch at ``as_of`` (a number or an instant), its watermark, and the instants of all."""
+    rows = look(layout.table("ledger"), "moments", moments) or {}
+    rows = {
+        **rows,
+        **({log.newest.number: (log.newest.committed_at, log.newest.watermark)} if log.newest else {}),
+    }
+    if isinstance(as_of, datetime):
+        found = max((n for n, (at, _) in rows.items() if at <= as_of and n <= log.epoch), default=NOTHING)
+        asked = stamp(as_of)
+    else:
+        found = held.last(as_of) if as_of <= log.epoch else NOTHING
+        asked = f"epoch {as_of}"
+    if found == NOTHING:
+        raise BadRange(
+            f"Nothing is known as of {asked}.", hint=f"the master holds epochs up to {log.epoch}; ask within."
+        )
+    return found, rows[found][1] if found in rows else None, {number: at for number, (at, _) in rows.items()}
+
+
+def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int:
+    """Give W(v) as the row of an epoch has it."""
+    newest = log.newest
+    if newest is None or newest.number != epoch:
+        kept = look(layout.table("ledger"), ("row", epoch), lambda table: row_of(table, epoch))
+        missing = look(
+            layout.table("master"), ("missing", epoch - 1), lambda table: Master(table).missing(epoch - 1)
+        )
+        newest = kept or next((row for row in missing or [] if row.number == epoch), None)
+    return newest.frontiers.get(view.id, NOTHING) if newest else NOTHING
+
+
+def row_of(ledger: Table, epoch: int) -> Epoch | None:
+    """Read the ledger's row of an epoch."""
+    rows = ledger.handle.to_pyarrow_dataset().to_table(columns=["row"], filter=pc.field("epoch") == epoch)
+    return Epoch.from_json(rows["row"][0].as_py()) if rows.num_rows else None
+
+
+def moments(table: Table) -> dict[int, tuple[datetime, datetime | None]]:
+    """Read when each epoch was committed, and the watermark at it."""
+    rows: pa.Table = table.read(["epoch", "committed_at", "watermark"])
+    return {
+        number: (at, mark)
+        for number, at, mark in zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
+    }
