@@ -1,4 +1,4 @@
-"""Commands about the generations of an interval: history, rollback."""
+"""Commands about the generations of an interval: history, rollback, diff."""
 
 from __future__ import annotations
 
@@ -69,4 +69,27 @@ def rollback(
     )
 
 
-COMMANDS = (history, rollback)
+@click.command()
+@VIEW
+@INTERVAL
+@click.option("--from", "earlier", default="", help="A generation; else the one published before the other.")
+@click.option("--to", "later", default="", help="A generation; else the served one.")
+@click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
+def diff(view: str, interval: str, earlier: str, later: str, format: str, limit: int | None) -> None:
+    """Compare two generations of INTERVAL by key and window: rows that differ, and by how much (that on stderr)."""
+    from seamline.serve.differences import counts, generations
+    from seamline.serve.query import rows_written
+
+    name, _, view_name = view.partition(".")
+    pipeline, layout = opened(name)
+    asked = interval_of(pipeline, interval)
+    found = generations(pipeline, layout, view_name, asked, earlier=earlier, later=later)
+    rows = found.difference.rows
+    rows_written(rows if limit is None else rows.slice(0, limit), format, sys.stdout)
+    one, other = found.before.generation, found.after.generation
+    click.echo(f"{one.id} (cut {one.cut}) -> {other.id} (cut {other.cut})", err=True)
+    click.echo("\n".join(counts(found.difference)), err=True)
+
+
+COMMANDS = (history, rollback, diff)

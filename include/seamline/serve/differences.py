@@ -1,0 +1,123 @@
+"""Two generations of an interval compared, and the difference in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from seamline.lake.differences import Difference, compare, generation_rows, place_names
+from seamline.lake.history import past
+from seamline.lake.layout import Layout
+from seamline.lake.snapshot import manifest_of
+from seamline.lake.versions import named, served
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.intervals import Interval
+from seamline.model.manifest import Manifest
+from seamline.model.stored import version_of
+from seamline.plan.history import Past, before, chosen
+from seamline.serve.query import shown
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two generations and their difference."""
+
+    before: Past
+    after: Past
+    difference: Difference
+
+
+def generations(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    view_name: str,
+    interval: Interval,
+    *,
+    earlier: str = "",
+    later: str = "",
+) -> Compared:
+    """Compare two generations of an interval: the served one with the one published before it if not named.
+
+    Raises NotFound where there is no such generation, or one that is gone.
+    """
+    manifest = manifest_of(layout)
+    _, view = served(pipeline, layout, named(pipeline, layout, view_name))
+    known = past(layout, manifest, view_name, interval)
+    current = manifest.published.get((view.id, interval.id))
+    if current is None and not (earlier and later):
+        raise NotFound(
+            f"Nothing is published of {view.qualified} {interval.id}.", hint="name both, --from and --to."
+        )
+    after = kept(chosen(known, later or (current.generation if current else "")))
+    other = earlier or before(
+        manifest.history.get((after.generation.view, interval.id), ()), after.generation.id
+    )
+    if not other:
+        raise NotFound(
+            f"Nothing was published before generation {after.generation.id} of {view.qualified} {interval.id}.",
+            hint="name another with --from; seamline history lists them.",
+        )
+    first = kept(chosen(known, other))
+    views = [version_view(pipeline, manifest, each) for each in (first, after)]
+    rows = [
+        generation_rows(layout, one, interval, each.generation.id)
+        for one, each in zip(views, (first, after), strict=True)
+    ]
+    return Compared(first, after, compare(rows[0], rows[1], places_of(*views), common(*views)))
+
+
+def kept(each: Past) -> Past:
+    """Give the generation; NotFound where rows of it are gone."""
+    if each.kept:
+        return each
+    raise NotFound(
+        f"Generation {each.generation.id} is gone: {each.held} of its {each.generation.rows} rows are left.",
+        hint="seamline history tells which are kept.",
+    )
+
+
+def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: Past) -> CompiledView:
+    """Find the version of the view that a generation is of."""
+    return version_of(pipeline, manifest, each.generation.view)[1]
+
+
+def places_of(first: CompiledView, after: CompiledView) -> list[str]:
+    """List what tells rows of both versions apart; BadRange where they have other keys."""
+    names = place_names(first), place_names(after)
+    if names[0] != names[1]:
+        keys = [", ".join(name for name in each if not name.startswith("window_")) for each in names]
+        raise BadRange(
+            f"The versions of {after.qualified} have other keys: {keys[0] or 'none'}, and {keys[1] or 'none'}.",
+            hint="compare totals of both with seamline query --version.",
+        )
+    return names[0]
+
+
+def common(first: CompiledView, after: CompiledView) -> list[str]:
+    """List the measures that both versions have."""
+    return [each.name for each in after.measures if each.name in {one.name for one in first.measures}]
+
+
+def counts(found: Difference) -> Iterator[str]:
+    """Tell how many rows differ, and each measure's largest change."""
+    if found.none:
+        yield f"{found.equal} rows, no difference."
+        return
+    yield (
+        f"{found.equal} rows equal, {found.changed} changed, {found.only_before} only before, "
+        f"{found.only_after} only after."
+    )
+    for name, most in found.measures.items():
+        if most.count:
+            yield f"  {name}: {most.count} changed" + (f", most {largest(found, name)}" if most.row else "")
+
+
+def largest(found: Difference, name: str) -> str:
+    """Tell a measure's largest change and where it is."""
+    row = found.measures[name].row
+    assert row
+    where = ", ".join(f"{place}={shown(row[place])}" for place in found.places if place != "window_end")
+    old, new, gained = (row[f"{name}_{each}"] for each in ("before", "after", "difference"))
+    sign = "+" if gained > 0 else ""
+    return f"{shown(old)} -> {shown(new)} ({sign}{shown(gained)}) at {where}"

@@ -1,0 +1,146 @@
+"""What changed between two generations, held to a dictionary."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.past import build
+from tests.unit.shop import START, Sale, Shop
+from tests.unit.test_cli import DEFINITION
+
+from seamline.cli import main
+from seamline.lake.differences import BOTH, NEW, OLD, compare
+
+Rows = dict[tuple[str | None, int], tuple[int | None, float | None]]
+rows = st.dictionaries(
+    st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 1)),
+    st.tuples(
+        st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.floats(-9, 9) | st.just(float("nan"))
+    ),
+    max_size=6,
+)
+
+
+def table(given: Rows) -> pa.Table:
+    columns = {
+        "k": [key for key, _ in given],
+        "w": [window for _, window in given],
+        "n": [n for n, _ in given.values()],
+        "x": [x for _, x in given.values()],
+    }
+    return pa.table(
+        columns,
+        schema=pa.schema([("k", pa.string()), ("w", pa.int64()), ("n", pa.int64()), ("x", pa.float64())]),
+    )
+
+
+def equal(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and one != one and other != other)
+
+
+@given(before=rows, after=rows)
+def test_a_difference_is_what_a_dictionary_says(before: Rows, after: Rows) -> None:
+    """Every place once, NULL keys and NaN included; integers subtracted without overflow."""
+    found = compare(table(before), table(after), ["k", "w"], ["n", "x"])
+    expected = {}
+    for place in {*before, *after}:
+        if place not in before or place not in after:
+            expected[place] = OLD if place in before else NEW
+        elif not all(map(equal, before[place], after[place])):
+            expected[place] = BOTH
+    assert {(row["k"], row["w"]): row["change"] for row in found.rows.to_pylist()} == expected
+    assert found.equal == len({*before, *after}) - len(expected)
+    changed = [
+        place for place, how in expected.items() if how == BOTH and before[place][0] != after[place][0]
+    ]
+    assert found.measures["n"].count == len(changed)
+    gains = [
+        after[place][0] - before[place][0]  # type: ignore[operator]
+        for place in changed
+        if None not in (before[place][0], after[place][0])
+    ]
+    most = found.measures["n"].row
+    assert (most is None) == (not gains)
+    if most:
+        assert abs(most["n_difference"]) == max(map(abs, gains))
+
+
+@given(before=rows, after=rows)
+def test_there_and_back_again(before: Rows, after: Rows) -> None:
+    """Turned round, what was only before is only after and every gain changes its sign; with itself nothing differs."""
+    there = compare(table(before), table(after), ["k", "w"], ["n"])
+    back = compare(table(after), table(before), ["k", "w"], ["n"])
+    assert (there.only_before, there.only_after, there.equal) == (
+        back.only_after,
+        back.only_before,
+        back.equal,
+    )
+    gains = [[row["n_difference"] for row in each.rows.to_pylist()] for each in (there, back)]
+    assert gains[0] == [None if gain is None else -gain for gain in gains[1]]
+    assert compare(table(before), table(before), ["k", "w"], ["n", "x"]).none
+
+
+def test_what_is_no_number_changes_without_a_difference() -> None:
+    """Lists of the most frequent items can differ and cannot be subtracted; decimals are subtracted exactly."""
+    type = pa.decimal128(5, 2)
+    before = pa.table({"k": [1], "top": [["a", "b"]], "cost": pa.array([Decimal("0.10")], type)})
+    after = pa.table({"k": [1], "top": [["b", "a"]], "cost": pa.array([Decimal("0.30")], type)})
+    found = compare(before, after, ["k"], ["top", "cost"])
+    [row] = found.rows.to_pylist()
+    assert (row["top_difference"], row["cost_difference"]) == (None, Decimal("0.20"))
+    assert (found.measures["top"].count, found.measures["top"].row) == (1, None)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A day whose second generation has one more sale of a, none of b any more, and c."""
+    definitions = tmp_path / "definitions"
+    definitions.mkdir()
+    (definitions / "shop.py").write_text(DEFINITION)
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
+    shop = Shop(tmp_path / "w")
+    shop.epoch([Sale(1, "a", 4), Sale(2, "b", 5), Sale(70, "a", 1)], watermark=START.replace(day=2))
+    build(shop, "one", cut=0)
+    shop.events[0] = [Sale(1, "a", 4), Sale(70, "a", 1)]
+    shop.epoch([Sale(3, "a", 6), Sale(4, "c", 7)], watermark=START.replace(day=2))
+    build(shop, "two", cut=1)
+    return shop
+
+
+def test_two_generations_are_compared_by_key(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which numbers has the rebuild changed, and by how much: the first question after every backfill."""
+    assert main(["diff", "shop.sales", "2013-01-01", "--format", "json"]) == 0
+    printed = capsys.readouterr()
+    found = {row["customer"]: row for row in map(json.loads, printed.out.splitlines())}
+    assert {name: row["change"] for name, row in found.items()} == {"a": BOTH, "b": OLD, "c": NEW}
+    a = found["a"]
+    assert (a["total_before"], a["total_after"], a["total_difference"]) == (4, 10, 6)
+    assert "one (cut 0) -> two (cut 1)" in printed.err
+    assert "1 rows equal, 1 changed, 1 only before, 1 only after." in printed.err
+    assert (
+        "total: 1 changed, most 4 -> 10 (+6) at customer=a, window_start=2013-01-01T00:00:00Z" in printed.err
+    )
+    assert main(["diff", "shop.sales", "2013-01-01", "--from", "two", "--to", "two"]) == 0
+    assert "3 rows, no difference." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("format", ["table", "csv"])
+def test_every_format_has_the_rows(shop: Shop, capsys: pytest.CaptureFixture[str], format: str) -> None:
+    """A sheet for whoever asked."""
+    assert main(["diff", "shop.sales", "2013-01-01", "--format", format, "--limit", "1"]) == 0
+    assert "only before" in (out := capsys.readouterr().out) or "changed" in out
+
+
+def test_what_cannot_be_compared_is_refused(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing compared with something would call every row new."""
+    assert main(["diff", "shop.sales", "2013-01-02"]) == 4
+    assert "Nothing is published" in capsys.readouterr().err
+    assert main(["diff", "shop.sales", "2013-01-01", "--to", "one"]) == 4
+    assert "Nothing was published before generation one" in capsys.readouterr().err
