@@ -88,7 +88,8 @@ def build_and_publish(compiled: CompiledPipeline, layout: Layout, job: BuildJob)
     finally:
         spark.stop()
     click.echo(f"Built {len(rows)} generations, run {job.run}.")
-    certificates = certify_run(compiled, layout, job.run)
+    certificates = certify_run(compiled, layout, job.run, actor=actor())
+    click.echo(f"Report: {layout.report(job.run) / 'index.html'}")
     failed = [each for each in certificates if not each.passed]
     for certificate in failed:
         checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)

@@ -1,4 +1,4 @@
-"""Commands about the generations of an interval: history, rollback, diff."""
+"""Commands about the generations of an interval: history, rollback, diff, certificate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import click
 
 from seamline.cli.context import actor, interval_of, opened
+from seamline.model.errors import NotFound
 from seamline.model.manifest import How
 
 VIEW = click.argument("view", metavar="PIPELINE.VIEW")
@@ -92,4 +93,31 @@ def diff(view: str, interval: str, earlier: str, later: str, format: str, limit:
     click.echo("\n".join(counts(found.difference)), err=True)
 
 
-COMMANDS = (history, rollback, diff)
+@click.command()
+@VIEW
+@INTERVAL
+@click.option("--generation", default="", help="A generation; else the served one, else the newest.")
+def certificate(view: str, interval: str, generation: str) -> int:
+    """Show the proof of a generation of INTERVAL in words, and where its report is; exit code 1 if it is not green."""
+    from seamline.lake.history import past
+    from seamline.lake.snapshot import manifest_of
+    from seamline.lake.versions import named
+    from seamline.plan.history import chosen, foremost
+    from seamline.quality.pages import spoken
+
+    name, _, view_name = view.partition(".")
+    pipeline, layout = opened(name)
+    asked, found = interval_of(pipeline, interval), named(pipeline, layout, view_name)
+    known = past(layout, manifest_of(layout), found.name, asked)
+    one = chosen(known, generation) if generation else foremost(known)
+    if one is None or one.certificate is None:
+        what = f"Generation {one.generation.id}" if one else f"{view} {asked.id}"
+        raise NotFound(f"{what} has no certificate.", hint="seamline history lists what there is.")
+    click.echo("\n".join(spoken(one.certificate)))
+    report = layout.table(one.certificate.made.report or "reports") if one.certificate.made.report else None
+    if report and report.exists():
+        click.echo(f"  report {report}")
+    return 0 if one.certificate.passed else 1
+
+
+COMMANDS = (history, rollback, diff, certificate)

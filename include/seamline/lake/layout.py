@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,11 @@ class Layout:
     def generations_of(self, id: str) -> Path:
         """Give the folder of the generations of the view version ``name/fingerprint``."""
         return self.warehouse / self.pipeline / "views" / id / "generations"
+
+    def report(self, run: str) -> Path:
+        """Give the folder of what is reported of a run."""
+        clean = "".join(c if c.isalnum() or c in "-_." else "_" for c in run)
+        return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
     def lookup(self, name: str, version: str) -> Path:
         """Give the file of one version of a look-up, as epochs name it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from seamline.model.intervals import Interval, parse_moment, stamp
 
@@ -47,6 +48,30 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Making:
+    """How a generation was made, beside its reason: what its rows mean, by whose wish, and how long it took.
+
+    ``lookups`` are the versions by which its rows were read, by the name of the look-up; ``restated`` are the
+    decisions by which they were judged again, in words. ``seconds`` are those of the build's whole attempt, of which
+    the interval is a part. ``report`` is the page of its run, below the pipeline's folder.
+    """
+
+    record_version: str = ""
+    lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    restated: tuple[str, ...] = ()
+    rows: int = 0
+    seconds: float = 0.0
+    actor: str = ""
+    report: str = ""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Making:
+        """Read it from JSON, where a release that knew less may have written it."""
+        lookups = {name: tuple(versions) for name, versions in row.get("lookups", {}).items()}
+        return cls(**{**row, "lookups": lookups, "restated": tuple(row.get("restated", ()))})
+
+
+@dataclass(frozen=True)
 class Certificate:
     """The verdict on one generation of one view."""
 
@@ -59,6 +84,7 @@ class Certificate:
     reason: str
     at: datetime
     checks: tuple[Check, ...]
+    made: Making = Making()
 
     @property
     def passed(self) -> bool:
@@ -78,6 +104,7 @@ class Certificate:
                 "reason": self.reason,
                 "at": stamp(self.at),
                 "checks": [[check.name, check.passed, check.found] for check in self.checks],
+                "made": vars(self.made),
             }
         )
 
@@ -95,6 +122,7 @@ class Certificate:
             reason=row["reason"],
             at=parse_moment(row["at"]),
             checks=tuple(Check(*check) for check in row["checks"]),
+            made=Making.from_row(row.get("made", {})),
         )
 
 

@@ -85,23 +85,37 @@ def asked_for(name: str, request: RunRequest) -> str:
 
 @told
 def certify(name: str, asset: Asset) -> None:
-    """Judge what the run built; CertificateFailed names every check that is not green."""
+    """Judge what the run built; CertificateFailed names every check that is not green.
+
+    What was found is summed up in the XCom ``certificates`` either way, with the path of the run's report.
+    """
     from seamline.lake.claims import Claims
     from seamline.quality.certify import certify_run, require_passed
 
     context = get_current_context()
+    run = str(context["run_id"])
     pipeline, layout = compiled(name)
-    Claims.ensure(layout).hand_over(str(context["run_id"]), now=datetime.now(UTC))
-    certificates = certify_run(pipeline, layout, str(context["run_id"]))
-    print(f"{len(certificates)} certificates, {sum(not each.passed for each in certificates)} not green")
-    require_passed(certificates)
-    events: Any = context["outlet_events"]
-    events[asset].extra = {
-        "certified": len(certificates),
+    Claims.ensure(layout).hand_over(run, now=datetime.now(UTC))
+    certificates = certify_run(pipeline, layout, run, actor=asked_by(context))
+    summary = {
+        "certified": sum(each.passed for each in certificates),
+        "not_certified": sum(not each.passed for each in certificates),
         "cut": max((each.cut for each in certificates), default=-1),
         "intervals": sorted({each.interval.id for each in certificates})[:TOLD],
         "run_type": str(context["dag_run"].run_type.value),
+        "report": str(layout.report(run) / "index.html"),
     }
+    print(f"{len(certificates)} certificates, {summary['not_certified']} not green; report: {summary['report']}")
+    context["ti"].xcom_push(key="certificates", value=summary)
+    require_passed(certificates)
+    events: Any = context["outlet_events"]
+    events[asset].extra = summary
+
+
+def asked_by(context: Any) -> str:
+    """Name who asked for a run: the user of Airflow who triggered it, else Airflow and the kind of run."""
+    run = context["dag_run"]
+    return f"airflow:{run.triggering_user_name or run.run_type.value}"
 
 
 @told

@@ -97,6 +97,13 @@ def chosen(known: Sequence[Past], name: str) -> Past:
     return found[0]
 
 
+def foremost(known: Sequence[Past]) -> Past | None:
+    """Give the generation that is served, else the newest that was judged, else the newest."""
+    served = [each for each in known if each.fate is Fate.SERVED]
+    judged = [each for each in known if each.certificate]
+    return next(iter([*served, *reversed(judged), *reversed(known)]), None)
+
+
 def roll_back(
     manifest: Manifest,
     place: tuple[str, str],

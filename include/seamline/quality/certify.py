@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from seamline.lake import states
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
+from seamline.lake.control import restatements
 from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
 from seamline.lake.planning import known_epochs
@@ -19,7 +20,7 @@ from seamline.lake.spans import micros
 from seamline.lake.types import partial_schema
 from seamline.lake.versions import live
 from seamline.lake.windowing import windowed, windowed_schema
-from seamline.model.certificate import Certificate, Evidence, judge
+from seamline.model.certificate import Certificate, Evidence, Making, judge
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
@@ -27,13 +28,20 @@ from seamline.model.errors import CertificateFailed, NotFound, OffsetGap
 from seamline.model.holes import holes, touching
 from seamline.model.intervals import Interval, parse_moment
 from seamline.model.offsets import Vector, advance
+from seamline.model.restated import about
 from seamline.model.ruling import Gaps
 from seamline.plan.batch import Arrivals
-from seamline.quality.expectations import failures
+from seamline.quality import pages
+from seamline.quality.expectations import checked
 
 
-def certify_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Certificate]:
-    """Judge what a run built and keep the certificates, one per view and interval, in one commit."""
+def certify_run(
+    pipeline: CompiledPipeline, layout: Layout, run: str, *, actor: str = ""
+) -> list[Certificate]:
+    """Judge what a run built and keep the certificates, one per view and interval, in one commit.
+
+    The run's pages are written first; ``actor`` is who asked for the run.
+    """
     builds = Builds.ensure(layout).of(run)
     if not builds:
         raise NotFound(
@@ -42,16 +50,32 @@ def certify_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Ce
     ledger = known_epochs(layout)
     logs = {cut: Log.until(cut, ledger) for cut in {row.cut for row in builds}}
     now = datetime.now(UTC)
-    certificates = []
+    report = layout.report(run)
+    making = Making(
+        record_version=pipeline.record_version,
+        actor=actor,
+        report=str((report / "index.html").relative_to(layout.table(""))),
+    )
+    decisions = restatements(layout)
+    certificates: list[Certificate] = []
+    written: dict[str, str] = {}
     for view in live(pipeline, layout).views:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
             rows = [row for row in mine if row.generation == generation]
             audit = Audit.of(view, Generations.ensure(layout, view), generation)
-            certificates += [
-                certificate(view, row, pipeline.grid.named(row.interval), logs[row.cut], audit, now)
-                for row in rows
-            ]
+            written[view.id] = audit.page
+            for row in rows:
+                interval, log = pipeline.grid.named(row.interval), logs[row.cut]
+                made = replace(
+                    making,
+                    lookups=log.lookups(interval.id),
+                    restated=tuple(map(str, about(decisions[: row.restated], interval))),
+                    rows=row.rows_read,
+                    seconds=row.seconds,
+                )
+                certificates.append(certificate(view, row, interval, log, audit, made, now))
+    pages.write(report, run, certificates, written)
     Certificates.ensure(layout).append(certificates)
     return certificates
 
@@ -81,6 +105,8 @@ class Log:
     contiguous: bool
     holes: Sequence[Epoch]
     arrivals: Arrivals
+    joined: Mapping[str, Mapping[str, tuple[str, ...]]]
+    """By interval id, the versions of each look-up that rows were read with."""
 
     @classmethod
     def until(cls, cut: int, ledger: Sequence[Epoch]) -> Log:
@@ -93,7 +119,24 @@ class Log:
             contiguous=joined(epochs),
             holes=holes(epochs),
             arrivals=Arrivals(epochs, until=cut),
+            joined=versions(epochs),
         )
+
+    def lookups(self, interval: str) -> Mapping[str, tuple[str, ...]]:
+        """Give the versions of each look-up that rows of an interval were read with."""
+        return self.joined.get(interval, {})
+
+
+def versions(epochs: Sequence[Epoch]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """List by interval the versions of each look-up, in the order they came."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for epoch in epochs:
+        for interval in epoch.accepted if epoch.lookups else ():
+            mine = found.setdefault(interval, {})
+            for name, version in epoch.lookups.items():
+                if version not in mine.get(name, ()):
+                    mine[name] = (*mine.get(name, ()), version)
+    return found
 
 
 def joined(epochs: Sequence[Epoch]) -> bool:
@@ -109,10 +152,11 @@ def joined(epochs: Sequence[Epoch]) -> bool:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a generation's table holds, by interval id: counted rows, and the expectations that failed."""
+    """What a generation's table holds, by interval id: counted rows, and the expectations that failed; their page."""
 
     state_rows: Mapping[str, int]
     failed: Mapping[str, Sequence[str]]
+    page: str
 
     @classmethod
     def of(cls, view: CompiledView, generations: Generations, generation: str) -> Audit:
@@ -121,7 +165,8 @@ class Audit:
         held = generations.read(generation, [*partial_schema(narrow).names, "interval"])
         totals = held.group_by("interval").aggregate([("rows", "sum")])
         counted = dict(zip(totals["interval"].to_pylist(), totals["rows_sum"].to_pylist(), strict=True))
-        return cls(counted, failures(view, presented(narrow, held)))
+        found = checked(view, presented(narrow, held))
+        return cls(counted, found.failed, found.page)
 
 
 def expected_part(view: CompiledView) -> CompiledView:
@@ -160,7 +205,13 @@ def inside(view: CompiledView, found: pa.Table, start: int) -> pa.Table:
 
 
 def certificate(
-    view: CompiledView, row: BuildRow, interval: Interval, log: Log, audit: Audit, now: datetime
+    view: CompiledView,
+    row: BuildRow,
+    interval: Interval,
+    log: Log,
+    audit: Audit,
+    made: Making,
+    now: datetime,
 ) -> Certificate:
     """Judge one generation of one interval."""
     evidence = Evidence(
@@ -189,4 +240,5 @@ def certificate(
         reason=row.reason,
         at=now,
         checks=judge(evidence),
+        made=made,
     )

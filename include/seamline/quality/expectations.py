@@ -1,4 +1,4 @@
-"""What a view expects of its numbers, checked with Great Expectations over the presented rows."""
+"""What a view expects of its numbers, checked and reported with Great Expectations over the presented rows."""
 
 from __future__ import annotations
 
@@ -6,32 +6,48 @@ import logging
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 
 from seamline.model.compiled import CompiledView
-from seamline.model.definition import Expect
+from seamline.quality.pages import page_of
 
 COUNTED = {"result_format": "SUMMARY"}
 LOCATED = {"result_format": "COMPLETE"}
 
 
-def failures(view: CompiledView, presented: pa.Table) -> dict[str, list[str]]:
-    """List a sentence per failed expectation, by interval id; intervals where all is met are left out.
+@dataclass(frozen=True)
+class Checked:
+    """What came of a view's expectations: a sentence for each that failed, by interval id, and the page of it all.
+
+    Intervals where all is met are left out; the ``page`` is empty where there was nothing to check.
+    """
+
+    failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    page: str = ""
+
+
+def checked(view: CompiledView, presented: pa.Table) -> Checked:
+    """Check the expectations of a view.
 
     ``presented`` has a row per interval, keys and window: the columns named in ``view.expect`` and
     ``interval``. NULL meets a bound. No rows meet everything: counts must have been compared before.
     """
     if not view.expect or not presented.num_rows:
-        return {}
+        return Checked()
     gx = great_expectations()
     batch = batch_of(gx, presented)
-    suite = suite_of(gx, view.expect)
-    if batch.validate(suite, result_format=COUNTED).success:
-        return {}
+    suite = suite_of(gx, view)
+    counted = batch.validate(suite, result_format=COUNTED)
+    return Checked({} if counted.success else failures(batch, suite, presented), page_of(counted))
+
+
+def failures(batch: Any, suite: Any, presented: pa.Table) -> dict[str, list[str]]:
+    """List a sentence per failed expectation, by interval id."""
     found: dict[str, list[str]] = {}
     for result in batch.validate(suite, result_format=LOCATED).results:
         if not result.success:
@@ -55,9 +71,9 @@ def batch_of(gx: ModuleType, presented: pa.Table) -> Any:
     """Hand a table to Great Expectations; decimals as doubles, which is what bounds are."""
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
-    for at, field in enumerate(presented.schema):
-        if pa.types.is_decimal(field.type):
-            presented = presented.set_column(at, field.name, presented[field.name].cast(pa.float64()))
+    for at, column in enumerate(presented.schema):
+        if pa.types.is_decimal(column.type):
+            presented = presented.set_column(at, column.name, presented[column.name].cast(pa.float64()))
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
     asset = context.data_sources.add_pandas("generation").add_dataframe_asset("presented")
@@ -65,16 +81,16 @@ def batch_of(gx: ModuleType, presented: pa.Table) -> Any:
     return whole.get_batch(batch_parameters={"dataframe": presented.to_pandas()})
 
 
-def suite_of(gx: ModuleType, expected: Sequence[Expect]) -> Any:
+def suite_of(gx: ModuleType, view: CompiledView) -> Any:
     """Write the view's expectations as a suite."""
     kinds, rules = gx.expectations, []
-    for each in expected:
+    for each in view.expect:
         if each.at_least is not None or each.at_most is not None:
             bounds = {"min_value": each.at_least, "max_value": each.at_most}
             rules.append(kinds.ExpectColumnValuesToBeBetween(column=each.column, **bounds))
         if each.not_null:
             rules.append(kinds.ExpectColumnValuesToNotBeNull(column=each.column))
-    return gx.ExpectationSuite(name="view", expectations=rules)
+    return gx.ExpectationSuite(name=view.qualified, expectations=rules)
 
 
 def located(result: Any, intervals: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,0 +1,149 @@
+"""The certificate in words, and the pages of a run: what they tell, and what they never do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.unit.past import NOW
+from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
+from tests.unit.test_cli import DEFINITION
+
+from seamline.cli import main
+from seamline.lake.builds import BuildRow, Builds
+from seamline.model.certificate import Certificate, Making
+from seamline.model.compiled import compile_pipeline
+from seamline.model.definition import Expect
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.quality import expectations, pages
+from seamline.quality.certify import certify_run, versions
+
+EVIL = "<script>alert(1)</script>"
+EXPECTING = DEFINITION.replace(
+    '"largest": max("amount")},', '"largest": max("amount")}, expect=[Expect("total", at_least=5)],'
+).replace("import Batch,", "import Batch, Expect,")
+
+
+class Tags(HTMLParser):
+    """What a browser would act on."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """Two days that one run has built: a total of 4 on the first, which is less than is expected, and 9."""
+    definitions = tmp_path / "definitions"
+    definitions.mkdir()
+    (definitions / "shop.py").write_text(EXPECTING)
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
+    plain = sales_pipeline().definition
+    view = replace(plain.views[0], expect=[Expect("total", at_least=5)])
+    shop = Shop(tmp_path / "w", compile_pipeline(replace(plain, views=[view])))
+    shop.epoch([Sale(1, EVIL, 4), Sale(25 * 60, "b", 9)], watermark=START + 2 * DAY)
+    for day in range(2):
+        interval = shop.build(day, 0, "g", publish=False)
+        row = BuildRow(
+            "scheduled__<b>1", shop.view.id, interval.id, "g", 0, 1, 1, 1, 0, 0, "", 2.5, "nightly", NOW
+        )
+        Builds.ensure(shop.layout).append([row])
+    return shop
+
+
+def test_the_certificate_is_told_in_words_with_its_report(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever is woken at night reads one page."""
+    certified = certify_run(shop.compiled, shop.layout, "scheduled__<b>1", actor="airflow:ada")
+    assert [each.passed for each in certified] == [False, True]
+    assert main(["certificate", "shop.sales", "2013-01-01"]) == 1
+    told = capsys.readouterr().out
+    assert "certificate NOT PASSED" in told
+    assert "NO   expectations: total at least 5: 1 of 1 rows are not, for example 4" in told
+    assert "run scheduled__<b>1: nightly, asked for by airflow:ada" in told
+    assert f"record version {shop.compiled.record_version}" in told
+    assert "built in 2.5 s" in told
+    report = Path(told.partition("report ")[2].strip())
+    assert report.is_file()
+    assert main(["certificate", "shop.sales", "2013-01-02", "--generation", "g"]) == 0
+    assert main(["certificate", "shop.sales", "2013-01-03"]) == 4
+
+
+def test_the_report_of_a_run_links_to_great_expectations_own_page(shop: Shop) -> None:
+    """Every expectation with what was observed, from the tool that checked it; red certificates first."""
+    certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
+    folder = shop.layout.report("scheduled__<b>1")
+    index = (folder / "index.html").read_text()
+    assert "2 certificates, 1 not green" in index and "scheduled__&lt;b&gt;1" in index
+    assert index.index("2013-01-01T00:00:00Z") < index.index("2013-01-02T00:00:00Z")
+    [link] = set(Tags(index).links)
+    page = (folder / link).read_text()
+    assert "greater than or equal to" in page and "50%" in page
+
+
+def test_no_page_runs_or_fetches_anything(shop: Shop) -> None:
+    """A record is written by strangers, and a report is opened by whoever may deploy."""
+    certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
+    for file in shop.layout.report("scheduled__<b>1").glob("*.html"):
+        page = Tags(file.read_text())
+        assert not {"script", "link", "img", "iframe", "form"} & set(page.tags)
+        assert all(
+            link.startswith("#") or (link.endswith(".html") and "/" not in link) for link in page.links
+        )
+        assert "default-src 'none'" in file.read_text()
+
+
+def test_a_value_that_is_markup_is_text_on_the_page(shop: Shop) -> None:
+    """Great Expectations escapes some cells and not others."""
+    gx = expectations.great_expectations()
+    rows = pa.table({"status": [EVIL, "<b>bold</b>"], "interval": ["i", "i"]})
+    rule = gx.expectations.ExpectColumnValuesToNotMatchRegex(column="status", regex="<")
+    suite = gx.ExpectationSuite(name=EVIL, expectations=[rule])
+    found = expectations.batch_of(gx, rows).validate(suite, result_format=expectations.COUNTED)
+    html = pages.page_of(found)
+    assert "alert(1)" in html
+    assert not {"script", "b"} & set(Tags(html).tags)
+
+
+def test_a_page_is_rendered_once_a_view_and_not_without_expectations(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must cost next to nothing."""
+    calls = []
+    monkeypatch.setattr(expectations, "page_of", lambda result: calls.append(1) or "page")
+    certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
+    assert calls == [1]
+    assert expectations.checked(sales_pipeline().views[0], pa.table({"interval": ["i"]})).page == ""
+
+
+def test_a_certificate_says_how_its_generation_was_made() -> None:
+    """What one needs to make the number again; certificates of earlier releases say less and are read."""
+    day = Interval(START, START + DAY)
+    made = Making("v2", {"cities": ("a", "b")}, ("cities to b",), 10, 1.5, "cli:ada", "reports/r/index.html")
+    one = Certificate("v", "f", "g", day, 7, "r", "", START, (), made)
+    assert Certificate.from_json(one.to_json()) == one
+    assert "look-up cities: versions a, b" in "\n".join(pages.spoken(one))
+    older = one.to_json().partition(', "made"')[0] + "}"
+    assert Certificate.from_json(older) == replace(one, made=Making())
+
+
+def test_the_versions_of_look_ups_are_those_of_the_epochs_that_brought_rows() -> None:
+    """A table that changed on Friday is not in Monday's number."""
+    epochs = [
+        Epoch(number, 1, START, "v", accepted={day: 1}, lookups={"cities": version})
+        for number, day, version in ((0, "mon", "a"), (1, "mon", "b"), (2, "mon", "a"), (3, "fri", "c"))
+    ]
+    assert versions(epochs) == {"mon": {"cities": ("a", "b")}, "fri": {"cities": ("c",)}}
