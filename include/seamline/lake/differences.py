@@ -70,10 +70,10 @@ def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: 
         ]
     order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in reversed(places))
     query = (
-        f"SELECT {', '.join(columns)} FROM (SELECT *, true AS _there FROM befores) o "
-        f"FULL JOIN (SELECT *, true AS _there FROM afters) n ON {join} ORDER BY {order}"
+        f"SELECT {', '.join(columns)} FROM (SELECT *, true AS _there FROM olds) o "
+        f"FULL JOIN (SELECT *, true AS _there FROM news) n ON {join} ORDER BY {order}"
     )
-    found = asked(query, befores=before, afters=after)
+    found = asked(query, olds=before, news=after)
     rows = found.filter(pc.is_valid(found[CHANGE]))
     counts = {row["values"]: row["counts"] for row in pc.value_counts(rows[CHANGE]).to_pylist()}
     return Difference(
