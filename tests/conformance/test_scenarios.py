@@ -162,6 +162,35 @@ def test_a_day_in_the_life_of_a_shop(shop):
     assert ("ada", "01 23", 1, 7, 1) in seen(shop, "batch")
 
 
+def test_an_open_day_is_published_as_provisional_and_again_when_it_has_closed(started):
+    """Today's number may come from the batch layer too, if the definition says so; every other check holds."""
+    shop = started(replace(SHOP, batch=Batch("1 day", "2024-01-01", provisional=True)))
+    day = ["2024-01-01T00:00:00Z"]
+    shop.send(order(1, "2024-01-01T09:00Z"))
+    shop.epoch()
+    assert shop.batch() == day
+    assert seen(shop) == [("ada", "01 09", 1, 10, 1)]
+    assert shop.batch() == []
+
+    # What comes later the same day is counted from the speed layer, and taken in by the next run.
+    shop.send(order(2, "2024-01-01T09:30Z"))
+    shop.epoch()
+    assert seen(shop) == [("ada", "01 09", 2, 20, 1)]
+    assert shop.batch() == day
+
+    # Nothing new came, but the day has closed: it is built once more, and then certified.
+    shop.send(order(3, "2024-01-02T09:00Z"), order(4, "2024-01-02T09:00Z", amount=-100))
+    shop.epoch()
+    shop.wait("5 minutes")
+    with pytest.raises(CertificateFailed, match="expectations"):
+        shop.batch()
+    assert shop.batch("2024-01-01") == day
+    assert seen(shop)[0] == ("ada", "01 09", 2, 20, 2)
+    with pytest.raises(CertificateFailed, match="2024-01-02"):
+        shop.batch()
+    assert ("ada", "02 09", 2, -90, 0) in seen(shop)
+
+
 def test_the_time_line_tells_what_happened(scenario):
     """It is what a failing test shows."""
     shop = scenario(SHOP, now=NOW)

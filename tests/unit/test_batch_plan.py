@@ -11,7 +11,7 @@ from seamline.model.claims import Claim
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval
-from seamline.model.manifest import Act, Manifest, Statement, fold
+from seamline.model.manifest import Act, How, Manifest, Statement, fold
 from seamline.model.restated import Restatement
 from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, LeftOut, plan_batch
 from seamline.plan.estimates import Attempt, MasterFile, Pace, estimated
@@ -260,3 +260,24 @@ def test_the_index_counts_like_a_loop_over_the_ledger():
         for number in (1, 2, 3, 4):
             dull = sum(e.accepted.get(day(number).id, 0) for e in LEDGER if e.number <= min(until, 7))
             assert arrivals.rows(day(number).id, until=until) == dull
+
+
+def test_an_open_interval_is_planned_where_it_may_be_provisional_and_again_when_it_has_closed():
+    """Without new rows it is let be until then; a provisional number may not stay one for ever."""
+
+    def planned(ledger: list[Epoch], how: How | None = None, cut: int = 0) -> list[tuple[str, str]]:
+        said = Statement(
+            Act.PUBLISH, VIEW, epoch=cut, interval=day(1).id, generation="g", seq=1, how=how or How.CERTIFIED
+        )
+        manifest = fold([said] if how else [], 1)
+        return built(plan_batch(ledger, manifest, GRID, [VIEW], asked=None, dirty=True, provisional=True))
+
+    open_ = [epoch(0, {1: 3}, edge=True, mark=1)]
+    assert planned(open_) == [("01", "never built")]
+    assert planned(open_, How.PROVISIONAL) == []
+    more = [*open_, epoch(1, {1: 2}, edge=True, mark=1)]
+    assert planned(more, How.PROVISIONAL) == [("01", "2 late rows")]
+    closed = [*open_, epoch(1, {}, edge=True, mark=2)]
+    assert planned(closed, How.PROVISIONAL) == [("01", "closed since it was published")]
+    assert planned(closed, How.CERTIFIED) == []
+    assert plan(open_, published()).builds == ()

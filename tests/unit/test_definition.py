@@ -80,6 +80,11 @@ WRONG = {
         "divide",
     ),
     "start": (dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01T05:00")), "batch.start", "inside"),
+    "provisional": (
+        dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01", provisional="yes")),
+        "batch.provisional",
+        "neither True nor False",
+    ),
     "start text": (dataclasses.replace(ORDERS, batch=Batch("1 day", "January")), "batch", "not a date"),
     "rule column": (
         dataclasses.replace(ORDERS, rules=[Rule("paid", "paid = true")]),

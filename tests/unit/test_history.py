@@ -163,7 +163,7 @@ def test_no_dirty_run_undoes_a_rollback_and_a_run_that_is_asked_for_does(shop: S
 
     assert plan(None, True) == ([], ["rolled back by cli:ada: wrong prices"])
     assert plan(DAY, True) == ([], ["rolled back by cli:ada: wrong prices"])
-    assert plan(DAY, False) == (["asked for"], [])
+    assert plan(DAY, False) == (["asked for, 1 late row"], [])
     build(shop, "asked", cut=1)
     publishing.publish_run(shop.compiled, shop.layout, "run-asked")
     assert status(shop) is Status.CERTIFIED

@@ -90,7 +90,7 @@ def build_and_publish(compiled: CompiledPipeline, layout: Layout, job: BuildJob)
     click.echo(f"Built {len(rows)} generations, run {job.run}.")
     certificates = certify_run(compiled, layout, job.run, actor=actor())
     click.echo(f"Report: {layout.report(job.run) / 'index.html'}")
-    failed = [each for each in certificates if not each.passed]
+    failed = [each for each in certificates if not each.good]
     for certificate in failed:
         checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
         click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)

@@ -1,4 +1,4 @@
-"""Commands about the generations of an interval: history, rollback, diff, certificate."""
+"""Commands about the generations of an interval: history, rollback, diff, certificate, publish."""
 
 from __future__ import annotations
 
@@ -120,4 +120,36 @@ def certificate(view: str, interval: str, generation: str) -> int:
     return 0 if one.certificate.passed else 1
 
 
-COMMANDS = (history, rollback, diff, certificate)
+@click.command()
+@click.argument("pipeline")
+@click.option("--run", required=True, help="The run that built: seamline history names it.")
+@click.option(
+    "--interval", "intervals", multiple=True, help="Only this interval, by its start; several are possible."
+)
+@click.option(
+    "--despite-certificate", is_flag=True, help="Also what is not certified; shown as such for ever."
+)
+@click.option("--reason", default="", help="Kept in the manifest; needed with --despite-certificate.")
+def publish(
+    pipeline: str, run: str, intervals: tuple[str, ...], despite_certificate: bool, reason: str
+) -> None:
+    """Publish what a run has built, as the DAG's last task does."""
+    if despite_certificate and not reason:
+        raise click.UsageError("--despite-certificate needs --reason.")
+    from seamline.lake.publishing import publish_run
+    from seamline.plan.publish import Decision
+
+    compiled, layout = opened(pipeline)
+    only = [interval_of(compiled, each).id for each in intervals]
+    decision = Decision(actor(), reason, despite=True) if despite_certificate else None
+    done = publish_run(compiled, layout, run, decision=decision, only=only)
+    for each in done.statements:
+        note = f" {each.note}" if each.note else ""
+        click.echo(f"published {each.view} {each.interval} {each.generation} cut {each.epoch}{note}")
+    for interval, why in done.held_back.items():
+        click.echo(f"held back {interval}: {why}")
+    if not done.statements:
+        click.echo("Nothing was published: it had been before.")
+
+
+COMMANDS = (history, rollback, diff, certificate, publish)

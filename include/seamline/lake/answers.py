@@ -17,7 +17,8 @@ from seamline.model.seam import Phase, Side, Status
 class IntervalAnswer:
     """How one interval was answered: ``rows_since`` are the rows counted from slices, above the cut.
 
-    ``restated`` is how many restatements the build of the generation knew.
+    ``restated`` is how many restatements the build of the generation knew; ``note`` says who decided that it answers,
+    where that was not its certificate alone.
     """
 
     status: Status
@@ -26,6 +27,7 @@ class IntervalAnswer:
     rows_since: int
     complete_to: int
     restated: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)

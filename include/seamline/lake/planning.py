@@ -44,6 +44,7 @@ def plan_run(
         restated=restatements(layout),
         most=pipeline.definition.batch.max_dirty,
         claims=claims,
+        provisional=pipeline.definition.batch.provisional,
     )
     return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
 

@@ -118,8 +118,12 @@ def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
         news = bool(since) or (generation is not None and snapshot.unmade(generation, id))
         status = snapshot.manifest.standing(generation, news=news)
     named, restated = (generation.generation, generation.restated) if generation else ("", 0)
-    return IntervalAnswer(status, cut, named, since, complete_to, restated)
+    note = generation.note if generation and status in NOTED else ""
+    return IntervalAnswer(status, cut, named, since, complete_to, restated, note)
 
+
+NOTED = (Status.HELD, Status.PROVISIONAL, Status.UNCERTIFIED)
+"""Of these a reader is told who decided, and why."""
 
 Verdict = tuple[int, bool, bool, int | None]
 """A window's epoch, whether its intervals are certified, whether the watermark is past its end, and since when."""

@@ -63,7 +63,8 @@ def publish_run(
 def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:
     """Put each generation beside its newest certificate and what the run expects to replace."""
     certificates = Certificates.ensure(layout).of(run=builds[0].run)
-    passed = {(f"{c.view}/{c.fingerprint}", c.interval.id, c.generation): c.passed for c in certificates}
+    judged = {(f"{c.view}/{c.fingerprint}", c.interval.id, c.generation): c for c in certificates}
+    found = [(row, judged.get((row.view, row.interval, row.generation))) for row in builds]
     return [
         Candidate(
             Generation(
@@ -76,11 +77,12 @@ def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow
                 row.reason,
                 row.restated,
             ),
-            passed.get((row.view, row.interval, row.generation), False),
+            bool(certificate and certificate.passed),
             row.expected,
             row.planned,
+            bool(certificate and certificate.provisional),
         )
-        for row in builds
+        for row, certificate in found
     ]
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from seamline.model.intervals import Interval, parse_moment, stamp
 
+CLOSED = "watermark has passed the end"
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -73,7 +75,10 @@ class Making:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The verdict on one generation of one view."""
+    """The verdict on one generation of one view.
+
+    It is ``provisional`` if all is green but that the interval has not closed, and the definition wants it published.
+    """
 
     view: str
     fingerprint: str
@@ -85,6 +90,12 @@ class Certificate:
     at: datetime
     checks: tuple[Check, ...]
     made: Making = Making()
+    provisional: bool = False
+
+    @property
+    def good(self) -> bool:
+        """True if it may be published without anybody's decision: it passed, or may be provisional."""
+        return self.passed or self.provisional
 
     @property
     def passed(self) -> bool:
@@ -105,6 +116,7 @@ class Certificate:
                 "at": stamp(self.at),
                 "checks": [[check.name, check.passed, check.found] for check in self.checks],
                 "made": vars(self.made),
+                "provisional": self.provisional,
             }
         )
 
@@ -123,7 +135,13 @@ class Certificate:
             at=parse_moment(row["at"]),
             checks=tuple(Check(*check) for check in row["checks"]),
             made=Making.from_row(row.get("made", {})),
+            provisional=row.get("provisional", False),
         )
+
+
+def only_open(checks: Sequence[Check]) -> bool:
+    """Tell whether nothing is red but that the interval has not closed."""
+    return [check.name for check in checks if not check.passed] == [CLOSED]
 
 
 def judge(evidence: Evidence) -> tuple[Check, ...]:
@@ -141,7 +159,7 @@ def judge(evidence: Evidence) -> tuple[Check, ...]:
             + ("" if evidence.contiguous else "; ranges do not join"),
         ),
         Check(
-            "watermark has passed the end",
+            CLOSED,
             mark is not None and mark >= end,
             f"watermark {stamp(mark) if mark else 'unknown'} at the cut, end {stamp(end)}",
         ),

@@ -117,6 +117,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     check_counts(pipeline, problems)
+    check_provisional(pipeline, problems)
     if parsed is None or format is None or grid is None or future is None:
         return None, problems.found
     added = added_columns(source, parsed, problems)
@@ -172,6 +173,18 @@ def check_counts(pipeline: Pipeline, problems: Problems) -> None:
                 f"{given!r} is not a number of intervals.",
                 f"a whole number from {least} on.",
             )
+
+
+def check_provisional(pipeline: Pipeline, problems: Problems) -> None:
+    """Note a wish that is neither yes nor no."""
+    given: object = pipeline.batch.provisional
+    if not isinstance(given, bool):
+        problems.note(
+            "batch.provisional",
+            pipeline.origin,
+            f"{given!r} is neither True nor False.",
+            "True publishes open intervals as provisional.",
+        )
 
 
 def check_names(pipeline: Pipeline, problems: Problems) -> None:

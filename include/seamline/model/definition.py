@@ -147,7 +147,8 @@ class Batch:
 
     A run takes at most ``max_dirty`` intervals that nobody asked for by name, the oldest debt first. A run of more
     than ``approve_above`` intervals waits until a person approves its plan; 0 is never. With ``fresh_within`` an
-    interval is overdue when it is not published so long after its end, by the clock.
+    interval is overdue when it is not published so long after its end, by the clock. With ``provisional`` intervals
+    are built and published before they close, and once more when they have.
     """
 
     interval: str
@@ -155,6 +156,7 @@ class Batch:
     max_dirty: int = 30
     approve_above: int = 0
     fresh_within: str = ""
+    provisional: bool = False
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,19 @@ class Statement:
     actor: str = ""
     how: How = How.CERTIFIED
 
+    @property
+    def note(self) -> str:
+        """Say how a generation came to be served, where not by its certificate alone."""
+        who = f" by {self.actor}: {self.reason}" if self.actor else ""
+        match self.how:
+            case How.PROVISIONAL:
+                return "published before it closed"
+            case How.DESPITE:
+                return f"published despite its certificate{who}"
+            case How.ROLLBACK:
+                return f"rolled back{'' if self.certified else ', despite its certificate'}{who}"
+        return ""
+
 
 @dataclass(frozen=True)
 class Generation:

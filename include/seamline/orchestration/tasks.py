@@ -99,7 +99,8 @@ def certify(name: str, asset: Asset) -> None:
     certificates = certify_run(pipeline, layout, run, actor=asked_by(context))
     summary = {
         "certified": sum(each.passed for each in certificates),
-        "not_certified": sum(not each.passed for each in certificates),
+        "provisional": sum(each.provisional for each in certificates),
+        "not_certified": sum(not each.good for each in certificates),
         "cut": max((each.cut for each in certificates), default=-1),
         "intervals": sorted({each.interval.id for each in certificates})[:TOLD],
         "run_type": str(context["dag_run"].run_type.value),

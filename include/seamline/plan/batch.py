@@ -12,7 +12,7 @@ from seamline.model.claims import Claim, running
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval, stamp
-from seamline.model.manifest import Manifest, Statement
+from seamline.model.manifest import How, Manifest, Statement
 from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING
 
@@ -25,6 +25,7 @@ class Kind(StrEnum):
     CHANGED = "definition changed"
     RESTATED = "restated"
     LATE = "late rows"
+    CLOSED = "closed since it was published"
 
 
 @dataclass(frozen=True)
@@ -165,12 +166,14 @@ def plan_batch(
     restated: Sequence[Restatement] = (),
     most: int | None = None,
     claims: Sequence[Claim] = (),
+    provisional: bool = False,
 ) -> BatchPlan:
     """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
 
     An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
-    published of a view does not know all that was ``restated`` of it. An open one (the watermark at the cut is not
-    past its end) is left out and named, and so is one that was rolled back, unless just its range was asked for. Of
+    published of a view does not know all that was ``restated`` of it, or was ``provisional`` and it has closed. An
+    open one (the watermark at the cut is not past its end) is left out and named, unless it may be published as
+    provisional, and so is one that was rolled back, unless just its range was asked for. Of
     those that are dirty and were not asked for at ``most`` so many are built, the oldest debt first; the others are
     named, as are those that are dirty and under one of the ``claims`` of other runs. Raises BadRange for a span
     before the pipeline's start.
@@ -192,11 +195,13 @@ def plan_batch(
     left_out: list[LeftOut] = []
     for interval, wanted in [(each, True) for each in named] + [(each, False) for each in others]:
         causes = [Cause(Kind.ASKED)] if wanted else []
-        causes += causes_of(manifest, views, interval, arrivals, restated, built)
+        closed = edge.watermark is not None and edge.watermark >= interval.end
+        causes += causes_of(manifest, views, interval, arrivals, restated, built, closed=closed)
         cut = min(manifest.cut(view, interval.id) for view in views)
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
-        if why := barred(edge, interval, manifest.hold(views, interval.id) if causes and dirty else None):
+        hold = manifest.hold(views, interval.id) if causes and dirty else None
+        if why := barred(edge, hold, closed=closed or provisional):
             left_out.append(LeftOut(interval, why))
         elif wanted:
             builds.append(build)
@@ -217,9 +222,9 @@ def plan_batch(
     )
 
 
-def barred(edge: Epoch, interval: Interval, rollback: Statement | None) -> str:
+def barred(edge: Epoch, rollback: Statement | None, *, closed: bool) -> str:
     """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be."""
-    if edge.watermark is None or edge.watermark < interval.end:
+    if not closed:
         mark = stamp(edge.watermark) if edge.watermark else "unknown"
         return f"open: the watermark is {mark} at epoch {edge.number}"
     return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""
@@ -232,6 +237,8 @@ def causes_of(
     arrivals: Arrivals,
     restated: Sequence[Restatement],
     built: Collection[tuple[str, str]],
+    *,
+    closed: bool,
 ) -> Iterator[Cause]:
     """List what makes an interval dirty, view by view; nothing for a clean one.
 
@@ -251,6 +258,8 @@ def causes_of(
         if decisions := unknown(manifest, [view], interval, restated):
             names = tuple(sorted({each.lookup for each in decisions}))
             yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
+        if closed and manifest.published[view, interval.id].how is How.PROVISIONAL:
+            yield Cause(Kind.CLOSED, view, cut, since=cut)
         if (since := arrivals.since(interval.id, after=cut)) > NOTHING:
             rows = arrivals.total(interval.id) - arrivals.rows(interval.id, until=cut)
             yield Cause(Kind.LATE, view, cut, since=since, rows=rows)

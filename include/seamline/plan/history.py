@@ -70,7 +70,7 @@ def fate_of(manifest: Manifest, generation: Generation, certificate: Certificate
         return Fate.ROLLED_BACK if following.how is How.ROLLBACK else Fate.SUPERSEDED
     if certificate is None:
         return Fate.UNJUDGED
-    return Fate.WAITING if certificate.passed else Fate.HELD_BACK
+    return Fate.WAITING if certificate.good else Fate.HELD_BACK
 
 
 def after(history: Sequence[Statement], generation: str) -> Statement | None:

@@ -17,13 +17,26 @@ RED = "not certified"
 class Candidate:
     """A generation offered for publication and the generation that the run saw published before it.
 
-    The run was planned on the manifest's version ``planned``.
+    The run was planned on the manifest's version ``planned``. One that is not certified may be ``provisional``.
     """
 
     generation: Generation
     certified: bool
     expected: str
     planned: int = NOTHING
+    provisional: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Tell whether it may be published without anybody's decision."""
+        return self.certified or self.provisional
+
+    @property
+    def how(self) -> How:
+        """Tell how it comes to be served where nobody rolls back to it."""
+        if self.certified:
+            return How.CERTIFIED
+        return How.PROVISIONAL if self.provisional else How.DESPITE
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ def certified(manifest: Manifest, candidates: Iterable[Candidate], *, despite: b
         stands = manifest.held.get((each.generation.view, interval))
         if stands and each.planned < stands.seq:
             held[interval] = f"{stands.actor} rolled it back after the run was planned: {stands.reason}"
-        elif not each.certified and not despite:
+        elif not each.good and not despite:
             held.setdefault(interval, RED)
     green = tuple(each for each in offered if each.generation.interval.id not in held)
     return Offer(green, dict(sorted(held.items())))
@@ -91,7 +104,7 @@ def accept(
         )
     if new.view in manifest.retired:
         raise PublishRefused(f"{name}: {new.view} is retired.", hint="the run is older than that; drop it.")
-    if not candidate.certified and not despite:
+    if not candidate.good and not despite:
         raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, mend, rebuild.")
     if new.cut < manifest.floor(*place):
         raise PublishRefused(
@@ -115,7 +128,7 @@ def accept(
         at=now,
         restated=new.restated,
         actor=decision.actor if decision else "",
-        how=How.ROLLBACK if rollback else How.CERTIFIED if candidate.certified else How.DESPITE,
+        how=How.ROLLBACK if rollback else candidate.how,
     )
 
 

@@ -59,8 +59,8 @@ def index(run: str, certificates: Sequence[Certificate], pages: Mapping[str, str
 
     ``pages`` are the files of the views' own pages, by ``name/fingerprint``.
     """
-    red = sum(not each.passed for each in certificates)
-    ordered = sorted(certificates, key=lambda each: (each.passed, each.view, each.interval))
+    red = sum(not each.good for each in certificates)
+    ordered = sorted(certificates, key=lambda each: (each.good, each.view, each.interval))
     rows = "".join(row(each, pages.get(f"{each.view}/{each.fingerprint}", "")) for each in ordered)
     return (
         f"<!DOCTYPE html><html><head>{HEAD}<title>{escape(run)}</title></head><body><h1>Run {escape(run)}</h1>"
@@ -99,7 +99,7 @@ def write(folder: Path, run: str, certificates: Sequence[Certificate], pages: Ma
 def spoken(certificate: Certificate) -> Iterator[str]:
     """Tell a certificate in words."""
     made = certificate.made
-    verdict = "passed" if certificate.passed else "NOT PASSED"
+    verdict = "passed" if certificate.passed else "provisional" if certificate.provisional else "NOT PASSED"
     yield f"{certificate.view} {certificate.interval}: certificate {verdict}"
     yield f"  generation {certificate.generation}, cut {certificate.cut}, version {certificate.fingerprint}"
     asked = f", asked for by {made.actor}" if made.actor else ""

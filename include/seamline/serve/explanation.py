@@ -46,6 +46,8 @@ def intervals(found: Explanation) -> Iterator[str]:
         yield f"Interval {id}: {way.status.value}, right up to epoch {way.complete_to}"
         if way.generation:
             yield f"  generation {way.generation}, cut {way.cut}; {counted.duplicates} duplicates left out"
+        if way.note:
+            yield f"  {way.note}"
         yield from (f"  judged again: {each}" for each in found.restated.get(id, ()))
         if certificate := found.certificates.get(id):
             verdict = "passed" if certificate.passed else "not passed"

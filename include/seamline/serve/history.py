@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from seamline.model.intervals import Interval, stamp
-from seamline.model.manifest import How, Manifest, Statement
+from seamline.model.manifest import Manifest, Statement
 from seamline.plan.history import Past
 
 
@@ -45,19 +45,15 @@ def verdict(each: Past) -> str:
         return "none"
     if each.certificate.passed:
         return "passed"
+    if each.certificate.provisional:
+        return "provisional: green but that the interval was open"
     red = (f"{check.name}: {check.found}" for check in each.certificate.checks if not check.passed)
     return f"not passed: {'; '.join(red)}"
 
 
 def how(statement: Statement) -> str:
     """Tell how a generation came to be served, where not by its certificate alone."""
-    words = {
-        How.CERTIFIED: "",
-        How.PROVISIONAL: ", provisionally",
-        How.DESPITE: ", despite its certificate",
-        How.ROLLBACK: ", rolled back to" + ("" if statement.certified else ", despite its certificate"),
-    }[statement.how]
-    return words + (f", by {statement.actor}: {statement.reason}" if statement.actor else "")
+    return f": {statement.note}" if statement.note else ""
 
 
 def when(statement: Statement) -> str:

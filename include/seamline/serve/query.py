@@ -18,6 +18,7 @@ from seamline.lake.answers import Answer
 from seamline.model.intervals import stamp
 from seamline.model.seam import Status
 
+NOTES = 10
 FORMATS = ("table", "json", "csv", "parquet")
 
 
@@ -101,7 +102,16 @@ def facts(answer: Answer) -> dict[str, str]:
 
 def footer(answer: Answer) -> str:
     """Say up to which epoch the answer counts, how far duplicates are exact, which days are certified."""
-    return "\n".join([f"{answer.table.num_rows} rows. {answer.summary()}", *certified(answer)])
+    return "\n".join(
+        [f"{answer.table.num_rows} rows. {answer.summary()}", *certified(answer), *notes(answer)]
+    )
+
+
+def notes(answer: Answer) -> list[str]:
+    """Tell of each interval that a person's decision serves who that was, and why."""
+    told = [f"  {short(id)} {each.note}" for id, each in answer.intervals.items() if each.note]
+    more = [f"  ... and {len(told) - NOTES} more"] if len(told) > NOTES else []
+    return [*told[:NOTES], *more]
 
 
 def certified(answer: Answer) -> list[str]:

@@ -24,6 +24,8 @@ from seamline.model.restated import Restatement
 from seamline.model.seam import NOTHING, Status
 from seamline.plan.batch import last_edge, unknown
 
+DECISIONS = 10
+
 
 def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
     """Tell epoch, edge, watermark, stream, and per view how many intervals are in which state."""
@@ -72,6 +74,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
             f"  {view.qualified} {view.fingerprint}{standing(pipeline, manifest, view)}: {counts}"
             + (f", {behind} epochs behind" if behind else "")
         )
+        lines += decided(manifest, view.id)
     for id, why in stood_still(pipeline, manifest).items():
         name, _, version = id.partition("/")
         served = " (served)" if manifest.serving.get(name) == id else ""
@@ -88,6 +91,21 @@ def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
     for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
         newest = last[reason]
         yield f"    {count} {reason}, last in epoch {newest.number} ({stamp(newest.committed_at)})"
+
+
+def decided(manifest: Manifest, view: str) -> Iterator[str]:
+    """Tell the intervals that are served by a person's decision, with who and why, newest first."""
+    found = [
+        (interval, each.note)
+        for (id, interval), each in manifest.published.items()
+        if id == view
+        and each.note
+        and manifest.standing(each, news=False) in (Status.HELD, Status.UNCERTIFIED)
+    ]
+    for interval, note in sorted(found, reverse=True)[:DECISIONS]:
+        yield f"    {interval} {note}"
+    if len(found) > DECISIONS:
+        yield f"    ... and {len(found) - DECISIONS} more"
 
 
 def unmade(

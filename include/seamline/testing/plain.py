@@ -22,7 +22,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.lookups import Lookups
 from seamline.lake.restating import decided
 from seamline.lake.types import master_schema
-from seamline.model.certificate import Evidence, judge
+from seamline.model.certificate import Check, Evidence, judge, only_open
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed
@@ -232,17 +232,21 @@ class Plain:
             asked=asked,
             dirty=asked is None,
             restated=self.restated,
+            provisional=self.pipeline.definition.batch.provisional,
         )
         offered, wrong = [], []
         published = self.manifest.published
         for view in self.pipeline.views:
             for build in plan.builds:
-                red = self.red(view, build.interval, plan.cut, plan.watermark)
-                wrong += [f"{view.name} {build.interval.id}: {each}" for each in red]
+                checks = self.checks(view, build.interval, plan.cut, plan.watermark)
+                red = [f"{check.name}: {check.found}" for check in checks if not check.passed]
+                open_ = self.pipeline.definition.batch.provisional and only_open(checks)
+                wrong += [] if open_ else [f"{view.name} {build.interval.id}: {each}" for each in red]
                 known = len(self.restated)
                 made = Generation(run, view.id, build.interval, plan.cut, 0, run, restated=known)
                 current = published.get((view.id, build.interval.id))
-                offered.append(Candidate(made, not red, current.generation if current else "", plan.planned))
+                expected = current.generation if current else ""
+                offered.append(Candidate(made, not red, expected, plan.planned, open_))
         green = certified(self.manifest, offered).green
         self.say(*publish(self.manifest, green, now=self.epochs[-1].committed_at if self.epochs else EPOCH))
         if wrong:
@@ -269,8 +273,10 @@ class Plain:
             for row in self.input_of(view, again(self.con, read, self.layout, interval, decisions))
         ]
 
-    def red(self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None) -> list[str]:
-        """Say which checks of a certificate fail."""
+    def checks(
+        self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None
+    ) -> tuple[Check, ...]:
+        """Judge a build as its certificate does."""
         mine = self.built(view, interval, cut, len(self.restated))
         rows = counted(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
         expected = [
@@ -295,7 +301,7 @@ class Plain:
             expectations=tuple(expected),
             expectations_checked=len(view.expect),
         )
-        return [f"{check.name}: {check.found}" for check in judge(evidence) if not check.passed]
+        return judge(evidence)
 
     def ledger(self) -> Sequence[Epoch]:
         return self.epochs
