@@ -101,11 +101,11 @@ def held_rows(layout: Layout, view: str, interval: Interval) -> Counter[str]:
     return Counter(rows["generation"].to_pylist())
 
 
-def certificates_of(layout: Layout, view: str, interval: Interval) -> list[Certificate]:
-    """List the certificates of a view version's interval, oldest first."""
+def certificates_of(layout: Layout, view: str) -> list[Certificate]:
+    """List the certificates of a view version, oldest first."""
     if not Table.exists(layout.table("certificates")):
         return []
-    return Certificates.ensure(layout).of(view=view, interval=interval.id)
+    return Certificates.ensure(layout).of(view=view)
 
 
 def rolled_back(

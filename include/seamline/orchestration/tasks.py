@@ -106,7 +106,9 @@ def certify(name: str, asset: Asset) -> None:
         "run_type": str(context["dag_run"].run_type.value),
         "report": str(layout.report(run) / "index.html"),
     }
-    print(f"{len(certificates)} certificates, {summary['not_certified']} not green; report: {summary['report']}")
+    print(
+        f"{len(certificates)} certificates, {summary['not_certified']} not green; report: {summary['report']}"
+    )
     context["ti"].xcom_push(key="certificates", value=summary)
     require_passed(certificates)
     events: Any = context["outlet_events"]

@@ -1,0 +1,81 @@
+"""The command that takes a changed view from its edit to its flip."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from seamline.cli.batch import carried_out
+from seamline.cli.context import opened, span
+from seamline.model.errors import CertificateFailed
+from seamline.plan.told import lines
+
+
+@click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.option("--from", "start", help="Compare from here on, UTC.")
+@click.option("--to", "end", help="Compare up to here, UTC; it is not in.")
+@click.option(
+    "--dry-run", is_flag=True, help="Build nothing: say what is missing, and compare what there is."
+)
+@click.option("--via-airflow", is_flag=True, help="Build nothing here: say what to ask Airflow for.")
+@click.option("--approve", is_flag=True, help="Build a plan that needs approval (approve_above).")
+@click.option("--flip", is_flag=True, help="Serve the new version then, in one commit.")
+@click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows that differ.")
+def upgrade(
+    view: str,
+    start: str | None,
+    end: str | None,
+    dry_run: bool,
+    via_airflow: bool,
+    approve: bool,
+    flip: bool,
+    format: str,
+    limit: int,
+) -> None:
+    """Build a changed view beside the served version, and show which published numbers would change, and how much.
+
+    Rows that differ are written to stdout, all else to stderr. Without --flip nothing that is served changes.
+    """
+    from seamline.lake.flipping import flip_view
+    from seamline.model.intervals import spans
+    from seamline.serve.query import rows_written
+    from seamline.serve.upgrades import spoken, to_build, versions
+    from seamline.serve.upgrades import upgrade as compared
+
+    name, _, view_name = view.partition(".")
+    pipeline, layout = opened(name)
+    old, new = versions(pipeline, layout, view_name)
+    if old.id == new.id:
+        click.echo(f"{view} is served as its definition has it, version {new.fingerprint}.", err=True)
+        return
+    plan = to_build(pipeline, layout, new)
+    click.echo("\n".join(lines(plan)), err=True)
+    if plan.builds and via_airflow:
+        for each in spans(build.interval for build in plan.builds):
+            click.echo(f"seamline backfill {name} {each.start:%Y-%m-%dT%H:%M} {each.end:%Y-%m-%dT%H:%M}")
+        return
+    failed = None
+    if plan.builds and not dry_run:
+        try:
+            why = f"upgrade of {view} to version {new.fingerprint}"
+            carried_out(pipeline, layout, plan, why, approve=approve, err=True)
+        except CertificateFailed as red:
+            failed = red
+    found = compared(pipeline, layout, old, new, span(start, end))
+    if found.difference is not None:
+        rows_written(found.difference.rows.slice(0, limit), format, sys.stdout)
+    click.echo("\n".join(spoken(found)), err=True)
+    if failed is not None:
+        raise failed
+    if flip and not dry_run:
+        flip_view(pipeline, layout, view_name, to=new.fingerprint)
+        click.echo(f"{view} is served as version {new.fingerprint}.", err=True)
+        click.echo(f"Back: seamline flip {view} --to {old.fingerprint}", err=True)
+    else:
+        click.echo(f"Served as before. Serve it: seamline flip {view} --to {new.fingerprint}", err=True)
+
+
+COMMANDS = (upgrade,)

@@ -1,0 +1,166 @@
+"""A changed view beside the version that is served: which published numbers would change, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.control import restatements
+from seamline.lake.differences import Difference, compare
+from seamline.lake.history import certificates_of
+from seamline.lake.layout import Layout
+from seamline.lake.planning import known_epochs
+from seamline.lake.reads import answer
+from seamline.lake.snapshot import manifest_of
+from seamline.lake.spans import named as starts_of
+from seamline.lake.versions import live, named, served
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import BadRange, NotFound, PublishRefused
+from seamline.model.intervals import Interval
+from seamline.model.manifest import Manifest
+from seamline.model.stored import version_of
+from seamline.plan.batch import Arrivals, BatchPlan, plan_batch
+from seamline.plan.upgrade import Common, missing
+from seamline.plan.upgrade import common as common_of
+from seamline.serve.differences import common as measures_of
+from seamline.serve.differences import counts, places_of
+from seamline.serve.query import short
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """Two versions of a view over the intervals that compare.
+
+    ``difference`` is None, and ``why`` says it, where they cannot be compared by key. ``failed`` lists by fingerprint
+    the intervals whose expectations are not met, with what was found.
+    """
+
+    old: CompiledView
+    new: CompiledView
+    common: Common
+    difference: Difference | None
+    why: str
+    failed: Mapping[str, Mapping[str, str]]
+
+
+def versions(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> tuple[CompiledView, CompiledView]:
+    """Find the version that is served and the definition's own; PublishRefused where that is not born yet."""
+    own = pipeline.view(view_name)
+    if own is None:
+        named(pipeline, layout, view_name)
+        raise NotFound(
+            f"{pipeline.name}.{view_name} is not in the definition any more.",
+            hint="seamline flip serves versions.",
+        )
+    manifest = manifest_of(layout)
+    if own.id not in manifest.live:
+        raise PublishRefused(
+            f"{own.id} is not born yet: nothing feeds it.", hint="start the stream with its definition."
+        )
+    return served(pipeline, layout, own)[1], own
+
+
+def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> BatchPlan:
+    """Plan what the new version was never built of, however much that is; the run builds all live versions."""
+    manifest = manifest_of(layout)
+    plan = plan_batch(
+        known_epochs(layout),
+        manifest,
+        pipeline.grid,
+        [view.id for view in live(pipeline, layout).views],
+        asked=None,
+        dirty=True,
+        restated=restatements(layout),
+    )
+    return missing(plan, manifest, new.id)
+
+
+def upgrade(
+    pipeline: CompiledPipeline, layout: Layout, old: CompiledView, new: CompiledView, span: Interval | None
+) -> Upgrade:
+    """Compare what is published of two versions, over the intervals (in ``span``) of which both count the same."""
+    manifest, epochs = manifest_of(layout), known_epochs(layout)
+    arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
+    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, restatements(layout))
+    if span is not None:
+        inside = {each.id for each in pipeline.grid.within(span)}
+        found = Common(tuple(id for id in found.intervals if id in inside), found.others)
+    difference, why = None, ""
+    try:
+        places = places_of(old, new)
+    except BadRange as other_keys:
+        why = other_keys.message
+    else:
+        whole = span is None and not found.others
+        rows = [published(pipeline, layout, each, found, whole=whole) for each in (old, new)]
+        difference = compare(rows[0], rows[1], places, measures_of(old, new))
+    failed = {view.fingerprint: unmet(layout, manifest, view, found.intervals) for view in (old, new)}
+    return Upgrade(old, new, found, difference, why, failed)
+
+
+def published(
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, common: Common, *, whole: bool
+) -> pa.Table:
+    """Give the rows that a version answers for windows that touch no other intervals than those in common.
+
+    A window without an end touches all: it is there if ``whole`` is true.
+    """
+    owner, version = version_of(pipeline, manifest_of(layout), view.id)
+    ids = common.intervals
+    if not ids:
+        return answer(owner, version, layout, end=pipeline.grid.start, version=view.fingerprint).table.slice(
+            0, 0
+        )
+    end = pipeline.grid.named(ids[-1]).end
+    rows = answer(owner, version, layout, end=end, version=view.fingerprint).table
+    length = pipeline.grid.length // MICROSECOND
+    wanted = np.array(sorted(starts_of(ids)), np.int64)
+    first, last = (rows[name].cast(pa.int64()) for name in ("window_start", "window_end"))
+    endless = pc.is_null(last).to_numpy()
+    starts, ends = first.to_numpy(), pc.fill_null(last, 0).to_numpy() - 1
+    inside = np.isin(starts // length * length, wanted) & np.isin(ends // length * length, wanted)
+    return rows.filter(pa.array(np.where(endless, whole, inside)))
+
+
+def unmet(
+    layout: Layout, manifest: Manifest, view: CompiledView, intervals: Collection[str]
+) -> dict[str, str]:
+    """Tell of a version's published generations whose expectations are not met what was found."""
+    found = {}
+    for certificate in certificates_of(layout, view.id):
+        id = certificate.interval.id
+        stated = manifest.published.get((view.id, id))
+        if id not in intervals or stated is None or stated.generation != certificate.generation:
+            continue
+        for check in certificate.checks:
+            if check.name == "expectations" and not check.passed:
+                found[id] = check.found
+    return found
+
+
+def spoken(found: Upgrade) -> Iterator[str]:
+    """Tell a comparison of versions."""
+    yield f"{found.new.qualified}: version {found.old.fingerprint} (served) -> {found.new.fingerprint}"
+    yield f"  {len(found.common.intervals)} intervals certified of both, up to the same rows"
+    for why, ids in found.common.others.items():
+        yield f"  {len(ids)} not compared, {why}: {', '.join(map(short, ids[:3]))}{' ...' if len(ids) > 3 else ''}"
+    if found.difference is None:
+        yield f"  {found.why}"
+    else:
+        yield from counts(found.difference)
+    for name, view, other in (("lost", found.old, found.new), ("new", found.new, found.old)):
+        mine = [each.name for each in view.measures if each.name not in {one.name for one in other.measures}]
+        if mine:
+            yield f"  {name} measures: {', '.join(mine)}"
+    for view in (found.old, found.new):
+        bad = found.failed[view.fingerprint]
+        verdict = (
+            f"{len(bad)} intervals do not meet them" if bad else "met" if view.expect else "none declared"
+        )
+        yield f"  expectations of {view.fingerprint}: {verdict}"
+        yield from (f"    {short(id)} {what}" for id, what in list(bad.items())[:3])
