@@ -251,7 +251,9 @@ def test_a_plan_of_an_interval_that_is_running_waits_and_is_made_anew(monkeypatc
     capsys.readouterr()
     with holding(shop.layout, "r1", "an earlier attempt", [day]):
         made = tasks.plan("shop")
-    assert BuildJob.parse(made["argv"]) == BuildJob("shop", "r1", 0, (day,), "asked for")
+    assert BuildJob.parse(made["argv"]) == BuildJob(
+        "shop", "r1", 0, (day,), "asked for", shop.manifest.read().version
+    )
     assert (made["cut"], made["intervals"], made["waits"]) == (0, 1, False)
     assert "| 2013-01-01T00:00:00Z | 1 |" in made["table"]
     log = capsys.readouterr().out.splitlines()

@@ -160,7 +160,7 @@ def test_a_full_disk_leaves_a_sentence_a_code_and_no_claim(
 ) -> None:
     """Whichever engine meets it; a claim that cannot be given back hides no reason."""
 
-    def full(*_: object) -> None:
+    def full(*_: object, **more: object) -> None:
         raise RuntimeError(
             "org.apache.spark.SparkException: Job aborted\n java.io.IOException: No space left on device"
         )
