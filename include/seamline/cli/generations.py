@@ -1,13 +1,15 @@
-"""Commands about the generations of an interval: history, rollback, diff, certificate, publish."""
+"""Commands about the generations of an interval: history, rollback, diff, certificate, publish, retention."""
 
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 
 import click
 
 from seamline.cli.context import actor, interval_of, opened
 from seamline.model.errors import NotFound
+from seamline.model.intervals import parse_duration
 from seamline.model.manifest import How
 
 VIEW = click.argument("view", metavar="PIPELINE.VIEW")
@@ -152,4 +154,35 @@ def publish(
         click.echo("Nothing was published: it had been before.")
 
 
-COMMANDS = (history, rollback, diff, certificate, publish)
+@click.command()
+@click.argument("pipeline")
+@click.option(
+    "--keep-generations",
+    "keep",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="How many that were published before stay for a rollback.",
+)
+@click.option("--older-than", help='Keep what was replaced in the last "30 days".')
+@click.option("--delete", is_flag=True, help="Forget them now; upkeep deletes their files a day later.")
+@click.option("--reason", default="", help="Kept in the manifest; needed with --delete.")
+def retention(pipeline: str, keep: int, older_than: str | None, delete: bool, reason: str) -> None:
+    """Show which generations may be deleted, and why the others may not; nothing is changed without --delete."""
+    if delete and not reason:
+        raise click.UsageError("--delete needs --reason.")
+    from seamline.lake.retention import retain, swept, verdicts
+    from seamline.lake.snapshot import manifest_of
+    from seamline.serve.history import retained
+
+    _, layout = opened(pipeline)
+    age = parse_duration(older_than) if older_than else None
+    found = verdicts(layout, manifest_of(layout), keep=keep, older_than=age, now=datetime.now(UTC))
+    click.echo("\n".join(retained(found)))
+    if delete:
+        done = retain(layout, keep=keep, older_than=age, actor=actor(), reason=reason)
+        click.echo(f"Forgotten: {len(done)} generations.")
+        click.echo(str(swept(layout, manifest_of(layout))))
+
+
+COMMANDS = (history, rollback, diff, certificate, publish, retention)

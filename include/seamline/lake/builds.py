@@ -98,7 +98,11 @@ class Builds:
         """List every attempt at an interval, oldest first."""
         return sorted(self._rows(pc.field("interval") == interval), key=lambda row: row.at)
 
-    def _rows(self, condition: pc.Expression) -> list[BuildRow]:
+    def all(self) -> list[BuildRow]:
+        """List every attempt."""
+        return self._rows(None)
+
+    def _rows(self, condition: pc.Expression | None) -> list[BuildRow]:
         found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=condition)
         return [
             BuildRow(**row | {name: none for name, none in LATER.items() if row[name] is None})

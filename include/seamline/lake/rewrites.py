@@ -28,13 +28,14 @@ class Upkeep:
     """What was done, in counts; ``left`` and ``deleted`` are files by reason, ``refused`` are sentences.
 
     ``repaired`` ledger rows were added, ``merged`` blocks made of ``replaced`` files, ``dead`` files of dead
-    epochs taken out of their tables.
+    epochs taken out of their tables, ``forgotten`` generations that nobody may publish any more.
     """
 
     repaired: int = 0
     merged: int = 0
     replaced: int = 0
     dead: int = 0
+    forgotten: int = 0
     deleted: Mapping[str, int] = field(default_factory=dict)
     left: Mapping[str, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
@@ -46,6 +47,7 @@ class Upkeep:
             self.merged + other.merged,
             self.replaced + other.replaced,
             self.dead + other.dead,
+            self.forgotten + other.forgotten,
             Counter(self.deleted) + Counter(other.deleted),
             Counter(self.left) + Counter(other.left),
             (*self.refused, *other.refused),
@@ -56,6 +58,7 @@ class Upkeep:
             f"ledger: {self.repaired} rows repaired",
             f"slices: {self.merged} blocks merged from {self.replaced} files",
             f"dead epochs: {self.dead} files taken out",
+            *([f"forgotten: {self.forgotten} generations"] if self.forgotten else []),
             *(f"deleted: {count} files {why}" for why, count in sorted(self.deleted.items())),
             *(f"left: {count} {why}" for why, count in sorted(self.left.items())),
             *(f"refused: {why}" for why in self.refused),

@@ -118,7 +118,13 @@ class Snapshot:
         if not self.as_of:
             return self.manifest.published.get(place)
         known = self.manifest.history.get(place, ())
-        return next((each for each in reversed(known) if each.epoch <= self.epoch), None)
+        gone = self.manifest.forgotten
+        fitting = (
+            each
+            for each in reversed(known)
+            if each.epoch <= self.epoch and (*place, each.generation) not in gone
+        )
+        return next(fitting, None)
 
     def unmade(self, generation: Statement, interval: str) -> bool:
         """Tell whether an interval was restated since a generation of it was built."""

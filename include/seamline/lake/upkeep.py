@@ -14,6 +14,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.ledger import SCHEMA, Ledger, as_row
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
+from seamline.lake.retention import retain, swept
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
@@ -42,6 +43,11 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
             done = done.plus(compact(view, layout, held, bounds(manifest, view, held, master)))
             done = done.plus(cleaned(layout.slices(view), held))
         done = done.plus(unnamed(layout.generations(view)))
+    if keep := pipeline.definition.batch.keep_generations:
+        why = f"keep_generations={keep}"
+        forgotten = retain(layout, keep=keep, actor="upkeep", reason=why)
+        done = done.plus(Upkeep(forgotten=len(forgotten)))
+    done = done.plus(swept(layout, ManifestTable.ensure(layout).read()))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
         done = done.plus(cleaned(layout.table("quarantine"), held))

@@ -164,13 +164,13 @@ def grid_of(pipeline: Pipeline) -> Grid:
 
 def check_counts(pipeline: Pipeline, problems: Problems) -> None:
     """Note bounds of the batch layer that no run can keep."""
-    for name, least in (("max_dirty", 1), ("approve_above", 0)):
+    for name, least in (("max_dirty", 1), ("approve_above", 0), ("keep_generations", 0)):
         given = getattr(pipeline.batch, name)
         if type(given) is not int or given < least:
             problems.note(
                 f"batch.{name}",
                 pipeline.origin,
-                f"{given!r} is not a number of intervals.",
+                f"{given!r} is not a number of {'generations' if name == 'keep_generations' else 'intervals'}.",
                 f"a whole number from {least} on.",
             )
 

@@ -148,7 +148,8 @@ class Batch:
     A run takes at most ``max_dirty`` intervals that nobody asked for by name, the oldest debt first. A run of more
     than ``approve_above`` intervals waits until a person approves its plan; 0 is never. With ``fresh_within`` an
     interval is overdue when it is not published so long after its end, by the clock. With ``provisional`` intervals
-    are built and published before they close, and once more when they have.
+    are built and published before they close, and once more when they have. Upkeep deletes generations but the
+    published ones and the last ``keep_generations`` that were published before; 0 keeps all.
     """
 
     interval: str
@@ -157,6 +158,7 @@ class Batch:
     approve_above: int = 0
     fresh_within: str = ""
     provisional: bool = False
+    keep_generations: int = 0
 
 
 @dataclass(frozen=True)

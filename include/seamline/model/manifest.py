@@ -20,6 +20,7 @@ class Act(StrEnum):
     FLOOR = "floor"
     RETIRE = "retire"
     RELEASE = "release"
+    FORGET = "forget"
 
 
 class How(StrEnum):
@@ -101,6 +102,7 @@ class Manifest:
     ``filled`` gives the last interval that had rows when a view version was born, where that is known.
     ``retired`` are the versions that run no more; a new birth takes one back. ``held`` are the rollbacks that
     stand: only a run that was planned after one, and asked for its interval, may publish there.
+    ``forgotten`` are generations (view, interval, id) that are deleted, or will be.
     """
 
     version: int = NOTHING
@@ -113,6 +115,7 @@ class Manifest:
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     retired: frozenset[str] = frozenset()
     held: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
+    forgotten: frozenset[tuple[str, str, str]] = frozenset()
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -175,7 +178,11 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
     floors: dict[tuple[str, str], int] = {}
     retired: set[str] = set()
     held: dict[tuple[str, str], Statement] = {}
-    for statement in sorted(statements, key=lambda each: each.seq):
+    ordered = sorted(statements, key=lambda each: each.seq)
+    forgotten = frozenset(
+        (each.view, each.interval, each.generation) for each in ordered if each.act is Act.FORGET
+    )
+    for statement in ordered:
         place = (statement.view, statement.interval)
         match statement.act:
             case Act.RETIRE:
@@ -199,5 +206,15 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
             case Act.FLOOR:
                 floors[place] = max(statement.epoch, floors.get(place, NOTHING))
     return Manifest(
-        version, births, filled, definitions, serving, published, history, floors, frozenset(retired), held
+        version,
+        births,
+        filled,
+        definitions,
+        serving,
+        published,
+        history,
+        floors,
+        frozenset(retired),
+        held,
+        forgotten,
     )

@@ -17,7 +17,8 @@ class Fate(StrEnum):
     """What became of a generation.
 
     SERVED: it answers now. STANDBY: it is published, of a version that is not served. SUPERSEDED: another was
-    published in its place, ROLLED_BACK: by a person's choice. HELD_BACK: its certificate is not green. WAITING: it
+    published in its place, ROLLED_BACK: by a person's choice. FORGOTTEN: it
+    is deleted, or will be. HELD_BACK: its certificate is not green. WAITING: it
     is certified and nobody published it. UNJUDGED: it has no certificate.
     """
 
@@ -25,6 +26,7 @@ class Fate(StrEnum):
     STANDBY = "published, version not served"
     SUPERSEDED = "superseded"
     ROLLED_BACK = "rolled back"
+    FORGOTTEN = "forgotten"
     HELD_BACK = "held back"
     WAITING = "never published"
     UNJUDGED = "never certified"
@@ -65,6 +67,8 @@ def fate_of(manifest: Manifest, generation: Generation, certificate: Certificate
     if current and current.generation == generation.id:
         served = manifest.serving.get(generation.view.partition("/")[0]) == generation.view
         return Fate.SERVED if served else Fate.STANDBY
+    if (*place, generation.id) in manifest.forgotten:
+        return Fate.FORGOTTEN
     following = after(manifest.history.get(place, ()), generation.id)
     if following:
         return Fate.ROLLED_BACK if following.how is How.ROLLBACK else Fate.SUPERSEDED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -9,6 +10,9 @@ import pyarrow as pa
 from seamline.model.intervals import Interval, stamp
 from seamline.model.manifest import Manifest, Statement
 from seamline.plan.history import Past
+from seamline.plan.retention import Verdict
+
+SHOWN = 20
 
 
 def spoken(view: str, interval: Interval, manifest: Manifest, known: Sequence[Past]) -> list[str]:
@@ -59,6 +63,18 @@ def how(statement: Statement) -> str:
 def when(statement: Statement) -> str:
     """Write when something was stated."""
     return stamp(statement.at) if statement.at else "at an unknown time"
+
+
+def retained(found: Sequence[Verdict]) -> Iterator[str]:
+    """Tell which generations may be deleted, one by one, and for what reasons how many others may not."""
+    free = [each.kept for each in found if each.free]
+    yield f"{len(free)} of {len(found)} generations may be deleted, {sum(each.rows for each in free)} rows"
+    for each in free[:SHOWN]:
+        yield f"  {each.view} {each.interval} {each.generation}  {each.rows} rows"
+    if len(free) > SHOWN:
+        yield f"  ... and {len(free) - SHOWN} more"
+    for why, count in Counter(each.why for each in found if not each.free).most_common():
+        yield f"  {count} stay: {why}"
 
 
 def table(known: Sequence[Past]) -> pa.Table:

@@ -1,0 +1,158 @@
+"""Generations that nobody needs: forgotten by the manifest first, then out of their table, then off the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.parquet as pq
+from deltalake.transaction import RemoveAction
+
+from seamline.lake.builds import Builds
+from seamline.lake.cleaning import PINNED_HOURS, tombstones
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.pins import Files
+from seamline.lake.rewrites import APP, Upkeep
+from seamline.lake.tables import Table
+from seamline.model.errors import Conflict
+from seamline.model.manifest import Manifest, Statement
+from seamline.plan.retention import Kept, Verdict, forget, interlock
+
+ATTEMPTS = 20
+Named = Collection[tuple[str, str]]
+"""Generations of one view version: (interval id, generation)."""
+
+
+def verdicts(
+    layout: Layout, manifest: Manifest, *, keep: int, older_than: timedelta | None, now: datetime
+) -> list[Verdict]:
+    """Say of every generation that is there, of all versions, whether it may be deleted."""
+    built = {(row.view, row.interval, row.generation): row.at for row in Builds.ensure(layout).all()}
+    held = [
+        Kept(view, interval, generation, rows, built.get((view, interval, generation)))
+        for view in manifest.births
+        for (interval, generation), rows in generations_of(layout, view).items()
+        if (view, interval, generation) not in manifest.forgotten
+    ]
+    return interlock(manifest, held, keep=keep, older_than=older_than, now=now)
+
+
+def generations_of(layout: Layout, view: str) -> dict[tuple[str, str], int]:
+    """Count the rows of every generation of a view version, by (interval id, generation)."""
+    found: dict[tuple[str, str], int] = {}
+    for _, interval, generation, rows in pieces(layout, view):
+        found[interval, generation] = found.get((interval, generation), 0) + rows
+    return found
+
+
+def pieces(layout: Layout, view: str) -> list[tuple[str, str, str, int]]:
+    """List the files of a view version's generations: path, interval id, generation, rows.
+
+    A file is of one interval and one generation; its statistics say which, else its rows do.
+    """
+    root = layout.generations_of(view)
+    if not Table.exists(root):
+        return []
+    files = Files.of(Table.open(root))
+    if not files.actions.num_rows:
+        return []
+    columns = [
+        files.actions["path"],
+        files.partition("interval"),
+        files.low("generation"),
+        files.high("generation"),
+    ]
+    found = []
+    for path, interval, low, high, rows in zip(
+        *(column.to_pylist() for column in columns), files.actions["num_records"].to_pylist(), strict=True
+    ):
+        names = {low, high} if low and high else set(read(root / path))
+        if len(names) == 1:
+            found.append((path, interval, names.pop(), rows))
+    return found
+
+
+def read(path: object) -> list[str]:
+    """Read which generations a file is of."""
+    names: list[str] = pq.read_table(path, columns=["generation"], partitioning=None)[
+        "generation"
+    ].to_pylist()
+    return names
+
+
+def retain(
+    layout: Layout,
+    *,
+    keep: int,
+    older_than: timedelta | None = None,
+    actor: str,
+    reason: str,
+    now: datetime | None = None,
+) -> list[Statement]:
+    """Let the manifest forget what may be deleted, in one commit conditional on what was read.
+
+    Whoever publishes, or rolls back to, one of them later is refused.
+    """
+    table = ManifestTable.ensure(layout)
+    for attempt in range(ATTEMPTS):
+        manifest, at = table.read(), now or datetime.now(UTC)
+        found = verdicts(layout, manifest, keep=keep, older_than=older_than, now=at)
+        statements = forget(found, actor=actor, reason=reason, now=at)
+        try:
+            if statements:
+                table.commit(statements)
+        except Conflict:
+            if attempt + 1 == ATTEMPTS:
+                raise
+            continue
+        return statements
+    return []
+
+
+def swept(layout: Layout, manifest: Manifest) -> Upkeep:
+    """Take files of forgotten generations out of their tables, and delete those taken out over a day ago.
+
+    A reader may have pinned the others. Cut short anywhere, the next one goes on.
+    """
+    done = Upkeep()
+    for view in manifest.births:
+        if Table.exists(layout.generations_of(view)):
+            mine = {(interval, generation) for id, interval, generation in manifest.forgotten if id == view}
+            done = done.plus(taken_out(layout, view, mine)).plus(deleted(layout, view)) if mine else done
+    return done
+
+
+def taken_out(layout: Layout, view: str, forgotten: Named) -> Upkeep:
+    """Commit the removal of the files of forgotten generations."""
+    found = pieces(layout, view)
+    gone = [
+        (path, interval) for path, interval, generation, _ in found if (interval, generation) in forgotten
+    ]
+    if not gone:
+        return Upkeep()
+    table = Table.open(layout.generations_of(view))
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    sizes = dict(zip(*(table.actions()[name].to_pylist() for name in ("path", "size_bytes")), strict=True))
+    removes = [
+        RemoveAction(path, False, now, sizes[path], {"interval": interval})
+        for path, interval in gone
+        if path in sizes
+    ]
+    try:
+        table.append([], txns={APP: table.version + 1}, removes=removes)
+    except Conflict as conflict:
+        return Upkeep(refused=(conflict.message,))
+    return Upkeep(left={"files of forgotten generations: a reader may have pinned them": len(removes)})
+
+
+def deleted(layout: Layout, view: str) -> Upkeep:
+    """Delete the files that were taken out longer ago than any read."""
+    table = Table.open(layout.generations_of(view))
+    live = set(table.actions()["path"].to_pylist())
+    count = 0
+    for path in tombstones(table, PINNED_HOURS) - live:
+        if (table.root / path).is_file():
+            (table.root / path).unlink()
+            count += 1
+    return Upkeep(deleted={"of forgotten generations": count} if count else {})
