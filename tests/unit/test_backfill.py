@@ -146,7 +146,8 @@ def test_the_command_shows_intervals_choice_and_progress(
     through(Airflow())
     assert main(["backfill", "shop", "2013-03-01", "2013-03-03"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.strip() for line in lines[:2]] == [
+    assert [line.strip() for line in lines[:3]] == [
+        "The log has no edge yet: nothing can be built.",
         "2013-03-01T00:00:00Z/2013-03-02T00:00:00Z",
         "2013-03-02T00:00:00Z/2013-03-03T00:00:00Z",
     ]

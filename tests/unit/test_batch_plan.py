@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from seamline.lake.builds import BuildRow, Builds
+from seamline.lake.layout import Layout
 from seamline.model.claims import Claim
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval
 from seamline.model.manifest import Act, How, Manifest, Statement, fold
 from seamline.model.restated import Restatement
-from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, LeftOut, plan_batch
+from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, LeftOut, needs_approval, plan_batch
 from seamline.plan.estimates import Attempt, MasterFile, Pace, estimated
 from seamline.plan.freshness import overdue
 from seamline.plan.told import lines
@@ -164,6 +167,14 @@ def test_a_dirty_interval_that_another_run_builds_is_left_to_it():
     assert [each.interval for each in asked.builds] == [day(1)]
 
 
+def test_only_what_was_asked_for_needs_approval():
+    """A schedule that waits for somebody's word would hold up every run behind it."""
+    both = plan(LEDGER, published(), Interval(START, day(2).end))
+    assert [needs_approval(both, above) for above in (0, 1, 2)] == [False, True, False]
+    assert not needs_approval(plan(LEDGER, published()), 1)
+    assert not needs_approval(plan(LEDGER, published(), day(1)), 1)
+
+
 def test_runs_of_the_bound_get_everything_done():
     """Each run leaves less, whatever the order of arrivals; nothing is built twice."""
     ledger = [epoch(each, {each % 7 + 1: 1, each % 5 + 1: 1}, edge=True, mark=20) for each in range(30)]
@@ -215,6 +226,33 @@ def test_seconds_are_what_past_builds_took():
     assert made is not None
     assert (made.fixed, made.per_row) == (2, pytest.approx(0.01))
     assert estimated(plan(LEDGER, published()), [], past).seconds == pytest.approx(2.23)
+
+
+def test_past_builds_are_read_once_however_many_views_they_had(tmp_path: Path) -> None:
+    """Two views read the same rows in one pass; the seconds of an attempt are in each of its rows."""
+    builds = Builds.ensure(Layout(tmp_path, "shop"))
+    for generation, days, seconds in (("g2", (1, 2), 9.0), ("g1", (3,), 4.0)):
+        builds.append(
+            BuildRow(
+                run="r",
+                view=view,
+                interval=day(number).id,
+                generation=generation,
+                cut=7,
+                rows=1,
+                state_rows=1,
+                rows_read=10 * number,
+                duplicates=0,
+                not_selected=0,
+                expected="",
+                seconds=seconds,
+                reason="",
+                at=START + timedelta(seconds=seconds),
+            )
+            for number in days
+            for view in (VIEW, "totals/new")
+        )
+    assert builds.attempts() == [Attempt(30, 4.0), Attempt(30, 9.0)]
 
 
 def test_a_single_past_build_promises_no_faster_one():

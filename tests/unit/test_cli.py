@@ -155,6 +155,25 @@ def test_an_interval_that_is_running_is_refused_before_anything_starts(
     assert "1 late row" in capsys.readouterr().out
 
 
+def test_a_large_range_wants_approval(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A year that was meant to be a day is seen in the plan, not in the bill."""
+    shop.epoch([], watermark=START.replace(day=4))
+    bounded = DEFINITION.replace('start="2013-01-01")', 'start="2013-01-01", approve_above=1)')
+    (tmp_path / "definitions" / "shop.py").write_text(bounded)
+    built: list[object] = []
+    monkeypatch.setattr("seamline.cli.batch.build_and_publish", lambda *given, **_: built.append(given))
+    command = ["run", "shop", "--from", "2013-01-01", "--to", "2013-01-03"]
+    assert main(command) == 9
+    printed = capsys.readouterr()
+    assert "2 intervals, 3 rows" in printed.out
+    assert "more than 1 intervals of shop" in printed.err
+    assert built == []
+    assert main([*command, "--approve"]) == 0
+    assert len(built) == 1
+
+
 def test_a_full_disk_leaves_a_sentence_a_code_and_no_claim(
     shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,10 +81,10 @@ def carried_out(
     from seamline.lake.claims import holding
     from seamline.lake.planning import job_of
 
-    if needs_approval(made, compiled.definition.batch.approve_above) and not approve:
+    bound = compiled.definition.batch.approve_above
+    if needs_approval(made, bound) and not approve:
         raise NotApproved(
-            f"{len(made.builds)} intervals are more than {compiled.name} builds without approval "
-            f"({compiled.definition.batch.approve_above}).",
+            f"This is more than {bound} intervals of {compiled.name} (approve_above).",
             hint="look at the plan above, then run again with --approve.",
         )
     name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
@@ -132,11 +132,13 @@ def build_and_publish(
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Stay until it is done.")
 def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> None:
     """Rebuild the intervals of [FROM, TO) through Airflow; TO is not in."""
+    from seamline.lake.planning import plan_run
     from seamline.orchestration.airflow_api import AirflowApi
 
-    compiled, _ = opened(pipeline)
+    compiled, layout = opened(pipeline)
     asked = Interval(parse_moment(start), parse_moment(end))
     compiled.grid.lived(asked, now=datetime.now(UTC))
+    click.echo("\n".join(lines(plan_run(compiled, layout, asked=asked, dirty=False))))
     done = AirflowApi.from_env().backfill(
         compiled.name,
         asked,

@@ -74,7 +74,8 @@ def master_files(layout: Layout) -> Iterator[MasterFile]:
 
 def attempts(layout: Layout) -> list[Attempt]:
     """List the newest attempts at building; none where nothing was ever built."""
-    return Builds.ensure(layout).attempts() if Table.exists(layout.table("builds")) else []
+    place = layout.table("builds")
+    return Builds(Table.open(place)).attempts() if Table.exists(place) else []
 
 
 def known_epochs(layout: Layout) -> Sequence[Epoch]:

@@ -145,11 +145,12 @@ class Stream:
 class Batch:
     """How the batch layer runs: the interval of work and the first instant the pipeline knows.
 
-    A run takes at most ``max_dirty`` intervals that nobody asked for by name, the oldest debt first. A run of more
-    than ``approve_above`` intervals waits until a person approves its plan; 0 is never. With ``fresh_within`` an
-    interval is overdue when it is not published so long after its end, by the clock. With ``provisional`` intervals
-    are built and published before they close, and once more when they have. Upkeep deletes generations but the
-    published ones and the last ``keep_generations`` that were published before; 0 keeps all.
+    A run takes at most ``max_dirty`` intervals that nobody asked for by name, the oldest debt first. A run that is
+    asked for more than ``approve_above`` intervals waits until a person approves its plan; 0 is never. With
+    ``fresh_within`` an interval is overdue when it is not published so long after its end, by the clock. With
+    ``provisional`` intervals are built and published before they close, and once more when they have. Upkeep
+    deletes generations but the published ones and the last ``keep_generations`` that were published before; 0
+    keeps all.
     """
 
     interval: str
