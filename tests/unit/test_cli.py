@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -242,3 +242,42 @@ def test_quarantine_says_when_there_is_none(shop: Shop, capsys: pytest.CaptureFi
     shutil.rmtree(shop.layout.table("quarantine"), ignore_errors=True)
     assert main(["quarantine", "shop"]) == 0
     assert "no quarantine" in capsys.readouterr().out
+
+
+class Topic:
+    """A topic of three partitions that keeps two days; the first record of each that is younger than one day."""
+
+    def __init__(self, connection: object) -> None: ...
+
+    def __enter__(self) -> Topic:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def topic_id(self, name: str) -> str:
+        return "t"
+
+    def retention(self, name: str) -> timedelta:
+        return timedelta(days=2)
+
+    def beginning_offsets(self, name: str) -> dict[int, int]:
+        return {0: 0, 1: 0, 2: 0}
+
+    def offsets_at(self, name: str, instant: datetime) -> dict[int, int]:
+        assert datetime.now(UTC) - instant > timedelta(hours=23)
+        return {0: 9, 1: 5, 2: 3}
+
+
+def test_what_kafka_may_delete_unread_is_named_before_it_is_gone(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hole is for ever; a stream that is down over a long weekend is not yet one."""
+    monkeypatch.setattr("seamline.kafka.admin.TopicAdmin", Topic)
+    monkeypatch.setattr("seamline.kafka.connections.resolve", lambda name: name)
+    assert main(["holes", "list", "shop"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "soon: partition 0 of topic id t: offsets 3..8: unread, and older"
+    )
+    monkeypatch.setattr(Topic, "retention", lambda self, name: None)
+    assert main(["holes", "list", "shop"]) == 0
+    assert capsys.readouterr().out == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,7 @@ def holes() -> None:
 @holes.command("list")
 @click.argument("pipeline")
 def list_(pipeline: str) -> None:
-    """Show the register, and what is missing now between the log and the topic."""
+    """Show the register, what is missing now between the log and the topic, and what Kafka may delete unread soon."""
     from seamline.lake.control import ControlTable
     from seamline.lake.layout import Layout, warehouse
     from seamline.lake.planning import known_epochs
@@ -109,6 +110,8 @@ def list_(pipeline: str) -> None:
     decided = {each.gap for each in ControlTable.ensure(layout).read().accepted}
     for gap in missing(compiled, layout):
         click.echo(f"{'accepted' if gap in decided else 'undecided'}: {gap}")
+    for gap in ageing(compiled, layout, now=datetime.now(UTC)):
+        click.echo(f"soon: {gap}: unread, and older than half of what the topic keeps; is the stream up?")
 
 
 @holes.command()
@@ -148,6 +151,31 @@ def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
             for partition, at in admin.beginning_offsets(name).items()
         }
     return gaps(known_epochs(layout), beginnings)
+
+
+def ageing(compiled: CompiledPipeline, layout: Layout, *, now: datetime) -> list[Gap]:
+    """List what is not read and older than half of the time that its topic keeps records."""
+    from seamline.kafka.admin import TopicAdmin
+    from seamline.kafka.connections import resolve
+    from seamline.lake.planning import known_epochs
+    from seamline.model.holes import gaps
+    from seamline.model.offsets import Lane
+
+    source = compiled.definition.source
+    half: dict[Lane, int] = {}
+    first: dict[Lane, int] = {}
+    with TopicAdmin(resolve(source.connection)) as admin:
+        for name in source.topics:
+            id, keeps, begins = admin.topic_id(name), admin.retention(name), admin.beginning_offsets(name)
+            old = admin.offsets_at(name, now - keeps / 2) if keeps else begins
+            half |= {Lane(id, partition): at for partition, at in old.items()}
+            first |= {Lane(id, partition): at for partition, at in begins.items()}
+    found = gaps(known_epochs(layout), half)
+    return [
+        replace(gap, start=max(gap.start, first[gap.lane]))
+        for gap in found
+        if gap.end is not None and gap.end > first[gap.lane]
+    ]
 
 
 def bounds(known: Interval | None) -> str:

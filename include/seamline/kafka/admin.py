@@ -6,12 +6,13 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, TypeVar
 
 import kafka.errors as errors
 from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import OffsetSpec
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
 from seamline.kafka.connections import KafkaConnection
@@ -127,6 +128,20 @@ class TopicAdmin:
         """Give the exclusive end of each partition, as the connection's isolation level sees it."""
         return self._offsets(name, OffsetSpec.LATEST)
 
+    def offsets_at(self, name: str, instant: datetime) -> dict[int, int]:
+        """Give the first offset of each partition whose record is not older; its end where all are older."""
+        millis = int(instant.timestamp() * 1000)
+        found, ends = self._offsets(name, millis), self.end_offsets(name)
+        return {part: ends[part] if at < 0 else at for part, at in found.items()}
+
+    def retention(self, name: str) -> timedelta | None:
+        """Give how long a topic keeps records by its ``retention.ms``; None for ever."""
+        with self._translated(name):
+            asked = [ConfigResource(ConfigResourceType.TOPIC, name)]
+            told = self._client.describe_configs(asked, config_filter="all")
+        millis = int(told["topic"][name]["retention.ms"]["value"])
+        return None if millis < 0 else timedelta(milliseconds=millis)
+
     def commit_group_offsets(self, group: str, name: str, offsets: Mapping[int, int]) -> None:
         """Record the next offset per partition for a group without members, for other people's lag tools."""
         positions = {
@@ -153,7 +168,7 @@ class TopicAdmin:
                 raise failure
         return topic
 
-    def _offsets(self, name: str, spec: OffsetSpec) -> dict[int, int]:
+    def _offsets(self, name: str, spec: OffsetSpec | int) -> dict[int, int]:
         places = {TopicPartition(name, part): spec for part in self.partitions(name)}
         with self._translated(name):
             found = self._client.list_partition_offsets(
