@@ -28,7 +28,7 @@ from seamline.model.intervals import EPOCH, Grid, Interval
 from seamline.model.manifest import Act, Statement, fold
 from seamline.model.restated import Restatement
 from seamline.model.stored import to_json
-from seamline.plan.batch import Arrivals, BatchPlan
+from seamline.plan.batch import Arrivals, BatchPlan, needs_approval
 from seamline.plan.publish import born
 from seamline.plan.upgrade import common
 
@@ -139,6 +139,7 @@ def test_an_upgrade_builds_compares_and_flips_there_and_back(
     assert main(argv) == 0
     printed = capsys.readouterr()
     assert [each.interval.id for each in planned[0].builds] == list(DAYS)
+    assert needs_approval(planned[0], 1) and not needs_approval(planned[0], 2)
     rows = {row["customer"]: row for row in map(json.loads, printed.out.splitlines())}
     assert [
         (rows[key]["total_before"], rows[key]["total_after"], rows[key]["total_difference"]) for key in "ab"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from seamline.model.intervals import Grid
 from seamline.model.manifest import Manifest
 from seamline.model.restated import Restatement, about
-from seamline.plan.batch import Arrivals, BatchPlan
+from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ def apart(
 
 
 def missing(plan: BatchPlan, manifest: Manifest, new: str) -> BatchPlan:
-    """Keep of a plan over all dirty intervals those that the new version was never built of."""
-    mine = tuple(each for each in plan.builds if (new, each.interval.id) not in manifest.published)
-    return replace(plan, builds=mine)
+    """Keep of a plan over all dirty intervals those that the new version was never built of, as asked for."""
+    mine = (each for each in plan.builds if (new, each.interval.id) not in manifest.published)
+    asked = tuple(replace(each, causes=(Cause(Kind.ASKED), *each.causes)) for each in mine)
+    return replace(plan, builds=asked)
