@@ -187,13 +187,19 @@ def test_runs_of_the_bound_get_everything_done():
 
 
 def test_an_interval_is_overdue_by_the_clock_until_every_served_view_has_it():
-    """Day 1 has both views, day 2 one, day 3 none; day 4 has no rows; the new version is not served yet."""
+    """Day 1 has both views, day 2 one and one that is provisional, day 3 none; day 4 has no rows.
+
+    The new version is not served yet.
+    """
     served = [Statement(Act.FLIP, view, seq=1) for view in (VIEW, "totals/old")]
     built = [
         Statement(Act.PUBLISH, view, epoch=7, interval=day(at).id, generation="g", seq=2)
         for view, at in ((VIEW, 1), ("totals/old", 1), (VIEW, 2))
     ]
-    manifest = fold([Statement(Act.BIRTH, "totals/new", epoch=9, seq=1), *served, *built], 2)
+    early = Statement(
+        Act.PUBLISH, "totals/old", interval=day(2).id, generation="g", seq=2, how=How.PROVISIONAL
+    )
+    manifest = fold([Statement(Act.BIRTH, "totals/new", epoch=9, seq=1), *served, *built, early], 2)
 
     def at(number: int) -> list[Interval]:
         now = day(number).start + timedelta(hours=6)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Grid, Interval
-from seamline.model.manifest import Manifest
+from seamline.model.manifest import How, Manifest
 
 
 def overdue(
@@ -15,12 +15,19 @@ def overdue(
 ) -> list[Interval]:
     """List the intervals that have rows, ended longer than ``within`` ago, and lack a served view's generation.
 
-    Late rows make no interval overdue: what was published is served with them, from the speed layer.
+    Late rows make no interval overdue: what was published is served with them, from the speed layer. What is only
+    provisional is not what was promised.
     """
     served = set(manifest.serving.values())
     known = {grid.named(id) for epoch in ledger for id, rows in epoch.accepted.items() if rows}
     return sorted(
         each
         for each in known
-        if each.end + within < now and any((view, each.id) not in manifest.published for view in served)
+        if each.end + within < now and any(lacks(manifest, view, each.id) for view in served)
     )
+
+
+def lacks(manifest: Manifest, view: str, interval: str) -> bool:
+    """Tell whether nothing but a provisional generation is published."""
+    found = manifest.published.get((view, interval))
+    return found is None or found.how is How.PROVISIONAL
