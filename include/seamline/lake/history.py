@@ -28,15 +28,14 @@ ATTEMPTS = 20
 
 def past(layout: Layout, manifest: Manifest, view_name: str, interval: Interval) -> list[Past]:
     """List every generation of an interval, of all versions of a view, in the order they were built."""
-    built = {
-        (row.view, row.generation): row
-        for row in Builds.ensure(layout).about(interval.id)
-        if row.view.partition("/")[0] == view_name
-    }
-    judged = {
-        (f"{each.view}/{each.fingerprint}", each.generation): each
-        for each in Certificates.ensure(layout).of(interval=interval.id)
-    }
+    builds = Builds.ensure(layout).about(interval.id) if Table.exists(layout.table("builds")) else []
+    certificates = (
+        Certificates.ensure(layout).of(interval=interval.id)
+        if Table.exists(layout.table("certificates"))
+        else []
+    )
+    built = {(row.view, row.generation): row for row in builds if row.view.partition("/")[0] == view_name}
+    judged = {(f"{each.view}/{each.fingerprint}", each.generation): each for each in certificates}
     named = [
         each
         for (view, id), some in manifest.history.items()

@@ -28,7 +28,8 @@ def verdicts(
     layout: Layout, manifest: Manifest, *, keep: int, older_than: timedelta | None, now: datetime
 ) -> list[Verdict]:
     """Say of every generation that is there, of all versions, whether it may be deleted."""
-    built = {(row.view, row.interval, row.generation): row.at for row in Builds.ensure(layout).all()}
+    rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
+    built = {(row.view, row.interval, row.generation): row.at for row in rows}
     held = [
         Kept(view, interval, generation, rows, built.get((view, interval, generation)))
         for view in manifest.births
