@@ -279,15 +279,6 @@ def test_a_late_row_has_its_day_built_again_and_no_other(shop: Shop, spark: Spar
     assert shop.job("three", asked=None).spans == ()
 
 
-def test_rows_of_another_record_version_are_refused(shop: Shop, spark: SparkSession) -> None:
-    """They were judged by other rules: a mixture of both is nobody's answer."""
-    shop.version = "another"
-    shop.epoch(2, {0: [Sale(60, 61)]})
-    with pytest.raises(ProtocolError, match="1 of 28 rows of 2024-01-01T00:00:00Z .* another record version"):
-        build(spark, PIPELINE, shop.layout, shop.job("one"))
-    assert Builds.ensure(shop.layout).of("one") == []
-
-
 def test_a_cut_that_the_master_does_not_hold_is_refused(shop: Shop, spark: SparkSession) -> None:
     """A build must not claim epochs that it cannot have seen."""
     with pytest.raises(ProtocolError, match="ends at 1 .* the cut is 2"):

@@ -179,6 +179,7 @@ class Shop:
                 "_partition": 0,
                 "_offset": self.offset + at,
                 "_epoch": number,
+                "_record_version": self.compiled.record_version,
                 "_event_time": sale.at,
                 "_value": b"{}",
                 "id": self.offset + at,

@@ -185,7 +185,7 @@ def test_a_full_disk_leaves_a_sentence_a_code_and_no_claim(
         )
 
     shop.epoch([], watermark=START.replace(day=3))
-    monkeypatch.setattr("seamline.cli.batch.build_and_publish", full)
+    monkeypatch.setattr("seamline.cli.building.build_and_publish", full)
     assert main(["run", "shop", "--dirty"]) == 37
     assert "The disk is full: java.io.IOException: No space left on device" in capsys.readouterr().err
     assert claims_of(shop.layout, now=datetime.now(UTC)) == ()
@@ -240,7 +240,7 @@ def test_lookups_says_when_there_are_none(shop: Shop, capsys: pytest.CaptureFixt
 def test_quarantine_says_when_there_is_none(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing refused is not an error."""
     shutil.rmtree(shop.layout.table("quarantine"), ignore_errors=True)
-    assert main(["quarantine", "shop"]) == 0
+    assert main(["quarantine", "list", "shop"]) == 0
     assert "no quarantine" in capsys.readouterr().out
 
 

@@ -18,6 +18,7 @@ from tests.unit.test_definition import ORDERS
 from tests.unit.test_versions import FACTS, OLD, birth, edited, state
 
 from seamline import Lookup, Rule, Text, Tumbling, View, count, max
+from seamline.lake.layout import Layout
 from seamline.lake.master import Master
 from seamline.model.compiled import CompiledPipeline, compile_pipeline, examine
 from seamline.model.epoch import Epoch
@@ -251,13 +252,14 @@ def epoch(number: int, version: str, rows: int = 1) -> Epoch:
     )
 
 
-def test_catching_up_takes_rows_with_fewer_columns_or_more() -> None:
+def test_catching_up_takes_rows_with_fewer_columns_or_more(tmp_path: Path) -> None:
     """A view that was behind when the column came is not behind for good."""
     made = [adding(*added) for added in ([], ["a INT"], ["a INT", "b INT"])]
     ledger = [epoch(number, each.record_version) for number, each in enumerate(made)]
     for each in made:
-        assert test_versions.foreign(test_versions.SimpleNamespace(pipeline=each), ledger, -1) == ""  # type: ignore[arg-type]
-    other = test_versions.SimpleNamespace(pipeline=adding("a STRING"))
+        writer = test_versions.SimpleNamespace(pipeline=each, layout=Layout(tmp_path, each.name))
+        assert test_versions.foreign(writer, ledger, -1) == ""  # type: ignore[arg-type]
+    other = test_versions.SimpleNamespace(pipeline=adding("a STRING"), layout=Layout(tmp_path, "other"))
     assert "record version" in test_versions.foreign(other, ledger, -1)  # type: ignore[arg-type]
 
 

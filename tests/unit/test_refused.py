@@ -12,7 +12,7 @@ from seamline.plan.refusals import Refusals
 from seamline.serve.status import refusals
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SEE = "See `seamline quarantine payments`."
+SEE = "See `seamline quarantine list payments`."
 
 
 def at(minutes: float) -> datetime:

@@ -13,6 +13,7 @@ from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 from seamline.cli import main
 from seamline.lake import serving
 from seamline.lake.flipping import flip_view
+from seamline.lake.layout import Layout
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
@@ -280,14 +281,14 @@ def test_the_command_line_flips_and_tells(
     assert "least" in capsys.readouterr().out
 
 
-def test_a_view_does_not_catch_up_over_rows_that_another_definition_judged() -> None:
+def test_a_view_does_not_catch_up_over_rows_that_another_definition_judged(tmp_path: Path) -> None:
     """A rule that is taken back must not leave slices of rows that it had refused."""
-    writer = SimpleNamespace(pipeline=OLD)
+    writer = SimpleNamespace(pipeline=OLD, layout=Layout(tmp_path, OLD.name))
     ours, theirs = (
         Epoch(number, 1, NOW, version, accepted={DAYS[0]: 1})
         for number, version in ((4, OLD.record_version), (5, "other"))
     )
     empty = Epoch(6, 1, NOW, "other")
     assert foreign(writer, [ours, empty], 3) == ""  # type: ignore[arg-type]
-    assert "epochs 5..5 hold rows of record version other" in foreign(writer, [ours, theirs], 3)  # type: ignore[arg-type]
+    assert "epochs 5..5 were judged by record version other" in foreign(writer, [ours, theirs], 3)  # type: ignore[arg-type]
     assert foreign(writer, [ours, theirs], 5) == ""  # type: ignore[arg-type]

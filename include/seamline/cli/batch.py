@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from seamline.cli.building import built
 from seamline.cli.context import actor, opened, span
-from seamline.model.errors import BackfillFailed, BadRange, CertificateFailed, NotApproved
+from seamline.model.errors import BackfillFailed, BadRange
 from seamline.model.intervals import Interval, parse_moment
-from seamline.plan.batch import needs_approval
 from seamline.plan.told import lines
-
-if TYPE_CHECKING:
-    from seamline.lake.layout import Layout
-    from seamline.model.compiled import CompiledPipeline
-    from seamline.model.jobs import BuildJob
-    from seamline.plan.batch import BatchPlan
 
 
 @click.command()
@@ -51,77 +43,13 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
 @click.option("--approve", is_flag=True, help="Run a plan that needs approval (approve_above).")
 def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: str, approve: bool) -> None:
     """Plan, build, certify and publish here and now, without Airflow."""
-    from seamline.lake.planning import plan_run
-
-    compiled, layout = opened(pipeline)
     asked = span(start, end)
     if asked is None and not dirty:
         raise BadRange("There is nothing to run.", hint="give --from and --to, or --dirty.")
+    compiled, layout = opened(pipeline)
     if asked is not None:
         compiled.grid.lived(asked, now=datetime.now(UTC))
-    made = plan_run(compiled, layout, asked=asked, dirty=dirty)
-    click.echo("\n".join(lines(made)))
-    if made.builds:
-        carried_out(compiled, layout, made, reason, approve=approve)
-
-
-def carried_out(
-    compiled: CompiledPipeline,
-    layout: Layout,
-    made: BatchPlan,
-    reason: str,
-    *,
-    approve: bool = False,
-    err: bool = False,
-) -> None:
-    """Build what is planned, certify and publish it, and say so (on stderr if ``err``).
-
-    Raises NotApproved where the plan needs approval, CertificateFailed where any of it is held back.
-    """
-    from seamline.lake.claims import holding
-    from seamline.lake.planning import job_of
-
-    bound = compiled.definition.batch.approve_above
-    if needs_approval(made, bound) and not approve:
-        raise NotApproved(
-            f"This is more than {bound} intervals of {compiled.name} (approve_above).",
-            hint="look at the plan above, then run again with --approve.",
-        )
-    name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-    job = job_of(compiled, made, run=name, reason=reason)
-    with holding(layout, name, actor(), job.spans):
-        build_and_publish(compiled, layout, job, err=err)
-
-
-def build_and_publish(
-    compiled: CompiledPipeline, layout: Layout, job: BuildJob, *, err: bool = False
-) -> None:
-    """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
-    from seamline.lake.publishing import publish_run
-    from seamline.quality.certify import certify_run
-    from seamline.spark.batch import build
-    from seamline.spark.session import session
-
-    spark = session(f"seamline run {compiled.name}")
-    try:
-        rows = build(spark, compiled, layout, job)
-    finally:
-        spark.stop()
-    click.echo(f"Built {len(rows)} generations, run {job.run}.", err=err)
-    certificates = certify_run(compiled, layout, job.run, actor=actor())
-    click.echo(f"Report: {layout.report(job.run) / 'index.html'}", err=err)
-    failed = [each for each in certificates if not each.good]
-    for certificate in failed:
-        checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
-        click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
-    done = publish_run(compiled, layout, job.run)
-    click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.", err=err)
-    if failed:
-        raise CertificateFailed(
-            f"{len(failed)} of {len(certificates)} generations of run {job.run} are not certified; held back: "
-            f"{', '.join(done.held_back)}.",
-            hint="mend what the checks name, then run again.",
-        )
+    built(compiled, layout, asked=asked, dirty=dirty, reason=reason, approve=approve)
 
 
 @click.command()

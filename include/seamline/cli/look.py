@@ -1,4 +1,4 @@
-"""Commands that only look: check, query, explain, status, quarantine, lookups, side."""
+"""Commands that only look: check, query, explain, status, lookups, side."""
 
 from __future__ import annotations
 
@@ -123,18 +123,6 @@ def status(pipelines: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("pipeline")
-@click.option(
-    "--samples", type=click.IntRange(min=0), default=2, show_default=True, help="Records per reason."
-)
-def quarantine(pipeline: str, samples: int) -> None:
-    """Show the refused records by reason, with samples."""
-    from seamline.serve.status import quarantined
-
-    click.echo("\n".join(quarantined(*opened(pipeline), samples=samples)))
-
-
-@click.command()
-@click.argument("pipeline")
 def lookups(pipeline: str) -> None:
     """Show the look-ups: of pinned ones, which epochs and intervals have rows made with each version."""
     from seamline.serve.lookups import lookups_of
@@ -154,4 +142,4 @@ def side(name: str, format: str, limit: int | None) -> None:
     rows_written(read(name).slice(0, limit), format, sys.stdout)
 
 
-COMMANDS = (check, query, explain, status, quarantine, lookups, side)
+COMMANDS = (check, query, explain, status, lookups, side)

@@ -99,7 +99,7 @@ def list_(pipeline: str) -> None:
     """Show the register, what is missing now between the log and the topic, and what Kafka may delete unread soon."""
     from seamline.lake.control import ControlTable
     from seamline.lake.layout import Layout, warehouse
-    from seamline.lake.planning import known_epochs
+    from seamline.lake.log import known_epochs
     from seamline.model.holes import holes as register
 
     for epoch in register(known_epochs(Layout(warehouse(), pipeline))):
@@ -139,7 +139,7 @@ def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
     """Compare the log with the topic as it is now."""
     from seamline.kafka.admin import TopicAdmin
     from seamline.kafka.connections import resolve
-    from seamline.lake.planning import known_epochs
+    from seamline.lake.log import known_epochs
     from seamline.model.holes import gaps
     from seamline.model.offsets import Lane
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from seamline.cli.batch import carried_out
+from seamline.cli.building import carried_out, judged_again
 from seamline.cli.context import opened, span
 from seamline.model.errors import CertificateFailed
 from seamline.plan.told import lines
@@ -51,6 +51,8 @@ def upgrade(
     if old.id == new.id:
         click.echo(f"{view} is served as its definition has it, version {new.fingerprint}.", err=True)
         return
+    if not (dry_run or via_airflow):
+        judged_again(pipeline, layout, err=True)
     plan = to_build(pipeline, layout, new)
     click.echo("\n".join(lines(plan)), err=True)
     if plan.builds and via_airflow:

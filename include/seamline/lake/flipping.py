@@ -8,7 +8,7 @@ from seamline.lake import serving
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.planning import known_epochs
+from seamline.lake.rejudged import judged_epochs
 from seamline.lake.versions import named
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange, Conflict
@@ -27,11 +27,12 @@ def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to:
     table = ManifestTable.ensure(layout)
     for attempt in range(ATTEMPTS):
         manifest = table.read()
+        epochs = judged_epochs(pipeline, layout)
         statements = flip(
             manifest,
             view_name,
             begun(manifest, view_name, to) if to else view.id,
-            intervals_with_rows={each for epoch in known_epochs(layout) for each in epoch.accepted},
+            intervals_with_rows={each for epoch in epochs for each in epoch.accepted},
             frontiers=frontiers(manifest, layout),
             now=datetime.now(UTC),
         )

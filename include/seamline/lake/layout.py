@@ -38,6 +38,10 @@ class Layout:
         clean = "".join(c if c.isalnum() or c in "-_." else "_" for c in run)
         return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
+    def records(self, hash: str) -> Path:
+        """Give the folder of what was judged again by a record version, named by its hash."""
+        return self.warehouse / self.pipeline / "records" / hash
+
     def lookup(self, name: str, version: str) -> Path:
         """Give the file of one version of a look-up, as epochs name it."""
         return self.warehouse / self.pipeline / "lookups" / name / f"{version}.parquet"

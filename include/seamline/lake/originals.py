@@ -13,11 +13,13 @@ from seamline.lake import states
 from seamline.lake.answers import IntervalAnswer
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files, look
-from seamline.lake.scans import connection, scan
+from seamline.lake.rejudged import REASON, Rejudged, rows_schema
+from seamline.lake.scans import connection, literal, scan
 from seamline.lake.spans import micros
 from seamline.lake.states import quoted
-from seamline.lake.types import INSTANT, arrow_type, master_schema
+from seamline.lake.types import INSTANT, arrow_type
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import Interval, parse_moment
 from seamline.model.record import SELECTED
 
@@ -57,12 +59,12 @@ def of(
 
     ``again`` says, by interval id, what restatements changed in the rows up to the cut.
     """
-    files = look(layout.table("master"), "files", Files.of)
+    files = [look(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
     counted: dict[str, Counted] = {}
     shown: list[pa.Table] = []
     for id, way in intervals.items():
         interval = Interval(parse_moment(id), parse_moment(id) + pipeline.grid.length)
-        paths = files_of(files, interval, way.complete_to) if files else []
+        paths = [path for each in files if each for path in files_of(each, interval, way.complete_to)]
         if not paths:
             counted[id] = Counted(0, 0, 0)
             continue
@@ -122,7 +124,7 @@ def rows_of(
     columns = ", ".join([*SHOWN, *(quoted(field.name) for field in pipeline.schema.fields)])
     con = connection()
     # A column that no file has yet comes from here.
-    con.register("blank", master_schema(pipeline).empty_table())
+    con.register("blank", rows_schema(pipeline).empty_table())
     con.register(
         "sought",
         pa.table(
@@ -139,7 +141,8 @@ def rows_of(
         columns += f", {quoted(SELECTED)}"
     source = (
         f"(SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
-        f"WHERE _epoch <= {until} AND epoch_us(_event_time) >= {micros(interval.start)} "
+        f"WHERE {fitting(pipeline.record_version)} AND {REASON} IS NULL AND _epoch <= {until} "
+        f"AND epoch_us(_event_time) >= {micros(interval.start)} "
         f"AND epoch_us(_event_time) < {micros(interval.end)}"
     )
     if again is not None:
@@ -167,6 +170,12 @@ def numbered(view: CompiledView, relation: str) -> str:
         f"SELECT *, CASE WHEN {counts} THEN ({place} - 1) // {view.counts} + 1 END "
         f"AS {quoted(view.numbered)} FROM {relation}"
     )
+
+
+def fitting(version: str) -> str:
+    """Write which rows are of a record version that fits."""
+    known = ", ".join(map(literal, earlier(version)))
+    return f"(_record_version IN ({known}) OR starts_with(_record_version, {literal(version + AND)}))"
 
 
 def key_type(view: CompiledView, name: str) -> pa.DataType:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from seamline.lake.builds import Builds
 from seamline.lake.claims import claims_of
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.master import Master
 from seamline.lake.pins import Files
+from seamline.lake.rejudged import judged_epochs
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
 from seamline.model.intervals import EPOCH, Interval, spans
 from seamline.model.jobs import BuildJob
 from seamline.plan.batch import BatchPlan, plan_batch
@@ -35,7 +33,7 @@ def plan_run(
     """
     claims = [each for each in claims_of(layout, now=datetime.now(UTC)) if each.run != run]
     plan = plan_batch(
-        known_epochs(layout),
+        judged_epochs(pipeline, layout),
         manifest_of(layout),
         pipeline.grid,
         [view.id for view in live(pipeline, layout).views],
@@ -76,13 +74,3 @@ def attempts(layout: Layout) -> list[Attempt]:
     """List the newest attempts at building; none where nothing was ever built."""
     place = layout.table("builds")
     return Builds(Table.open(place)).attempts() if Table.exists(place) else []
-
-
-def known_epochs(layout: Layout) -> Sequence[Epoch]:
-    """List every epoch that the master holds, also those that the ledger misses; none before the first."""
-    if not Table.exists(layout.table("master")):
-        return []
-    held = Ledger.ensure(layout).epochs()
-    last = held[-1].number if held else -1
-    # The master is opened after the ledger was read: an epoch in between is found in one of the two.
-    return [*held, *Master.open(layout).missing(last)]

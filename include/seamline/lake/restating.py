@@ -7,8 +7,8 @@ from datetime import datetime
 
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
 from seamline.lake.lookups import keep
-from seamline.lake.planning import known_epochs
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval

@@ -24,8 +24,13 @@ def scan(paths: Iterable[str], *, uneven: bool = False) -> str:
 
     ``uneven`` files may each lack columns that others have: those are NULL.
     """
-    names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    names = ", ".join(map(literal, paths))
     return f"read_parquet([{names}], hive_partitioning=false, union_by_name={str(uneven).lower()})"
+
+
+def literal(value: str) -> str:
+    """Write a string for SQL."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def aligned(column: str, size: int) -> str:

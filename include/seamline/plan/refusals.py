@@ -50,4 +50,4 @@ class Refusals:
     @property
     def hint(self) -> str:
         """Say where they are."""
-        return f"See `seamline quarantine {self.pipeline}`."
+        return f"See `seamline quarantine list {self.pipeline}`."

@@ -15,7 +15,7 @@ from seamline.lake.certificates import Certificates
 from seamline.lake.control import restatements
 from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
-from seamline.lake.planning import known_epochs
+from seamline.lake.rejudged import judged_epochs
 from seamline.lake.spans import micros
 from seamline.lake.types import partial_schema
 from seamline.lake.versions import live
@@ -47,7 +47,7 @@ def certify_run(
         raise NotFound(
             f"Run {run!r} of {pipeline.name} has built nothing.", hint="build first, then certify."
         )
-    ledger = known_epochs(layout)
+    ledger = judged_epochs(pipeline, layout)
     logs = {cut: Log.until(cut, ledger) for cut in {row.cut for row in builds}}
     now = datetime.now(UTC)
     report = layout.report(run)

@@ -17,8 +17,9 @@ from seamline.lake.certificates import Certificates
 from seamline.lake.chosen import Unsettled
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.planning import known_epochs
+from seamline.lake.log import known_epochs
 from seamline.lake.presented import id_of
+from seamline.lake.rejudged import Rejudged
 from seamline.lake.snapshot import Snapshot
 from seamline.lake.spans import Span, micros
 from seamline.lake.tables import Table
@@ -168,7 +169,11 @@ def explained(
     own = only(taken.filter(panes), values)
     decided = restated(pipeline, layout, answer)
     epochs = known_epochs(layout) if decided else []
-    again = {id: Again.of(pipeline, layout, epochs, mine) for id, mine in decided.items()}
+    verdicts, decisions = Rejudged(pipeline, layout).verdicts(), restatements(layout)
+    again = {
+        id: Again.of(pipeline, layout, epochs, decisions[: answer.intervals[id].restated], verdicts)
+        for id in decided
+    }
     found, shown = originals.of(
         pipeline, view, layout, values, span, answer.intervals, again=again, page=page, size=size
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from seamline.lake import decorations
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.planning import known_epochs
+from seamline.lake.log import known_epochs
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import spans

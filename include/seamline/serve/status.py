@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from seamline.lake.claims import claims_of
 from seamline.lake.control import ControlTable, restatements
 from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files
-from seamline.lake.planning import known_epochs
+from seamline.lake.rejudged import REASON, Rejudged, judged_epochs
 from seamline.lake.scans import connection, scan
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -23,13 +25,14 @@ from seamline.model.manifest import Manifest
 from seamline.model.restated import Restatement
 from seamline.model.seam import NOTHING, Status
 from seamline.plan.batch import last_edge, unknown
+from seamline.plan.rejudging import Verdict, unjudged
 
 DECISIONS = 10
 
 
 def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
     """Tell epoch, edge, watermark, stream, and per view how many intervals are in which state."""
-    epochs = known_epochs(layout)
+    epochs = judged_epochs(pipeline, layout)
     lines = [pipeline.name]
     if epochs:
         newest, edge = epochs[-1], last_edge(epochs)
@@ -48,6 +51,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
             f"  {sum(each.rows for each in epochs)} rows accepted ({late} late, {very} very late), {refused} refused"
         )
         lines += refusals(epochs)
+        lines += judged_again(pipeline, epochs, Rejudged(pipeline, layout).verdicts())
     else:
         lines.append("  no epoch yet")
     lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
@@ -108,6 +112,25 @@ def decided(manifest: Manifest, view: str) -> Iterator[str]:
         yield f"    ... and {len(found) - DECISIONS} more"
 
 
+def judged_again(
+    pipeline: CompiledPipeline, epochs: Iterable[Epoch], verdicts: Mapping[int, Verdict]
+) -> Iterator[str]:
+    """Tell what another record version judged: how much was judged again, and what waits for a build."""
+    version = pipeline.record_version
+    waiting = unjudged(epochs, version, verdicts)
+    if verdicts:
+        rows = sum(sum(each.accepted.values()) for each in verdicts.values())
+        refused = sum(sum(each.refused.values()) for each in verdicts.values())
+        yield (
+            f"  {len(verdicts)} epochs judged again by record version {version}: {rows} rows, {refused} refused"
+        )
+    if waiting:
+        yield (
+            f"  {len(waiting)} epochs were judged by another record version than {version}: the next build "
+            "judges them again"
+        )
+
+
 def unmade(
     pipeline: CompiledPipeline,
     manifest: Manifest,
@@ -158,20 +181,21 @@ def desired(layout: Layout, now: datetime) -> str:
 
 
 def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
-    """Tell the refused records by reason, most frequent first, with samples; dead epochs left out."""
+    """Tell the refused records by reason, most frequent first, with samples; dead epochs left out.
+
+    Of epochs judged again those that are refused now.
+    """
     if not Table.exists(layout.table("quarantine")):
         yield f"{pipeline.name} has no quarantine yet."
         return
-    held = {each.number for each in known_epochs(layout)}
-    paths = Files.of(Table.open(layout.table("quarantine"))).paths
-    columns = "_reason, _detail, _topic, _partition, _offset, _epoch, _value"
-    rows = (
-        connection().sql(f"SELECT {columns} FROM {scan(paths)}").to_arrow_table().to_pylist() if paths else []
-    )
-    by_reason: dict[str, list[dict[str, object]]] = {}
+    again = Rejudged(pipeline, layout)
+    held = {each.number for each in known_epochs(layout)} - again.verdicts().keys()
+    found = again.files()
+    rows = [row for row in refused(Files.of(Table.open(layout.table("quarantine")))) if row["_epoch"] in held]
+    rows += refused(found) if found else []
+    by_reason: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        if row["_epoch"] in held:
-            by_reason.setdefault(row["_reason"], []).append(row)
+        by_reason.setdefault(row["_reason"], []).append(row)
     total = sum(map(len, by_reason.values()))
     yield f"{pipeline.name}: {total} records refused"
     for reason, some in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0])):
@@ -185,3 +209,13 @@ def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2)
             )
             detail = f"  {row['_detail']}" if row["_detail"] else ""
             yield f"          {row['_topic']}/{row['_partition']}@{row['_offset']}: {text}{detail}"
+
+
+def refused(files: Files) -> list[dict[str, Any]]:
+    """Read the refused records of some files."""
+    if not (paths := files.paths):
+        return []
+    columns = f"{REASON}, _detail, _topic, _partition, _offset, _epoch, _value"
+    text = f"SELECT {columns} FROM {scan(paths)} WHERE {REASON} IS NOT NULL"
+    rows: list[dict[str, Any]] = connection().sql(text).to_arrow_table().to_pylist()
+    return rows

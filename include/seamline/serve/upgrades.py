@@ -13,8 +13,8 @@ from seamline.lake.control import restatements
 from seamline.lake.differences import Difference, compare
 from seamline.lake.history import certificates_of
 from seamline.lake.layout import Layout
-from seamline.lake.planning import known_epochs
 from seamline.lake.reads import answer
+from seamline.lake.rejudged import judged_epochs
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.spans import named as starts_of
 from seamline.lake.versions import live, named, served
@@ -69,7 +69,7 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
     """Plan what the new version was never built of, however much that is; the run builds all live versions."""
     manifest = manifest_of(layout)
     plan = plan_batch(
-        known_epochs(layout),
+        judged_epochs(pipeline, layout),
         manifest,
         pipeline.grid,
         [view.id for view in live(pipeline, layout).views],
@@ -84,7 +84,7 @@ def upgrade(
     pipeline: CompiledPipeline, layout: Layout, old: CompiledView, new: CompiledView, span: Interval | None
 ) -> Upgrade:
     """Compare what is published of two versions, over the intervals (in ``span``) of which both count the same."""
-    manifest, epochs = manifest_of(layout), known_epochs(layout)
+    manifest, epochs = manifest_of(layout), judged_epochs(pipeline, layout)
     arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
     found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, restatements(layout))
     if span is not None:

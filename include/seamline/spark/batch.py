@@ -17,18 +17,19 @@ from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.control import restatements
 from seamline.lake.generations import Generations, Volume
 from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.planning import known_epochs
+from seamline.lake.rejudged import Rejudged
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
-from seamline.model.evolution import AND, earlier
-from seamline.model.intervals import EPOCH, Interval, stamp
+from seamline.model.intervals import EPOCH, Interval
 from seamline.model.jobs import BuildJob
 from seamline.model.record import SELECTED
 from seamline.model.restated import Restatement
 from seamline.spark.measures import ORDER, numbered, quoted, states
+from seamline.spark.rejudging import log_of, rejudge
 from seamline.spark.restating import HINT, TROUBLE, Again
 
 MICROSECOND = timedelta(microseconds=1)
@@ -46,12 +47,11 @@ class Counts:
 
     read: int
     duplicates: int
-    foreign: int
     not_selected: Mapping[str, int]
     exploded: Mapping[str, int]
 
 
-NO_ROWS = Counts(0, 0, 0, {}, {})
+NO_ROWS = Counts(0, 0, {}, {})
 
 
 def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> list[BuildRow]:
@@ -60,12 +60,14 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
     One attempt has one generation id. Raises ProtocolError if the master does not hold the cut.
     """
     began = time.monotonic()
+    rejudge(spark, pipeline, layout, until=job.cut)
     pipeline = live(pipeline, layout)
     # Read before the restatements: who has published since is found out, and none he knew is missed.
     expected = ManifestTable.ensure(layout).read().published
     decisions = restatements(layout)
     attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
-    rows = again(widened(master_rows(spark, layout, job), pipeline), pipeline, layout, decisions, job)
+    rows = widened(log_rows(spark, pipeline, layout, job), pipeline)
+    rows = again(rows, pipeline, layout, decisions, job)
     rows = marked(rows, pipeline)
     rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -107,15 +109,18 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
     return result
 
 
-def master_rows(spark: SparkSession, layout: Layout, job: BuildJob) -> DataFrame:
-    """Read the rows in ``job.spans`` up to the cut from one pinned version that holds it."""
+def log_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> DataFrame:
+    """Read the rows in ``job.spans`` up to the cut from one pinned version of the master that holds it.
+
+    What another record version judged is read as it was judged again.
+    """
     master = Master.open(layout)
     if master.epoch < job.cut:
         raise ProtocolError(
             f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
             hint="a cut is an edge that the master holds; plan again.",
         )
-    rows = spark.read.format("delta").option("versionAsOf", master.table.version).load(str(master.table.root))
+    rows = log_of(spark, pipeline, layout, version=master.table.version)
     return rows.where(f.col("_epoch") <= job.cut).where(inside(job.spans))
 
 
@@ -151,7 +156,8 @@ def again(
     meant = f.lit(False)
     for each in mine:
         meant = meant | ((f.col("_epoch") <= each.epoch) & inside([each.span]))
-    judge = Again.of(pipeline, layout, known_epochs(layout), mine)
+    verdicts = Rejudged(pipeline, layout).verdicts()
+    judge = Again.of(pipeline, layout, known_epochs(layout), decisions, verdicts)
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
     return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(judge.batches, rows.schema))
 
@@ -184,40 +190,25 @@ def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
 
 
 def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
-    """Count what was read, per interval id; refuse rows of a record version that does not fit."""
+    """Count what was read, per interval id."""
     left = {view.id: left_out(view, pipeline) for view in pipeline.views if view.where}
     more = {view.id: gained(view, pipeline) for view in pipeline.views if view.explode}
     table = rows.groupBy(CELL).agg(
         f.count(f.lit(1)),
         f.count_if(f.col(SPARE)),
-        f.count_if(~fitting(pipeline.record_version)),
         *left.values(),
         *more.values(),
     )
     found = {}
-    for cell, read, duplicates, foreign, *numbers in table.collect():
+    for cell, read, duplicates, *numbers in table.collect():
         interval = pipeline.grid.of(EPOCH + cell * MICROSECOND)
-        if foreign:
-            raise ProtocolError(
-                f"{foreign} of {read} rows of {stamp(interval.start)} were judged by another record version "
-                f"than {pipeline.record_version}.",
-                hint="the source, its schema or a rule has changed since they were read; rows are not judged "
-                "again yet, so build with the definition that read them.",
-            )
         found[interval.id] = Counts(
             read,
             duplicates,
-            foreign,
             dict(zip(left, numbers[: len(left)], strict=True)),
             dict(zip(more, numbers[len(left) :], strict=True)),
         )
     return found
-
-
-def fitting(version: str) -> Column:
-    """Tell which rows are of a record version that fits: the same, one with fewer added columns, or with more."""
-    found = f.col("_record_version")
-    return found.isin(*earlier(version)) | found.startswith(version + AND)
 
 
 def taken(pipeline: CompiledPipeline) -> Column:

@@ -11,12 +11,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from seamline.lake import files
+from seamline.lake.rejudged import Rejudged
 from seamline.lake.slices import PRUNES, Slices
 from seamline.lake.tables import EPOCH
 from seamline.lake.types import slices_schema
 from seamline.model.epoch import Epoch
-from seamline.model.evolution import fits
+from seamline.plan.rejudging import unjudged
 from seamline.spark.measures import floored, numbered, states
+from seamline.spark.rejudging import log_of
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
@@ -46,18 +48,16 @@ def catch_up(spark: SparkSession, writer: Writer) -> bool:
 
 
 def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
-    """Say why the epochs above a frontier cannot be caught up: rows that another record version made."""
+    """Say why the epochs above a frontier cannot be caught up: another record version judged their records."""
     ours = writer.pipeline.record_version
-    others = [
-        each
-        for each in ledger
-        if each.number > frontier and each.rows and not fits(each.record_version, ours)
-    ]
+    judged = Rejudged(writer.pipeline, writer.layout).verdicts()
+    others = [each for each in unjudged(ledger, ours, judged) if each.number > frontier]
     if not others:
         return ""
     return (
-        f"epochs {others[0].number}..{others[-1].number} hold rows of record version "
-        f"{others[-1].record_version}, the definition's is {ours}; they must be judged again first"
+        f"epochs {others[0].number}..{others[-1].number} were judged by record version "
+        f"{others[-1].record_version}, the definition's is {ours}; "
+        f"`seamline quarantine replay {writer.pipeline.name}` judges them again"
     )
 
 
@@ -80,8 +80,7 @@ def caught_up(spark: SparkSession, writer: Writer, slices: Slices, frontier: int
 
 def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
     """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut."""
-    master = writer.master.table
-    rows = spark.read.format("delta").option("versionAsOf", master.version).load(str(master.root))
+    rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
     missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
     if slices.view.counts:
         # Which window a record is in depends on all before it in its interval.

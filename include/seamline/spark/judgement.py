@@ -13,6 +13,7 @@ from datetime import timedelta
 from itertools import chain
 
 from seamline.lake.joins import joined, sought
+from seamline.lake.scans import literal
 from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.explode import Explode
@@ -20,7 +21,6 @@ from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
 from seamline.model.record import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
 from seamline.spark.formats import Reader
-from seamline.spark.formats.reader import literal
 
 MICROSECOND = timedelta(microseconds=1)
 PLACES = ("_topic", "_partition", "_offset")

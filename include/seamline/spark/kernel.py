@@ -96,9 +96,10 @@ class KernelResult:
 class Sink:
     """One Parquet file of a table, opened with its first rows."""
 
-    def __init__(self, root: Path, schema: pa.Schema, config: KernelConfig, task: int) -> None:
-        self.root, self.schema = root, schema
-        self.name = f"{config.token:06d}-{config.epoch:012d}-{task:05d}-{uuid.uuid4().hex}.parquet"
+    def __init__(
+        self, root: Path, name: str, schema: pa.Schema, *, partition: Mapping[str, str] | None = None
+    ) -> None:
+        self.root, self.name, self.schema, self.partition = root, name, schema, partition
         self.writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
@@ -122,7 +123,7 @@ class Sink:
         if self.writer is None:
             return []
         self.writer.close()
-        return [described(self.root, self.name, stats=PRUNES)]
+        return [described(self.root, self.name, stats=PRUNES, partition=self.partition)]
 
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:
@@ -132,8 +133,8 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     reader = reader_of(config.pipeline)
     views = [view for view in config.pipeline.views if view.id in config.views]
     schema = master_schema(config.pipeline)
-    master = Sink(config.master, schema, config, task)
-    quarantine = Sink(config.quarantine, QUARANTINE, config, task)
+    master = Sink(config.master, file_name(config, task), schema)
+    quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE)
     for raw in chunks(batches):
         rows = marked(con, fresh(raw, config), config.pipeline, config.marks)
         if not rows.num_rows:
@@ -153,6 +154,11 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
             if view.id in result.states:
                 result.states[view.id] = [states.combine(view, result.states[view.id])]
     return result
+
+
+def file_name(config: KernelConfig, task: int) -> str:
+    """Name a task's file by token and epoch (rule 16)."""
+    return f"{config.token:06d}-{config.epoch:012d}-{task:05d}-{uuid.uuid4().hex}.parquet"
 
 
 @cache

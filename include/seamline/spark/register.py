@@ -13,16 +13,14 @@ from pyspark.sql import DataFrame
 
 from seamline.lake import states
 from seamline.lake.layout import Layout
-from seamline.lake.originals import files_of
+from seamline.lake.originals import files_of, fitting
 from seamline.lake.pins import Files, look
 from seamline.lake.scans import scan
 from seamline.lake.states import quoted
 from seamline.lake.types import master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.record import SELECTED
-from seamline.spark.formats.reader import literal
 from seamline.spark.judgement import REPEATED
 from seamline.spark.kernel import KernelConfig
 from seamline.spark.marks import PLACE, marks_schema
@@ -176,12 +174,6 @@ class Register:
         columns = ", ".join([f"{cell} AS _cell", *reported(self.pipeline)])
         self.keep(f"SELECT {columns} FROM ({rows}) WHERE {chosen}")
         self.con.unregister("blank")
-
-
-def fitting(version: str) -> str:
-    """Write whether a row is of a record version that fits."""
-    known = ", ".join(map(literal, earlier(version)))
-    return f"(_record_version IN ({known}) OR starts_with(_record_version, {literal(version + AND)}))"
 
 
 def table_of(view: CompiledView) -> str:

@@ -28,6 +28,7 @@ from seamline.model.record import DUPLICATE, PROCESSING_TIME
 from seamline.model.restated import Restatement, restated
 from seamline.model.schema import Schema
 from seamline.model.seam import NOTHING
+from seamline.plan.rejudging import Verdict, as_judged
 from seamline.spark.formats import reader_of
 from seamline.spark.judgement import REPEATED
 from seamline.spark.kernel import KernelConfig, judged
@@ -44,13 +45,17 @@ Asked = tuple[str, Versions]
 
 @dataclass(frozen=True)
 class Again:
-    """What ``decisions`` change in rows. ``first`` are epochs with other look-ups than before, ``read`` those."""
+    """What ``decisions`` change in rows. ``first`` are epochs with other look-ups than before, ``read`` those.
+
+    ``known`` is how many of the decisions their rows were made with.
+    """
 
     pipeline: CompiledPipeline
     layout: Layout
     decisions: tuple[Restatement, ...]
     first: tuple[int, ...]
     read: tuple[Mapping[str, str], ...]
+    known: tuple[int, ...]
 
     @classmethod
     def of(
@@ -59,14 +64,21 @@ class Again:
         layout: Layout,
         epochs: Iterable[Epoch],
         decisions: Iterable[Restatement],
+        verdicts: Mapping[int, Verdict] | None = None,
     ) -> Again:
-        """Take from the ledger by which look-ups rows were judged first."""
-        first, read = list[int](), list[Mapping[str, str]]()
-        for epoch in epochs:
-            if epoch.lookups and (not read or read[-1] != epoch.lookups):
+        """Take by which look-ups rows were judged first from the ledger, and from the verdicts of epochs judged again.
+
+        ``decisions`` are all of them, in their order.
+        """
+        first, read, known = list[int](), list[Mapping[str, str]](), list[int]()
+        verdicts = verdicts or {}
+        for epoch in as_judged(list(epochs), pipeline.record_version, verdicts):
+            number = verdicts[epoch.number].restated if epoch.number in verdicts else 0
+            if epoch.lookups and (not read or (read[-1], known[-1]) != (epoch.lookups, number)):
                 first.append(epoch.number)
                 read.append(epoch.lookups)
-        return cls(pipeline, layout, tuple(decisions), tuple(first), tuple(read))
+                known.append(number)
+        return cls(pipeline, layout, tuple(decisions), tuple(first), tuple(read), tuple(known))
 
     def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Judge rows of the master again, or say in TROUBLE why not; runs in a task."""
@@ -117,7 +129,7 @@ class Again:
         if at < 0 or not fits(version, self.pipeline.record_version):
             return None
         moment = EPOCH + timedelta(microseconds=cell * self.length)
-        meant = restated(self.decisions, self.read[at], moment, epoch)
+        meant = restated(self.decisions[self.known[at] :], self.read[at], moment, epoch)
         return (version, tuple(meant.items())) if meant != self.read[at] else None
 
     def judged(

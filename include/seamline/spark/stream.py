@@ -20,8 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from seamline.lake import layout as places
 from seamline.lake.control import ControlTable, Desired, Drained
 from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
 from seamline.lake.lookups import Lookups
-from seamline.lake.planning import known_epochs
 from seamline.model import catalog
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch

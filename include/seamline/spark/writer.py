@@ -12,9 +12,9 @@ import pyarrow as pa
 from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
+from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.planning import known_epochs
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE, partial_schema

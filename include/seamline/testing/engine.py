@@ -10,6 +10,7 @@ import pyarrow as pa
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
+from seamline.model.manifest import Manifest
 from seamline.model.restated import Restatement
 from seamline.model.seam import Side
 
@@ -45,7 +46,7 @@ class Engine(Protocol):
         ...
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
-        """Start again from what is held with another definition, all of whose views are the same or new."""
+        """Start again from what is held with another definition, which has the views of before and maybe more."""
         ...
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
@@ -74,3 +75,11 @@ class Engine(Protocol):
     def quarantine(self) -> list[dict[str, Any]]:
         """List what was refused and is held, by ``_topic``, ``_partition``, ``_offset``, ``_reason``, ``_detail``."""
         ...
+
+
+def cuts_of(pipeline: CompiledPipeline, manifest: Manifest) -> dict[tuple[str, str], int]:
+    """Give the published cuts of the definition's own versions by view name and interval id."""
+    own = {view.id: view.name for view in pipeline.views}
+    return {
+        (own[id], interval): each.epoch for (id, interval), each in manifest.published.items() if id in own
+    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import ProtocolError
 from seamline.model.intervals import Interval
+from seamline.model.offsets import Lane
 from seamline.model.restated import Restatement, restated
 from seamline.spark.formats import reader_of
 from seamline.spark.kernel import KernelConfig
@@ -25,13 +27,18 @@ from seamline.spark.raw import fresh
 
 @dataclass(frozen=True)
 class Read:
-    """An epoch with its raw records, by what they were judged, and the rows that were accepted."""
+    """An epoch with its raw records, by what they were judged, and the rows that were accepted.
+
+    ``known`` is how many restatements its rows were made with.
+    """
 
     epoch: Epoch
     pipeline: CompiledPipeline
     raw: pa.Table
     marks: pa.Table | None
     accepted: pa.Table
+    refused: pa.Table
+    known: int = 0
 
 
 def judged(
@@ -65,12 +72,12 @@ def again(
     read: Read,
     layout: Layout,
     interval: Interval,
-    decisions: Iterable[Restatement],
+    decisions: Sequence[Restatement],
 ) -> pa.Table:
     """Give an epoch's rows of an interval, from its raw records where that was decided."""
     epoch = read.epoch
     rows = of_interval(read.accepted, interval)
-    versions = restated(decisions, epoch.lookups, interval.start, epoch.number)
+    versions = restated(decisions[read.known :], epoch.lookups, interval.start, epoch.number)
     if versions == epoch.lookups:
         return rows
     paths = {name: layout.lookup(name, version) for name, version in versions.items()}
@@ -87,3 +94,18 @@ def again(
 def of_interval(rows: pa.Table, interval: Interval) -> pa.Table:
     """Keep the rows of an interval."""
     return rows.filter(pa.array([at in interval for at in rows["_event_time"].to_pylist()], pa.bool_()))
+
+
+def latest(accepted: pa.Table) -> dict[Lane, datetime]:
+    """Give the largest event time of every lane."""
+    found: dict[Lane, datetime] = {}
+    columns = (accepted[name].to_pylist() for name in ("_topic_id", "_partition", "_event_time"))
+    for topic_id, partition, at in zip(*columns, strict=True):
+        lane = Lane(topic_id, partition)
+        found[lane] = max(at, found.get(lane, at))
+    return found
+
+
+def tally(names: Iterable[str]) -> dict[str, int]:
+    """Count names."""
+    return {name: len(list(some)) for name, some in groupby(sorted(names))}

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -21,30 +20,27 @@ from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import Lookups
 from seamline.lake.restating import decided
-from seamline.lake.types import master_schema
 from seamline.model.certificate import Check, Evidence, judge, only_open
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import CertificateFailed
-from seamline.model.evolution import require_order
+from seamline.model.evolution import fits, require_order
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.lookups import in_force
 from seamline.model.manifest import Generation, Manifest, Statement, fold
-from seamline.model.offsets import Lane
-from seamline.model.record import SELECTED
 from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING, Side
 from seamline.plan.batch import plan_batch
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import Candidate, born, certified, publish
-from seamline.spark.judgement import REPEATED
-from seamline.spark.marks import PLACE, marks_schema
+from seamline.plan.rejudging import Verdict, as_judged, floors, unjudged
 from seamline.spark.progress import Progress
 from seamline.testing.beside import Beside
-from seamline.testing.engine import PHASES
-from seamline.testing.folding import query, sources
-from seamline.testing.judging import Read, again, judged
+from seamline.testing.engine import PHASES, cuts_of
+from seamline.testing.input import input_of
+from seamline.testing.judging import Read, again, judged, latest, tally
 from seamline.testing.oracle import Row, counted, meets, presented
+from seamline.testing.repeats import Seen, repeated
 
 
 @dataclass
@@ -57,9 +53,10 @@ class Plain:
     rows: dict[str, list[Row]] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
     read: list[Read] = field(default_factory=list)
+    judged: dict[int, Read] = field(default_factory=dict)
     restated: list[Restatement] = field(default_factory=list)
     taken: int = NOTHING
-    seen: dict[tuple[Any, ...], list[datetime]] = field(default_factory=dict)
+    seen: Seen = field(default_factory=dict)
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -92,7 +89,9 @@ class Plain:
         versions = self.lookups.current()
         paths = self.lookups.paths(versions)
         accepted, refused = judged(self.con, self.pipeline, raw, number, epoch.committed_at, paths)
-        marks = self.repeated(accepted) if self.pipeline.record.dedup else None
+        marks = (
+            repeated(self.pipeline, accepted, self.seen, self.mark) if self.pipeline.record.dedup else None
+        )
         if marks is not None:
             accepted, refused = judged(self.con, self.pipeline, raw, number, epoch.committed_at, paths, marks)
         late, very_late = self.lateness(accepted)
@@ -117,35 +116,19 @@ class Plain:
         self.progress = after.held(whole)
         self.epochs.append(whole)
         self.refused += refused.to_pylist()
-        self.read.append(Read(whole, self.pipeline, raw, marks, accepted))
+        self.read.append(Read(whole, self.pipeline, raw, marks, accepted, refused))
         for view in self.pipeline.views:
-            self.rows[view.name] += self.input_of(view, accepted)
+            self.rows[view.name] += input_of(self.con, self.pipeline, view, accepted)
         return whole
 
-    def repeated(self, accepted: pa.Table) -> pa.Table:
-        """Mark the rows whose id an earlier one of their interval has, not further than the horizon back."""
-        mark, within = self.epochs[-1].watermark if self.epochs else None, self.pipeline.dedup_within
-        oldest = mark - within if mark and within is not None else None
-        places = []
-        order = [(name, "ascending") for name in ("_partition", "_offset", "_topic")]
-        for row in accepted.sort_by(order).to_pylist():
-            if not row[SELECTED]:
-                continue
-            at = row["_event_time"]
-            id = (self.interval_of(at), *(row[name] for name in self.pipeline.definition.source.event_id))
-            if any(oldest is None or each >= oldest for each in self.seen.get(id, [])):
-                places.append({name: row[name] for name in PLACE.names})
-            else:
-                self.seen.setdefault(id, []).append(at)
-        marks = pa.Table.from_pylist(places, PLACE).append_column(REPEATED, pa.array([True] * len(places)))
-        schema = marks_schema(self.pipeline)
-        for own in list(schema)[len(marks.column_names) :]:
-            marks = marks.append_column(own, pa.nulls(len(places), own.type))
-        return marks
+    @property
+    def mark(self) -> datetime | None:
+        """The watermark when the next epoch begins."""
+        return self.epochs[-1].watermark if self.epochs else None
 
     def lateness(self, accepted: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
         """Count late rows and very late ones per interval, by the watermark before the epoch."""
-        mark = self.epochs[-1].watermark if self.epochs else None
+        mark = self.mark
         if mark is None:
             return {}, {}
         moments = accepted["_event_time"].to_pylist()
@@ -157,52 +140,6 @@ class Plain:
         """Give the id of the interval that holds an instant."""
         return self.pipeline.grid.of(moment).id
 
-    def input_of(self, view: CompiledView, accepted: pa.Table) -> list[Row]:
-        """Evaluate a view's keys, conditions and expressions over accepted rows."""
-        if not accepted.num_rows:
-            return []
-        # A column that was added since is NULL in what was read before.
-        blank = master_schema(self.pipeline).empty_table()
-        accepted = pa.concat_tables([blank, accepted], promote_options="default")
-        selected = SELECTED if self.pipeline.record.selective else "TRUE"
-        where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
-        ids = [states.quoted(name) for name in self.pipeline.definition.source.event_id]
-        values = [each.expression.duckdb if each.expression else "1" for each in sources(view)]
-        keys = [states.quoted(key.name) for key in view.ordered_by]
-        columns = [
-            "_epoch",
-            "_event_time",
-            "_partition",
-            "_offset",
-            "_topic",
-            "0" if view.counts else "_ordinal",
-            selected,
-            where,
-            *ids,
-            *keys,
-            *values,
-        ]
-        relation = "rows" if view.counts else states.exploded(view, "rows")
-        found = query(self.con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
-        rows = []
-        for epoch, at, partition, offset, topic, ordinal, chosen, counts, *rest in found:
-            if not chosen:
-                continue
-            named = dict(zip((key.name for key in view.ordered_by), rest[len(ids) :], strict=False))
-            rows.append(
-                Row(
-                    epoch,
-                    (at, partition, offset, ordinal),
-                    topic,
-                    self.interval_of(at),
-                    tuple(rest[: len(ids)]),
-                    named,
-                    tuple(rest[len(ids) + len(keys) :]),
-                    counts,
-                )
-            )
-        return rows
-
     def restart(self) -> None:
         """Nothing is lost: lists are what is held; only the look-ups are read again."""
         before = in_force(self.epochs, self.pipeline.record_version)
@@ -210,22 +147,62 @@ class Plain:
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         require_order(pipeline.record_version, self.epochs)
-        self.pipeline = pipeline
+        before, self.pipeline = self.pipeline.record_version, pipeline
         last = self.epochs[-1].number if self.epochs else NOTHING
         filled = max((id for epoch in self.epochs for id in epoch.accepted), default="")
         definitions = {view.id: "" for view in pipeline.views}
         self.say(*born(self.manifest, definitions, held=last, now=EPOCH, filled=filled))
+        held = {name: rows for name, rows in self.rows.items() if pipeline.record_version == before}
+        self.judged = {} if pipeline.record_version != before else self.judged
         for view in pipeline.views:
-            if view.name not in self.rows:
-                self.rows[view.name] = [
-                    row for each in self.read for row in self.input_of(view, each.accepted)
-                ]
+            self.rows[view.name] = held.get(view.name) or self.every(view)
         self.restart()
+
+    @property
+    def current(self) -> list[Read]:
+        """What the record version has judged: epochs of its own, and those judged again."""
+        found = [self.judged.get(each.epoch.number, each) for each in self.read]
+        return [each for each in found if fits(each.pipeline.record_version, self.pipeline.record_version)]
+
+    def every(self, view: CompiledView) -> list[Row]:
+        """Give a view's input of all epochs."""
+        return [
+            row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)
+        ]
+
+    def judge_again(self) -> dict[int, Verdict]:
+        """Judge what another record version judged, with the look-ups as they are."""
+        version, known = self.pipeline.record_version, len(self.restated)
+        paths = self.lookups.paths(versions := self.lookups.current())
+        waiting = {each.number for each in unjudged(self.epochs, version, self.judged)}
+        for each in [read for read in self.read if read.epoch.number in waiting]:
+            number, at = each.epoch.number, each.epoch.committed_at
+            accepted, refused = judged(self.con, self.pipeline, each.raw, number, at, paths)
+            epoch = replace(each.epoch, lookups=versions)
+            self.judged[number] = Read(epoch, self.pipeline, each.raw, None, accepted, refused, known)
+        verdicts = {
+            number: Verdict(
+                number,
+                "",
+                tally(map(self.interval_of, each.accepted["_event_time"].to_pylist())),
+                tally(each.refused["_reason"].to_pylist()),
+                each.epoch.lookups,
+                each.known,
+            )
+            for number, each in self.judged.items()
+        }
+        if waiting:
+            views = [view.id for view in self.pipeline.views]
+            self.say(*floors(self.manifest, views, verdicts, now=EPOCH))
+            for view in self.pipeline.views:
+                self.rows[view.name] = self.every(view)
+        return verdicts
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         views = [view.id for view in self.pipeline.views]
+        verdicts = self.judge_again()
         plan = plan_batch(
-            self.epochs,
+            as_judged(self.epochs, self.pipeline.record_version, verdicts),
             self.manifest,
             self.pipeline.grid,
             views,
@@ -262,15 +239,17 @@ class Plain:
 
     def built(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
         """Give a view's input of one interval up to a cut, as the first so many restatements have it."""
-        decisions = about(self.restated[:known], interval)
+        decisions = self.restated[:known]
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
-        if not decisions:
+        if not about(decisions, interval):
             return mine
         return [
             row
-            for read in self.read
+            for read in self.current
             if read.epoch.number <= cut
-            for row in self.input_of(view, again(self.con, read, self.layout, interval, decisions))
+            for row in input_of(
+                self.con, self.pipeline, view, again(self.con, read, self.layout, interval, decisions)
+            )
         ]
 
     def checks(
@@ -307,10 +286,7 @@ class Plain:
         return self.epochs
 
     def cuts(self) -> dict[tuple[str, str], int]:
-        return {
-            (view.partition("/")[0], interval): each.epoch
-            for (view, interval), each in self.manifest.published.items()
-        }
+        return cuts_of(self.pipeline, self.manifest)
 
     def quarantine(self) -> list[dict[str, Any]]:
         return self.refused
@@ -348,18 +324,3 @@ class Plain:
         if side is Side.SPEED:
             return row.epoch > self.manifest.floor(view.id, row.interval)
         return not self.manifest.building(view.id, row.interval)
-
-
-def latest(accepted: pa.Table) -> dict[Lane, datetime]:
-    """Give the largest event time of every lane."""
-    found: dict[Lane, datetime] = {}
-    columns = (accepted[name].to_pylist() for name in ("_topic_id", "_partition", "_event_time"))
-    for topic_id, partition, at in zip(*columns, strict=True):
-        lane = Lane(topic_id, partition)
-        found[lane] = max(at, found.get(lane, at))
-    return found
-
-
-def tally(names: Iterable[str]) -> dict[str, int]:
-    """Count names."""
-    return {name: len(list(some)) for name, some in groupby(sorted(names))}

@@ -15,6 +15,7 @@ from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Pipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange, NotFound
+from seamline.model.evolution import fits
 from seamline.model.intervals import Interval, parse_duration, parse_moment, stamp
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.restated import Restatement
@@ -120,16 +121,20 @@ class Scenario:
         self.events.append(Event("restart", "the stream starts again"))
 
     def redefine(self, pipeline: Pipeline) -> None:
-        """Start the stream again with another definition, which keeps the views as they are and may add some.
+        """Start the stream again with another definition, which keeps the views and may add some.
 
-        BadRange where it is another pipeline, reads other topics, or changes or drops a view: both versions of a
-        view would run, and a scenario asks one.
+        If it changes what a record means, the next build judges again what was read before, and the views answer by
+        their new versions. BadRange where it is another pipeline, reads other topics, drops a view, or changes only
+        the view: both versions would run, and a scenario asks one.
         """
         made = compile_pipeline(pipeline)
         if (made.name, pipeline.source.topics) != (self.pipeline.name, self.topics):
             raise BadRange(f"{made.name} over {', '.join(pipeline.source.topics)} is another pipeline.")
+        kept = fits(made.record_version, self.pipeline.record_version)
         if lost := [
-            each.name for each in self.pipeline.views if each.id not in {one.id for one in made.views}
+            each.name
+            for each in self.pipeline.views
+            if made.view(each.name) is None or (kept and each.id not in {one.id for one in made.views})
         ]:
             raise BadRange(
                 f"View {lost[0]} is another version in the new definition, or gone.",

@@ -31,8 +31,10 @@ from seamline.spark.batch import build
 from seamline.spark.kernel import KernelConfig
 from seamline.spark.progress import Progress
 from seamline.spark.register import Register
+from seamline.spark.rejudging import rejudge
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.writer import Writer
+from seamline.testing.engine import cuts_of
 
 
 class Killed(Exception):
@@ -142,6 +144,7 @@ class Tables:
         return restate(self.pipeline, self.layout, lookup, span, actor="scenario", reason=reason, now=now)
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
+        rejudge(self.spark, self.pipeline, self.layout, until=self.writer.number)
         plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)
         if not plan.builds:
             return []
@@ -161,8 +164,7 @@ class Tables:
         return self.held
 
     def cuts(self) -> dict[tuple[str, str], int]:
-        found = ManifestTable.ensure(self.layout).read().published
-        return {(view.partition("/")[0], interval): each.epoch for (view, interval), each in found.items()}
+        return cuts_of(self.pipeline, ManifestTable.ensure(self.layout).read())
 
     def quarantine(self) -> list[dict[str, Any]]:
         held = {epoch.number for epoch in self.held}
@@ -173,7 +175,7 @@ class Tables:
     def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
         found = self.pipeline.view(view)
         assert found is not None
-        answer = reads.answer(self.pipeline, found, self.layout, side=side)
+        answer = reads.answer(self.pipeline, found, self.layout, side=side, version=found.fingerprint)
         told = ("epoch", "certified", "complete", "phase")
         rows: list[dict[str, Any]] = answer.table.drop_columns(
             [name for name in told if name in answer.table.column_names]

@@ -70,11 +70,6 @@ def decoded(value: bytes | None) -> str | None:
         return None
 
 
-def literal(value: str) -> str:
-    """Write a string for SQL."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def cast(type: SqlType, text: str) -> str:
     """Write the value that a text spells in a type other than STRING and DOUBLE; NULL where it spells none."""
     tried = f"TRY_CAST({text} AS {type.duckdb})"

@@ -1,0 +1,120 @@
+"""Building here and now, without Airflow: judge again what must be, plan, build, certify, publish."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from seamline.cli.context import actor
+from seamline.model.errors import CertificateFailed, NotApproved
+from seamline.plan.batch import needs_approval
+from seamline.plan.told import lines
+
+if TYPE_CHECKING:
+    from seamline.lake.layout import Layout
+    from seamline.model.compiled import CompiledPipeline
+    from seamline.model.intervals import Interval
+    from seamline.model.jobs import BuildJob
+    from seamline.plan.batch import BatchPlan
+
+
+def built(
+    compiled: CompiledPipeline,
+    layout: Layout,
+    *,
+    asked: Interval | None,
+    dirty: bool,
+    reason: str,
+    approve: bool = False,
+) -> None:
+    """Plan a range, the dirty intervals, or both, and carry it out; see ``carried_out`` for what is raised."""
+    from seamline.lake.planning import plan_run
+
+    judged_again(compiled, layout)
+    made = plan_run(compiled, layout, asked=asked, dirty=dirty)
+    click.echo("\n".join(lines(made)))
+    if made.builds:
+        carried_out(compiled, layout, made, reason, approve=approve)
+
+
+def judged_again(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
+    """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
+    from seamline.lake.log import known_epochs
+    from seamline.lake.rejudged import Rejudged
+    from seamline.plan.rejudging import unjudged
+
+    version = compiled.record_version
+    todo = unjudged(known_epochs(layout), version, Rejudged(compiled, layout).verdicts())
+    if not todo:
+        return
+    from seamline.spark.rejudging import rejudge
+    from seamline.spark.session import session
+
+    spark = session(f"seamline run {compiled.name}")
+    try:
+        records = rejudge(spark, compiled, layout, until=todo[-1].number)
+    finally:
+        spark.stop()
+    click.echo(f"Judged {records} records of {len(todo)} epochs again, by {version}.", err=err)
+
+
+def carried_out(
+    compiled: CompiledPipeline,
+    layout: Layout,
+    made: BatchPlan,
+    reason: str,
+    *,
+    approve: bool = False,
+    err: bool = False,
+) -> None:
+    """Build what is planned, certify and publish it, and say so (on stderr if ``err``).
+
+    Raises NotApproved where the plan needs approval, CertificateFailed where any of it is held back.
+    """
+    from seamline.lake.claims import holding
+    from seamline.lake.planning import job_of
+
+    bound = compiled.definition.batch.approve_above
+    if needs_approval(made, bound) and not approve:
+        raise NotApproved(
+            f"This is more than {bound} intervals of {compiled.name} (approve_above).",
+            hint="look at the plan above, then run again with --approve.",
+        )
+    name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+    job = job_of(compiled, made, run=name, reason=reason)
+    with holding(layout, name, actor(), job.spans):
+        build_and_publish(compiled, layout, job, err=err)
+
+
+def build_and_publish(
+    compiled: CompiledPipeline, layout: Layout, job: BuildJob, *, err: bool = False
+) -> None:
+    """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
+    from seamline.lake.publishing import publish_run
+    from seamline.quality.certify import certify_run
+    from seamline.spark.batch import build
+    from seamline.spark.session import session
+
+    spark = session(f"seamline run {compiled.name}")
+    try:
+        rows = build(spark, compiled, layout, job)
+    finally:
+        spark.stop()
+    click.echo(f"Built {len(rows)} generations, run {job.run}.", err=err)
+    certificates = certify_run(compiled, layout, job.run, actor=actor())
+    click.echo(f"Report: {layout.report(job.run) / 'index.html'}", err=err)
+    failed = [each for each in certificates if not each.good]
+    for certificate in failed:
+        checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
+        click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
+    done = publish_run(compiled, layout, job.run)
+    click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.", err=err)
+    if failed:
+        raise CertificateFailed(
+            f"{len(failed)} of {len(certificates)} generations of run {job.run} are not certified; held back: "
+            f"{', '.join(done.held_back)}.",
+            hint="mend what the checks name, then run again.",
+        )

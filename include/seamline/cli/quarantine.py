@@ -1,0 +1,39 @@
+"""Commands about refused records: show them, and judge them again after the definition was mended."""
+
+from __future__ import annotations
+
+import click
+
+from seamline.cli.building import built
+from seamline.cli.context import opened
+
+
+@click.group()
+def quarantine() -> None:
+    """Records that were refused, and why."""
+
+
+@quarantine.command("list")
+@click.argument("pipeline")
+@click.option(
+    "--samples", type=click.IntRange(min=0), default=2, show_default=True, help="Records per reason."
+)
+def listed(pipeline: str, samples: int) -> None:
+    """Show the refused records by reason, with samples."""
+    from seamline.serve.status import quarantined
+
+    click.echo("\n".join(quarantined(*opened(pipeline), samples=samples)))
+
+
+@quarantine.command()
+@click.argument("pipeline")
+@click.option("--reason", default="quarantine replay", show_default=True, help="Kept with the generations.")
+def replay(pipeline: str, reason: str) -> None:
+    """Judge all records of before by the mended definition, and build what is dirty; raw rows never change.
+
+    It is what `seamline run PIPELINE --dirty` does after the definition has changed what a record means.
+    """
+    built(*opened(pipeline), asked=None, dirty=True, reason=reason)
+
+
+COMMANDS = (quarantine,)

@@ -1,0 +1,117 @@
+"""Records judged again: rows of a record version that did not read them, beside the master, which stays as it is.
+
+Two tables for a record version. ``rows`` has the master's columns and, for records refused, why; it is partitioned
+by the attempt that wrote it. ``verdicts`` has a row for each epoch; its commit, conditional on what was read, is
+what makes an attempt's rows count. Rows of other attempts are dead.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake import files
+from seamline.lake.files import DataFile
+from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.pins import Files, look
+from seamline.lake.tables import Table
+from seamline.lake.types import QUARANTINE, master_schema
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.model.errors import Conflict
+from seamline.model.evolution import AND
+from seamline.plan.rejudging import Verdict, as_judged, floors
+
+APP = "seamline.rejudged"
+ATTEMPT, REASON, DETAIL = "attempt", "_reason", "_detail"
+SCHEMA = pa.schema([("epoch", pa.int64()), ("attempt", pa.string()), ("verdict", pa.string())])
+
+
+def rows_schema(pipeline: CompiledPipeline) -> pa.Schema:
+    """Give the columns of judged records without ``attempt``; of refused ones those of the parse are NULL."""
+    return pa.schema([*master_schema(pipeline), QUARANTINE.field(REASON), QUARANTINE.field(DETAIL)])
+
+
+class Rejudged:
+    """What was judged again by a pipeline's record version."""
+
+    def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
+        self.pipeline, self.layout = pipeline, layout
+        self.hash = pipeline.record_version.partition(AND)[0]
+
+    def rows(self) -> Table:
+        """Open the rows, made if they are not there; columns that they lack are added."""
+        schema = pa.schema([*rows_schema(self.pipeline), pa.field(ATTEMPT, pa.string())])
+        root = self.layout.records(self.hash) / "rows"
+        return Table.ensure(root, schema, partition_by=[ATTEMPT]).widen(schema)
+
+    def verdicts(self) -> Mapping[int, Verdict]:
+        """Give the verdict on every epoch that was judged again."""
+        return look(self.layout.records(self.hash) / "verdicts", "all", read) or {}
+
+    def files(self) -> Files | None:
+        """List the files of the rows that count; None where nothing was judged again."""
+        attempts = {each.attempt for each in self.verdicts().values()}
+        found = look(self.layout.records(self.hash) / "rows", "files", Files.of)
+        if found is None or not attempts or not found.actions.num_rows:
+            return None
+        return found.keep(pc.is_in(found.partition(ATTEMPT).cast(pa.string()), pa.array(sorted(attempts))))
+
+    def commit(self, written: Sequence[DataFile], verdicts: Sequence[Verdict]) -> None:
+        """Let an attempt's rows count; Conflict if an epoch of them has a verdict by now."""
+        if written:
+            self.rows().append(written)
+        table = Table.ensure(self.layout.records(self.hash) / "verdicts", SCHEMA)
+        while True:
+            if known := read(table).keys() & {each.epoch for each in verdicts}:
+                raise Conflict(
+                    f"Epoch {min(known)} was judged again by somebody else meanwhile.",
+                    hint="what they wrote counts; read it.",
+                )
+            rows = [
+                {"epoch": each.epoch, "attempt": each.attempt, "verdict": json.dumps(vars(each))}
+                for each in verdicts
+            ]
+            file = files.write(
+                pa.Table.from_pylist(rows, schema=SCHEMA), table.root, f"{uuid.uuid4().hex}.parquet"
+            )
+            try:
+                table.append([file], txns={APP: table.version + 1})
+            except Conflict:
+                table.refresh()
+                continue
+            return
+
+
+def read(table: Table) -> dict[int, Verdict]:
+    """Read every verdict."""
+    return {each.epoch: each for each in map(verdict, table.read(["verdict"])["verdict"].to_pylist())}
+
+
+def verdict(text: str) -> Verdict:
+    """Read one verdict."""
+    return Verdict(**json.loads(text))
+
+
+def judged_epochs(pipeline: CompiledPipeline, layout: Layout) -> list[Epoch]:
+    """List every epoch that the master holds, as the pipeline's record version judges it where that was done."""
+    # The verdicts are read first: those on an epoch come after it.
+    verdicts = Rejudged(pipeline, layout).verdicts()
+    return as_judged(known_epochs(layout), pipeline.record_version, verdicts)
+
+
+def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:
+    """Let intervals that got rows of before the views' birth be built before they are answered."""
+    verdicts, table, wanted = Rejudged(pipeline, layout).verdicts(), ManifestTable.ensure(layout), list(views)
+    while statements := floors(table.read(), wanted, verdicts, now=datetime.now(UTC)):
+        try:
+            table.commit(statements)
+        except Conflict:
+            continue

@@ -1,0 +1,110 @@
+"""Which epochs another record version judged, and what the log says once they are judged again by this one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from seamline.model.epoch import Epoch
+from seamline.model.evolution import fits
+from seamline.model.manifest import Act, Manifest, Statement
+from seamline.model.seam import NOTHING
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the records of one epoch are judged by a record version that did not read them.
+
+    ``accepted`` counts rows per interval id, ``refused`` records per reason, together every record of the epoch;
+    ``lookups`` are the versions of the pinned look-ups by name, ``restated`` is how many restatements had been
+    decided by then: the tables were as these had them.
+    """
+
+    epoch: int
+    attempt: str
+    accepted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    lookups: Mapping[str, str] = field(default_factory=dict)
+    restated: int = 0
+
+
+def foreign(epochs: Iterable[Epoch], version: str) -> list[Epoch]:
+    """List the epochs with records that another record version judged."""
+    return [
+        each for each in epochs if (each.accepted or each.refused) and not fits(each.record_version, version)
+    ]
+
+
+def unjudged(
+    epochs: Iterable[Epoch], version: str, judged: Collection[int], *, until: int | None = None
+) -> list[Epoch]:
+    """List the foreign epochs up to ``until`` (any if None) that were not judged again yet."""
+    return [
+        each
+        for each in foreign(epochs, version)
+        if each.number not in judged and (until is None or each.number <= until)
+    ]
+
+
+def blocks(epochs: Iterable[Epoch], records: int) -> list[tuple[Epoch, ...]]:
+    """Part epochs into runs of about so many records, one epoch at least."""
+    found: list[tuple[Epoch, ...]] = []
+    block: list[Epoch] = []
+    count = 0
+    for epoch in epochs:
+        if block and count + records_of(epoch) > records:
+            found.append(tuple(block))
+            block, count = [], 0
+        block.append(epoch)
+        count += records_of(epoch)
+    return [*found, tuple(block)] if block else found
+
+
+def records_of(epoch: Epoch) -> int:
+    """Count the records that an epoch read."""
+    return epoch.rows + sum(epoch.refused.values())
+
+
+def as_judged(epochs: Sequence[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> list[Epoch]:
+    """Give the log as a record version has it: foreign epochs as they were judged again, where they were.
+
+    What was late is not known of those.
+    """
+    ours = {each.number for each in foreign(epochs, version)} & verdicts.keys()
+    return [judged(each, version, verdicts[each.number]) if each.number in ours else each for each in epochs]
+
+
+def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
+    """Give an epoch with the counts of its verdict."""
+    return replace(
+        epoch,
+        record_version=version,
+        accepted=verdict.accepted,
+        refused=verdict.refused,
+        lookups=verdict.lookups,
+        late={},
+        very_late={},
+    )
+
+
+def floors(
+    manifest: Manifest, views: Iterable[str], verdicts: Mapping[int, Verdict], *, now: datetime
+) -> list[Statement]:
+    """Give the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.
+
+    The birth knew those by the counts of another record version, which may have refused a whole interval.
+    """
+    intervals: dict[str, int] = {}
+    for number, verdict in sorted(verdicts.items()):
+        for interval in verdict.accepted:
+            intervals.setdefault(interval, number)
+    found = []
+    for view in views:
+        before = manifest.births.get(view, NOTHING + 1) - 1
+        found += [
+            Statement(Act.FLOOR, view, epoch=before, interval=interval, reason="judged again", at=now)
+            for interval, first in sorted(intervals.items())
+            if first <= before and manifest.floor(view, interval) < before
+        ]
+    return found

@@ -1,0 +1,52 @@
+"""The input of a view as plain rows: its keys, conditions and expressions over the rows that were accepted."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake import states
+from seamline.lake.types import master_schema
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.record import SELECTED
+from seamline.testing.folding import query, sources
+from seamline.testing.oracle import Row
+
+
+def input_of(
+    con: duckdb.DuckDBPyConnection, pipeline: CompiledPipeline, view: CompiledView, accepted: pa.Table
+) -> list[Row]:
+    """Evaluate a view over accepted rows, those that are not selected left out; an exploding one has a row per item."""
+    if not accepted.num_rows:
+        return []
+    # A column that was added since is NULL in what was read before.
+    blank = master_schema(pipeline).empty_table()
+    accepted = pa.concat_tables([blank, accepted], promote_options="default")
+    selected = SELECTED if pipeline.record.selective else "TRUE"
+    where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
+    ids = [states.quoted(name) for name in pipeline.definition.source.event_id]
+    values = [each.expression.duckdb if each.expression else "1" for each in sources(view)]
+    keys = [states.quoted(key.name) for key in view.ordered_by]
+    ordinal = "0" if view.counts else "_ordinal"
+    places = ["_epoch", "_event_time", "_partition", "_offset", "_topic", ordinal]
+    relation = "rows" if view.counts else states.exploded(view, "rows")
+    columns = [*places, selected, where, *ids, *keys, *values]
+    found = query(con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
+    rows = []
+    for epoch, at, partition, offset, topic, item, chosen, counts, *rest in found:
+        if not chosen:
+            continue
+        named = dict(zip((key.name for key in view.ordered_by), rest[len(ids) :], strict=False))
+        rows.append(
+            Row(
+                epoch,
+                (at, partition, offset, item),
+                topic,
+                pipeline.grid.of(at).id,
+                tuple(rest[: len(ids)]),
+                named,
+                tuple(rest[len(ids) + len(keys) :]),
+                counts,
+            )
+        )
+    return rows
