@@ -251,7 +251,7 @@ def test_what_a_definition_cannot_go_on_from_is_refused(shop):
     with pytest.raises(BadRange, match="another pipeline"):
         shop.redefine(replace(SHOP, name="shops"))
     with pytest.raises(BadRange, match="View spent is another version"):
-        shop.redefine(replace(SHOP, rules=[]))
+        shop.redefine(replace(SHOP, views=[replace(SHOP.views[0], where="amount > 5"), *SHOP.views[1:]]))
     for columns in (["tip STRING"], ["channel STRING", "tip INT"]):
         with pytest.raises(ProtocolError, match=r'Epoch 0 was read with added=\["tip INT"\]'):
             shop.redefine(replace(SHOP, source=replace(SHOP.source, added=columns)))
