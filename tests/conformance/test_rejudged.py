@@ -19,6 +19,7 @@ from seamline.lake.rejudged import Rejudged
 from seamline.lake.tables import Table
 from seamline.model.errors import ProtocolError, PublishRefused
 from seamline.model.seam import Side
+from seamline.plan.told import lines
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explained
 from seamline.serve.status import quarantined, status_of
@@ -266,10 +267,13 @@ def test_a_mending_is_told_and_proven_and_served_when_it_is_built(shop: Scenario
         return "\n".join(quarantined(engine.pipeline, engine.layout))
 
     assert "2 epochs were judged by another record version" in told()
+    plan = plan_run(engine.pipeline, engine.layout, asked=None, dirty=True)
+    assert "first, 10 records of before are judged again" in "\n".join(lines(plan))
     assert "rule no refund" in refused()
     with pytest.raises(PublishRefused, match="not built to its floor"):
         flip_view(engine.pipeline, engine.layout, "by_shop")
     shop.batch("2024-01-01")
+    assert plan_run(engine.pipeline, engine.layout, asked=None, dirty=True).again == 0
     version = engine.pipeline.record_version
     assert f"2 epochs judged again by record version {version}: 7 rows, 3 refused" in told()
     assert "another record version" not in told()

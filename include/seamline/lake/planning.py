@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from seamline.lake.builds import Builds
@@ -20,6 +21,7 @@ from seamline.model.intervals import EPOCH, Interval, spans
 from seamline.model.jobs import BuildJob
 from seamline.plan.batch import BatchPlan, plan_batch
 from seamline.plan.estimates import Attempt, MasterFile, estimated
+from seamline.plan.rejudging import records_of, unjudged
 
 FAR = datetime.max.replace(tzinfo=UTC)
 
@@ -32,8 +34,9 @@ def plan_run(
     Nothing is written, no table made. ``run`` is who plans: its own claims do not stop it.
     """
     claims = [each for each in claims_of(layout, now=datetime.now(UTC)) if each.run != run]
+    epochs = judged_epochs(pipeline, layout)
     plan = plan_batch(
-        judged_epochs(pipeline, layout),
+        epochs,
         manifest_of(layout),
         pipeline.grid,
         [view.id for view in live(pipeline, layout).views],
@@ -44,6 +47,8 @@ def plan_run(
         claims=claims,
         provisional=pipeline.definition.batch.provisional,
     )
+    waiting = unjudged(epochs, pipeline.record_version, (), until=plan.cut)
+    plan = replace(plan, again=sum(map(records_of, waiting)))
     return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
 
 

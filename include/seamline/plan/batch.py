@@ -94,7 +94,8 @@ class BatchPlan:
     """What one run does. ``cut`` is an edge; NOTHING when the log has none yet.
 
     ``bytes`` are those of all files to read, each once; ``seconds`` an estimate, None where no past run tells.
-    ``planned`` is the manifest's version that this was decided on.
+    ``planned`` is the manifest's version that this was decided on. ``again`` counts the records up to the cut that
+    another record version judged: the build judges them first, and what they are of each interval shows then.
     """
 
     cut: int
@@ -104,6 +105,7 @@ class BatchPlan:
     bytes: int = 0
     seconds: float | None = None
     planned: int = NOTHING
+    again: int = 0
 
     @property
     def rows(self) -> int:

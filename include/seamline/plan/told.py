@@ -18,6 +18,8 @@ def lines(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN) -> I
         yield "The log has no edge yet: nothing can be built."
         return
     yield f"cut {plan.cut}, watermark {instant(plan.watermark)}"
+    if plan.again:
+        yield f"  first, {plan.again} records of before are judged again: the definition has changed what they mean"
     shown = None if why else shown
     for build in plan.builds[:shown]:
         yield f"  build {build.interval.id}  {build.rows} rows  {size(build.bytes)}  {build.reason}"
