@@ -157,7 +157,7 @@ def ageing(compiled: CompiledPipeline, layout: Layout, *, now: datetime) -> list
     """List what is not read and older than half of the time that its topic keeps records."""
     from seamline.kafka.admin import TopicAdmin
     from seamline.kafka.connections import resolve
-    from seamline.lake.planning import known_epochs
+    from seamline.lake.log import known_epochs
     from seamline.model.holes import gaps
     from seamline.model.offsets import Lane
 
