@@ -163,7 +163,7 @@ def test_a_large_range_wants_approval(
     bounded = DEFINITION.replace('start="2013-01-01")', 'start="2013-01-01", approve_above=1)')
     (tmp_path / "definitions" / "shop.py").write_text(bounded)
     built: list[object] = []
-    monkeypatch.setattr("seamline.cli.batch.build_and_publish", lambda *given, **_: built.append(given))
+    monkeypatch.setattr("seamline.cli.building.build_and_publish", lambda *given, **_: built.append(given))
     command = ["run", "shop", "--from", "2013-01-01", "--to", "2013-01-03"]
     assert main(command) == 9
     printed = capsys.readouterr()
