@@ -233,8 +233,8 @@ def rows_of(scenario: Scenario) -> pa.Table:
     """The rows of the first day as the kernel, asked as builds ask it, has them now, in order."""
     plain = scenario.engine
     assert isinstance(plain, Plain)
-    again = Again.of(scenario.pipeline, plain.layout, plain.epochs, plain.restated)
-    whole = pa.concat_tables([each.accepted for each in plain.read], promote_options="default")
+    again = Again.of(scenario.pipeline, plain.layout, plain.epochs, plain.restated, plain.judge_again())
+    whole = pa.concat_tables([each.accepted for each in plain.current], promote_options="default")
     return again(whole).sort_by([("_epoch", "ascending"), ("_offset", "ascending")])
 
 
@@ -243,6 +243,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
     write(tmp_path, "a,Oslo,2024-01-01T05:00:00Z")
     return tmp_path
+
+
+def test_what_was_judged_again_knows_the_decisions_of_before(folder: Path) -> None:
+    """It was made with the table as it was then: an older decision is in it, or was corrected; a later one holds."""
+    scenario = Scenario(selling(), now="2024-01-05")
+    scenario.send({"shop": "a", "at": "2024-01-01T10:00:00Z"})
+    scenario.epoch()
+
+    def city(now: str) -> list[str]:
+        write(folder, f"a,{now},")
+        return rows_of(scenario)["cities_name"].to_pylist()
+
+    write(folder, "a,Rome,")
+    scenario.restate("cities", "2024-01-01")
+    assert city("Rome") == ["Rome"]
+    scenario.redefine(selling(rules=[Rule("known", "shop IS NOT NULL")]))
+    assert city("Bern") == ["Bern"]
+    assert city("Lyon") == ["Bern"]
+    scenario.restate("cities", "2024-01-01")
+    assert city("Oslo") == ["Lyon"]
 
 
 def test_all_but_the_coordinates_is_made_again(folder: Path) -> None:
