@@ -60,16 +60,16 @@ def test_offsets_are_those_of_the_records(broker: Broker, admin: TopicAdmin) -> 
 
 def test_what_a_topic_keeps_and_since_when_is_told(broker: Broker, admin: TopicAdmin) -> None:
     """What is not read by half of that time is named before it is gone."""
-    admin.create_topic("kept", 2, config={"retention.ms": "86400000"})
+    admin.create_topic("daily", 2, config={"retention.ms": "86400000"})
     admin.create_topic("ever", 1, config={"retention.ms": "-1"})
-    assert (admin.retention("kept"), admin.retention("ever")) == (timedelta(days=1), None)
+    assert (admin.retention("daily"), admin.retention("ever")) == (timedelta(days=1), None)
     now = datetime.now(UTC)
     with RecordWriter(broker.connection) as writer:
         for hours in (13, 11):
             at = int((now - timedelta(hours=hours)).timestamp() * 1000)
-            writer.send("kept", value=b"x", partition=0, timestamp_ms=at)
-    assert admin.offsets_at("kept", now - timedelta(hours=12)) == {0: 1, 1: 0}
-    assert admin.offsets_at("kept", now) == {0: 2, 1: 0}
+            writer.send("daily", value=b"x", partition=0, timestamp_ms=at)
+    assert admin.offsets_at("daily", now - timedelta(hours=12)) == {0: 1, 1: 0}
+    assert admin.offsets_at("daily", now) == {0: 2, 1: 0}
 
 
 def test_recreated_topic_has_another_id(admin: TopicAdmin) -> None:

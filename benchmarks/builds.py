@@ -1,0 +1,161 @@
+"""What batch costs: a day, 30 days, the year, a late row, a mended definition. `python -m benchmarks.builds`
+
+The shipped kernel, tables, builds, certificates and publications in one Spark of this process, without Kafka and
+Airflow. The year of flights is read as epochs of 10,000 records; each figure is of the run that prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from pathlib import Path
+
+from benchmarks.machine import machine
+from benchmarks.views import ROOT, records
+from seamline import Rule
+from seamline.lake.planning import job_of, plan_run
+from seamline.lake.publishing import publish_run
+from seamline.local.flights import flights
+from seamline.model.catalog import load
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.quality.certify import certify_run
+from seamline.spark.batch import build
+from seamline.spark.rejudging import rejudge
+from seamline.spark.session import session
+from seamline.testing.tables import Tables
+
+ROWS, DAYS = 10_000, 5
+NOW = datetime(2014, 1, 3, tzinfo=UTC)
+FIRST = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+def main() -> int:
+    """Build a master of a year, then time what is asked of it."""
+    print(machine(), flush=True)
+    pipeline = load(ROOT / "include" / "pipelines").pipeline("flights")
+    print(f"import of great_expectations in a new process: {import_seconds():.1f} s", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        with timed("session"):
+            spark = session("benchmarks.builds")
+        engine = Year(pipeline, Path(folder), spark)
+        with timed("the year read, epochs of 10,000"):
+            engine.read()
+        engine.run(day(200))
+        each = [engine.run(day(number)) for number in range(DAYS)]
+        typical = statistics.median(sum(seconds) for seconds, _ in each)
+        parts = [statistics.median(part) for part in zip(*(seconds for seconds, _ in each), strict=True)]
+        print(f"one day, median of {DAYS}: {spoken(parts)}", flush=True)
+        shown("30 days", *engine.run(Interval(FIRST + timedelta(days=30), FIRST + timedelta(days=60))))
+        shown("the year", *engine.run(Interval(FIRST, FIRST + timedelta(days=365))))
+        engine.epoch([late(engine)])
+        seconds, rows = engine.run(None)
+        shown("one late row in the year", seconds, rows)
+        print(f"one late row / one day: {sum(seconds) / typical:.2f}")
+        engine.redefine(mended(pipeline))
+        engine.epoch([])
+        began = time.monotonic()
+        again = rejudge(spark, engine.pipeline, engine.layout, until=engine.number)
+        spent = time.monotonic() - began
+        print(f"judged again: {again:,} records in {spent:.1f} s, {again / spent:,.0f} a second")
+        shown("the year, mended", *engine.run(None))
+    return 0
+
+
+class Year(Tables):
+    """The engine of scenarios, fed with epochs of flights."""
+
+    number = 0
+    offset = 0
+
+    def read(self) -> None:
+        """Hold the year, then an edge that closes its last day."""
+        year = flights()
+        while some := [json.dumps(each).encode() for each in islice(year, ROWS)]:
+            self.epoch(some)
+        closing = {"carrier": "UA", "flight": 1, "origin": "EWR", "sched_dep": "2014-01-02T00:00:00Z"}
+        self.epoch([json.dumps(closing).encode()])
+
+    def epoch(self, values: list[bytes]) -> None:
+        """Hold one epoch, an edge."""
+        topic = self.pipeline.definition.source.topics[0]
+        ranges = ()
+        if values:
+            ranges = (OffsetRange(Lane(f"id of {topic}", 0), self.offset, self.offset + len(values)),)
+        blank = Epoch(-1, 0, NOW, self.pipeline.record_version, edge=True, ranges=ranges)
+        held = self.commit(blank, records(values, topic, self.offset))
+        assert held is not None
+        self.number, self.offset = held.number, self.offset + len(values)
+
+    def run(self, asked: Interval | None) -> tuple[list[float], int]:
+        """Plan, build, certify and publish; give the seconds of each, and the rows that were read."""
+        marks = [time.monotonic()]
+        plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)
+        job = job_of(self.pipeline, plan, run=f"{asked or 'dirty'} {self.number}")
+        marks.append(time.monotonic())
+        build(self.spark, self.pipeline, self.layout, job)
+        marks.append(time.monotonic())
+        assert all(each.passed for each in certify_run(self.pipeline, self.layout, job.run))
+        marks.append(time.monotonic())
+        assert publish_run(self.pipeline, self.layout, job.run).statements
+        marks.append(time.monotonic())
+        return [b - a for a, b in pairwise(marks)], plan.rows
+
+
+def day(number: int) -> Interval:
+    """Give a day of 2013, from 0."""
+    return Interval(FIRST + timedelta(days=number), FIRST + timedelta(days=number + 1))
+
+
+def late(engine: Year) -> bytes:
+    """Make one more flight of a day that is built."""
+    flight = {"carrier": "UA", "flight": 9999, "origin": "EWR", "sched_dep": "2013-03-03T12:00:00Z"}
+    return json.dumps(flight | {"dep_delay": 1.0}).encode()
+
+
+def mended(pipeline: CompiledPipeline) -> CompiledPipeline:
+    """Edit a rule, as somebody does who finds it wrong; all that is dirty may be built in one run."""
+    definition = pipeline.definition
+    rules = [Rule("known origin", "origin IN ('EWR', 'JFK')")]
+    return compile_pipeline(replace(definition, rules=rules, batch=replace(definition.batch, max_dirty=400)))
+
+
+def shown(name: str, seconds: list[float], rows: int) -> None:
+    """Print a run."""
+    print(f"{name}: {rows:,} rows, {spoken(seconds)}, {rows / sum(seconds):,.0f} rows a second", flush=True)
+
+
+def spoken(seconds: list[float]) -> str:
+    """Say the parts of a run."""
+    parts = zip(("plan", "build", "certify", "publish"), seconds, strict=True)
+    return f"{sum(seconds):.1f} s (" + ", ".join(f"{name} {spent:.2f}" for name, spent in parts) + ")"
+
+
+def import_seconds() -> float:
+    """Time an import as a task that certifies pays it."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import great_expectations"], check=True, capture_output=True)
+    return time.monotonic() - began
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Print how long a step took."""
+    began = time.monotonic()
+    yield
+    print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
