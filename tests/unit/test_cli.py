@@ -14,6 +14,7 @@ from tests.unit.shop import START, Sale, Shop
 from seamline.cli import main
 from seamline.lake.claims import Claims, claims_of, holding
 from seamline.model.intervals import Interval
+from seamline.model.jobs import BuildJob
 
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max, sum
@@ -172,6 +173,21 @@ def test_a_large_range_wants_approval(
     assert built == []
     assert main([*command, "--approve"]) == 0
     assert len(built) == 1
+
+
+def test_a_replay_builds_all_that_is_dirty_at_once(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has mended a definition waits for the whole of it; a run of every night takes as much as it may."""
+    shop.epoch([Sale(24 * 60)], watermark=START.replace(day=4))
+    text = DEFINITION.replace('start="2013-01-01")', 'start="2013-01-01", max_dirty=1)')
+    (tmp_path / "definitions" / "shop.py").write_text(text)
+    jobs: list[BuildJob] = []
+    monkeypatch.setattr("seamline.cli.building.build_and_publish", lambda _, __, job, **___: jobs.append(job))
+    assert main(["run", "shop", "--dirty"]) == 0
+    assert main(["quarantine", "replay", "shop"]) == 0
+    nightly, replayed = ([(span.end - span.start).days for span in job.spans] for job in jobs)
+    assert (nightly, replayed) == ([1], [2])
 
 
 def test_a_full_disk_leaves_a_sentence_a_code_and_no_claim(

@@ -29,12 +29,16 @@ def built(
     dirty: bool,
     reason: str,
     approve: bool = False,
+    bounded: bool = True,
 ) -> None:
-    """Plan a range, the dirty intervals, or both, and carry it out; see ``carried_out`` for what is raised."""
+    """Plan a range, the dirty intervals (all of them if not ``bounded``), or both, and carry it out.
+
+    See ``carried_out`` for what is raised.
+    """
     from seamline.lake.planning import plan_run
 
     judged_again(compiled, layout)
-    made = plan_run(compiled, layout, asked=asked, dirty=dirty)
+    made = plan_run(compiled, layout, asked=asked, dirty=dirty, bounded=bounded)
     click.echo("\n".join(lines(made)))
     if made.builds:
         carried_out(compiled, layout, made, reason, approve=approve)

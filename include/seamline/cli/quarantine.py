@@ -29,11 +29,12 @@ def listed(pipeline: str, samples: int) -> None:
 @click.argument("pipeline")
 @click.option("--reason", default="quarantine replay", show_default=True, help="Kept with the generations.")
 def replay(pipeline: str, reason: str) -> None:
-    """Judge all records of before by the mended definition, and build what is dirty; raw rows never change.
+    """Judge all records of before by the mended definition, and build all that is dirty; raw rows never change.
 
-    It is what `seamline run PIPELINE --dirty` does after the definition has changed what a record means.
+    It is what `seamline run PIPELINE --dirty` does, up to max_dirty intervals at a time, after the definition has
+    changed what a record means.
     """
-    built(*opened(pipeline), asked=None, dirty=True, reason=reason)
+    built(*opened(pipeline), asked=None, dirty=True, reason=reason, bounded=False)
 
 
 COMMANDS = (quarantine,)

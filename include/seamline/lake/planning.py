@@ -27,11 +27,18 @@ FAR = datetime.max.replace(tzinfo=UTC)
 
 
 def plan_run(
-    pipeline: CompiledPipeline, layout: Layout, *, asked: Interval | None, dirty: bool, run: str = ""
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    *,
+    asked: Interval | None,
+    dirty: bool,
+    run: str = "",
+    bounded: bool = True,
 ) -> BatchPlan:
     """Plan a run of all live versions over the intervals in ``asked``, over the dirty ones, or over both.
 
-    Nothing is written, no table made. ``run`` is who plans: its own claims do not stop it.
+    Nothing is written, no table made. ``run`` is who plans: its own claims do not stop it. Dirty intervals are as
+    many as the definition lets a run take (``max_dirty``), all of them if not ``bounded``.
     """
     claims = [each for each in claims_of(layout, now=datetime.now(UTC)) if each.run != run]
     epochs = judged_epochs(pipeline, layout)
@@ -43,7 +50,7 @@ def plan_run(
         asked=asked,
         dirty=dirty,
         restated=restatements(layout),
-        most=pipeline.definition.batch.max_dirty,
+        most=pipeline.definition.batch.max_dirty if bounded else None,
         claims=claims,
         provisional=pipeline.definition.batch.provisional,
     )
