@@ -124,6 +124,8 @@ def test_an_upgrade_builds_compares_and_flips_there_and_back(
     assert main([*argv, "--dry-run"]) == 0
     told = capsys.readouterr().err
     assert "2 not compared, not built of the new version: 2013-01-01, 2013-01-02" in told
+    assert "to read" in told
+    assert "at most 0 B" not in told
     assert main([*argv, "--via-airflow"]) == 0
     assert capsys.readouterr().out == "seamline backfill shop 2013-01-01T00:00 2013-01-03T00:00\n"
 

@@ -56,6 +56,11 @@ def plan_run(
     )
     waiting = unjudged(epochs, pipeline.record_version, (), until=plan.cut)
     plan = replace(plan, again=sum(map(records_of, waiting)))
+    return costed(plan, layout)
+
+
+def costed(plan: BatchPlan, layout: Layout) -> BatchPlan:
+    """Add what is known of a plan's cost: bytes by the master's files, seconds by past builds."""
     return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
 
 

@@ -13,6 +13,7 @@ from seamline.lake.control import restatements
 from seamline.lake.differences import Difference, compare
 from seamline.lake.history import certificates_of
 from seamline.lake.layout import Layout
+from seamline.lake.planning import costed
 from seamline.lake.reads import answer
 from seamline.lake.rejudged import judged_epochs
 from seamline.lake.snapshot import manifest_of
@@ -77,7 +78,7 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
         dirty=True,
         restated=restatements(layout),
     )
-    return missing(plan, manifest, new.id)
+    return costed(missing(plan, manifest, new.id), layout)
 
 
 def upgrade(
