@@ -21,13 +21,13 @@ test: setup ## Run every test (ARGS go to pytest, in one process)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
 	  python -m pytest -q -n 2 tests/laws tests/unit && exec python -m pytest $(SLOW))
 
-check: setup ## Lint, types, import contracts, laws (fewer cases) and unit tests, in under a minute
+check: setup ## Lint, types, import contracts, laws (fewer cases) and quick unit tests, in under a minute
 	@$(ENV) ruff check .
 	@$(ENV) ruff format --check .
 	@$(ENV) mypy
 	@$(ENV) lint-imports --no-logo
 	@$(ENV) codespell
-	@$(ENV) exec python -m pytest -q -n 2 --hypothesis-profile check tests/laws tests/unit
+	@$(ENV) exec python -m pytest -q -n 2 -m "not slow" --hypothesis-profile check tests/laws tests/unit
 
 fmt: setup ## Put the code in its form
 	@$(ENV) ruff check --fix .

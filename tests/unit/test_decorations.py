@@ -21,6 +21,8 @@ from seamline.model.compiled import CompiledPipeline, compile_pipeline, examine
 from seamline.spark.serving import Refresher
 from seamline.testing import Scenario
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = Lookup("people", "people.csv", on={"id": "customer"}, columns=["name", "born DATE"])
 SIZES = Lookup("sizes", "sizes.csv", on={"n": "length(customer)"}, columns=["word"])
 TABLE = "id,name,born\na,Ada,1815-12-10\nb,Bob,\n"

@@ -25,6 +25,8 @@ from seamline.model.seam import Status
 from seamline.model.stored import from_json, to_json
 from seamline.quality.certify import certify_run, require_passed
 
+pytestmark = pytest.mark.slow
+
 SPOKEN = "published despite its certificate by cli:"
 
 

@@ -17,6 +17,8 @@ from tests.unit.test_cli import DEFINITION
 from seamline.cli import main
 from seamline.lake.differences import BOTH, NEW, OLD, compare
 
+pytestmark = pytest.mark.slow
+
 Rows = dict[tuple[str | None, int], tuple[int | None, float | None]]
 rows = st.dictionaries(
     st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 1)),

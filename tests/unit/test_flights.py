@@ -13,6 +13,8 @@ from seamline.local.mischief import HUGE_RECORDS, SORTS, Sending, plan
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment
 
+pytestmark = pytest.mark.slow
+
 SEASON = Span(parse_moment("2013-10-01"))
 WEEK = Span(parse_moment("2013-03-01"), parse_moment("2013-03-08"))
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

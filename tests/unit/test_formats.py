@@ -380,6 +380,7 @@ def test_a_descriptor_comes_from_a_file_and_outlives_it(tmp_path: Path) -> None:
 EACH = {"csv": (CSV, line()), "text": (LOGS, b"x"), "avro": (AVROS, avro()), "protobuf": (PROTOS, message())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 @settings(max_examples=12, deadline=None)
 @given(values=st.lists(st.binary(max_size=40), min_size=20, max_size=40))

@@ -26,6 +26,8 @@ from seamline.model.seam import Status
 from seamline.plan.history import before
 from seamline.plan.publish import Decision
 
+pytestmark = pytest.mark.slow
+
 BACK = Decision("cli:ada", "wrong prices", rollback=True)
 DAY = Interval(START, START.replace(day=2))
 

@@ -26,6 +26,8 @@ from seamline.model.errors import (
 from seamline.model.manifest import Act, Statement
 from seamline.model.seam import Side, Status, counted, merge
 
+pytestmark = pytest.mark.slow
+
 Rows = dict[tuple[str | None, datetime], tuple[int, int, int]]
 
 

@@ -22,6 +22,8 @@ from seamline.model.intervals import Interval
 from seamline.quality import expectations, pages
 from seamline.quality.certify import certify_run, versions
 
+pytestmark = pytest.mark.slow
+
 EVIL = "<script>alert(1)</script>"
 EXPECTING = DEFINITION.replace(
     '"largest": max("amount")},', '"largest": max("amount")}, expect=[Expect("total", at_least=5)],'

@@ -26,6 +26,8 @@ from seamline.model.manifest import Act, Statement, fold
 from seamline.plan.publish import Decision
 from seamline.plan.retention import Kept, interlock
 
+pytestmark = pytest.mark.slow
+
 MONDAY = Interval(START, START + DAY)
 BACK = Decision("cli:ada", "x", rollback=True)
 

@@ -20,6 +20,8 @@ from seamline.model.errors import BadRange
 from seamline.model.manifest import Act, Statement, as_of
 from seamline.model.seam import Side, Status
 
+pytestmark = pytest.mark.slow
+
 
 def told(shop: Shop, served_at: datetime | None = None, side: Side = Side.MERGED) -> Answer:
     return answer(shop.compiled, shop.view, shop.layout, served_at=served_at, side=side)

@@ -13,6 +13,8 @@ from seamline.lake import serving
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 
+pytestmark = pytest.mark.slow
+
 DAYS = [f"2013-01-0{day}T00:00:00Z" for day in (1, 2, 3)]
 
 

@@ -32,6 +32,8 @@ from seamline.plan.batch import Arrivals, BatchPlan, needs_approval
 from seamline.plan.publish import born
 from seamline.plan.upgrade import common
 
+pytestmark = pytest.mark.slow
+
 EDITED = DEFINITION.replace(
     '"total": sum("amount"), "largest": max("amount")', '"total": sum("amount + 1"), "least": min("amount")'
 )

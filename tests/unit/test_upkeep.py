@@ -23,6 +23,8 @@ from seamline.lake.upkeep import maintain
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.plan.upkeep import Block, Held, Merge, Piece, blocks_between, plan_compaction, uncommittable
 
+pytestmark = pytest.mark.slow
+
 HELD = Held(frozenset({0, 1, 2, 4, 5, 6}), (2, 5), 6)
 BLOCKS = [Block(0, 2), Block(3, 5)]
 

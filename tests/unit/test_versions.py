@@ -28,6 +28,8 @@ from seamline.model.stored import to_json
 from seamline.plan.publish import Candidate, born, flip, publish, retire
 from seamline.spark.catch_up import foreign
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD = sales_pipeline()
 FACTS = OLD.definition
