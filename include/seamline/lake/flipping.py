@@ -11,11 +11,9 @@ from seamline.lake.master import Master
 from seamline.lake.rejudged import judged_epochs
 from seamline.lake.versions import named
 from seamline.model.compiled import CompiledPipeline
-from seamline.model.errors import BadRange, Conflict
+from seamline.model.errors import BadRange
 from seamline.model.manifest import Manifest, Statement
 from seamline.plan.publish import flip, retire
-
-ATTEMPTS = 20
 
 
 def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to: str = "") -> list[Statement]:
@@ -24,11 +22,10 @@ def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to:
     Without ``to`` it is the definition's own. Raises PublishRefused where answers would lack something.
     """
     view = named(pipeline, layout, view_name)
-    table = ManifestTable.ensure(layout)
-    for attempt in range(ATTEMPTS):
-        manifest = table.read()
+
+    def decision(manifest: Manifest) -> list[Statement]:
         epochs = judged_epochs(pipeline, layout)
-        statements = flip(
+        return flip(
             manifest,
             view_name,
             begun(manifest, view_name, to) if to else view.id,
@@ -36,16 +33,10 @@ def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to:
             frontiers=frontiers(manifest, layout),
             now=datetime.now(UTC),
         )
-        try:
-            if statements:
-                table.commit(statements)
-        except Conflict:
-            if attempt + 1 == ATTEMPTS:
-                raise
-            continue
-        serving.refresh(pipeline, layout, view, ())
-        return statements
-    return []
+
+    statements = ManifestTable.ensure(layout).decide(decision)
+    serving.refresh(pipeline, layout, view, ())
+    return statements
 
 
 def retire_version(
@@ -55,21 +46,13 @@ def retire_version(
 
     None written if it is retired. Raises PublishRefused for one that is served or declared.
     """
-    table = ManifestTable.ensure(layout)
-    for attempt in range(ATTEMPTS):
-        manifest = table.read()
-        own = {view.id for view in pipeline.views}
+    own = {view.id for view in pipeline.views}
+
+    def decision(manifest: Manifest) -> list[Statement]:
         id = begun(manifest, view_name, version)
-        statements = retire(manifest, id, own, reason=reason, now=datetime.now(UTC))
-        try:
-            if statements:
-                table.commit(statements)
-        except Conflict:
-            if attempt + 1 == ATTEMPTS:
-                raise
-            continue
-        return statements
-    return []
+        return retire(manifest, id, own, reason=reason, now=datetime.now(UTC))
+
+    return ManifestTable.ensure(layout).decide(decision)
 
 
 def begun(manifest: Manifest, view_name: str, to: str) -> str:

@@ -17,13 +17,10 @@ from seamline.lake.tables import Table
 from seamline.lake.versions import named
 from seamline.model.certificate import Certificate
 from seamline.model.compiled import CompiledPipeline
-from seamline.model.errors import Conflict
 from seamline.model.intervals import Interval
 from seamline.model.manifest import Generation, Manifest, Statement
 from seamline.plan.history import Past, fate_of, release, roll_back
 from seamline.plan.publish import Decision
-
-ATTEMPTS = 20
 
 
 def past(layout: Layout, manifest: Manifest, view_name: str, interval: Interval) -> list[Past]:
@@ -154,16 +151,8 @@ def decided(
 ) -> Statement:
     """Commit what is decided on the version that is served, again each time that somebody else was first."""
     view = named(pipeline, layout, view_name)
-    table = ManifestTable.ensure(layout)
-    for attempt in range(ATTEMPTS):
-        manifest = table.read()
-        statement = decide(manifest, manifest.serving.get(view_name, view.id))
-        try:
-            table.commit([statement])
-        except Conflict:
-            if attempt + 1 == ATTEMPTS:
-                raise
-            continue
-        break
+    [statement] = ManifestTable.ensure(layout).decide(
+        lambda manifest: [decide(manifest, manifest.serving.get(view_name, view.id))]
+    )
     serving.refresh(pipeline, layout, view, [interval.id])
     return statement

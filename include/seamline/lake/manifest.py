@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +12,11 @@ from seamline.lake import files
 from seamline.lake.layout import Layout
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
+from seamline.model.errors import Conflict
 from seamline.model.manifest import Act, How, Manifest, Statement, fold
 
 APP = "seamline.manifest"
+ATTEMPTS = 20
 SCHEMA = pa.schema(
     [
         ("act", pa.string()),
@@ -67,6 +69,23 @@ class ManifestTable:
             pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique(name), stats=["seq"]
         )
         return self.table.append([file], txns={APP: seq})
+
+    def decide(self, decision: Callable[[Manifest], list[Statement]]) -> list[Statement]:
+        """Commit what is decided on the newest state, decided again each time that somebody else was first.
+
+        Gives the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
+        """
+        for attempt in range(ATTEMPTS):
+            statements = decision(self.read())
+            try:
+                if statements:
+                    self.commit(statements)
+            except Conflict:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                continue
+            break
+        return statements
 
 
 def statement(row: Mapping[str, Any]) -> Statement:

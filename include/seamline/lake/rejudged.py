@@ -109,9 +109,7 @@ def judged_epochs(pipeline: CompiledPipeline, layout: Layout) -> list[Epoch]:
 
 def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:
     """Let intervals that got rows of before the views' birth be built before they are answered."""
-    verdicts, table, wanted = Rejudged(pipeline, layout).verdicts(), ManifestTable.ensure(layout), list(views)
-    while statements := floors(table.read(), wanted, verdicts, now=datetime.now(UTC)):
-        try:
-            table.commit(statements)
-        except Conflict:
-            continue
+    verdicts, wanted = Rejudged(pipeline, layout).verdicts(), list(views)
+    ManifestTable.ensure(layout).decide(
+        lambda manifest: floors(manifest, wanted, verdicts, now=datetime.now(UTC))
+    )

@@ -19,7 +19,6 @@ from seamline.model.errors import Conflict
 from seamline.model.manifest import Manifest, Statement
 from seamline.plan.retention import Kept, Verdict, forget, interlock
 
-ATTEMPTS = 20
 Named = Collection[tuple[str, str]]
 """Generations of one view version: (interval id, generation)."""
 
@@ -95,20 +94,13 @@ def retain(
 
     Whoever publishes, or rolls back to, one of them later is refused.
     """
-    table = ManifestTable.ensure(layout)
-    for attempt in range(ATTEMPTS):
-        manifest, at = table.read(), now or datetime.now(UTC)
+
+    def decision(manifest: Manifest) -> list[Statement]:
+        at = now or datetime.now(UTC)
         found = verdicts(layout, manifest, keep=keep, older_than=older_than, now=at)
-        statements = forget(found, actor=actor, reason=reason, now=at)
-        try:
-            if statements:
-                table.commit(statements)
-        except Conflict:
-            if attempt + 1 == ATTEMPTS:
-                raise
-            continue
-        return statements
-    return []
+        return forget(found, actor=actor, reason=reason, now=at)
+
+    return ManifestTable.ensure(layout).decide(decision)
 
 
 def swept(layout: Layout, manifest: Manifest) -> Upkeep:
