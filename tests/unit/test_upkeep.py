@@ -16,10 +16,9 @@ from tests.unit.shop import Sale, Shop
 from seamline.lake import compaction, files
 from seamline.lake.ledger import Ledger
 from seamline.lake.reads import answer
-from seamline.lake.rewrites import APP
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
-from seamline.lake.upkeep import maintain
+from seamline.lake.upkeep import CHECKED, maintain
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.plan.upkeep import Block, Held, Merge, Piece, blocks_between, plan_compaction, uncommittable
 
@@ -222,7 +221,7 @@ def test_a_ledger_that_cannot_be_repaired_stops_upkeep(shop: Shop) -> None:
     first = shop.ledger.table.actions().sort_by("min.epoch").slice(0, 1).to_pylist()[0]
     remove = RemoveAction(first["path"], False, 0, size=first["size_bytes"])
     shop.ledger.table.append([], removes=[remove])
-    Table.open(shop.ledger.table.root).append([], txns={APP: 6})
+    Table.open(shop.ledger.table.root).append([], txns={CHECKED: 6})
     done = maintain(shop.compiled, shop.layout)
     assert "lacks epoch 0" in done.refused[0]
     assert (done.merged, done.dead, done.deleted) == (0, 0, {})
@@ -244,7 +243,7 @@ def test_removed_files_stay_for_readers_for_a_day(shop: Shop) -> None:
     """A reader that pinned the version before must still find its files."""
     maintain(shop.compiled, shop.layout)
     done = maintain(shop.compiled, shop.layout)
-    assert sum(done.left.values()) == 6 + 1
+    assert done.left["slice files whose block is still open"] == 1
     root = shop.slices.table.root
     left = {path.name for path in root.glob("00*.parquet")}
     assert len(left) == 7

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 from seamline.lake import files, states
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master
-from seamline.lake.rewrites import Upkeep, refused, replace_files, upkept
+from seamline.lake.rewrites import Upkeep, pieces, refused, replace_files, upkept
 from seamline.lake.slices import PRUNES
 from seamline.lake.tables import Table
 from seamline.lake.types import slices_schema
 from seamline.model.compiled import CompiledView
 from seamline.model.errors import Conflict, StraddlesCut
 from seamline.model.manifest import Manifest
-from seamline.plan.upkeep import Block, Compaction, Held, Merge, Piece, blocks_between, plan_compaction
+from seamline.plan.upkeep import Block, Compaction, Held, Merge, blocks_between, plan_compaction
 
 
 def bounds(manifest: Manifest, view: CompiledView, held: Held, master: Master) -> list[Block]:
@@ -32,7 +32,7 @@ def bounds(manifest: Manifest, view: CompiledView, held: Held, master: Master) -
 def compact(view: CompiledView, layout: Layout, held: Held, blocks: list[Block]) -> Upkeep:
     """Merge a view's slices block by block and take dead epochs out, in one commit."""
     table = Table.open(layout.slices(view))
-    plan = plan_compaction(pieces(table), held, blocks)
+    plan = plan_compaction(pieces(table, "from_epoch", "to_epoch"), held, blocks)
     gone = [*plan.dead, *(piece for merge in plan.merges for piece in merge.pieces)]
     done = Upkeep(left=waiting(plan))
     if not gone:
@@ -48,20 +48,6 @@ def compact(view: CompiledView, layout: Layout, held: Held, blocks: list[Block])
 def waiting(plan: Compaction) -> dict[str, int]:
     """Name the slices that are not to be merged yet."""
     return {"slice files whose block is still open": plan.open} if plan.open else {}
-
-
-def pieces(table: Table) -> list[Piece]:
-    """List the live files of slices with their epochs; statistics may lack where a state is not a number."""
-    found = []
-    for row in table.actions().to_pylist():
-        first, last = row.get("min.from_epoch"), row.get("max.to_epoch")
-        if first is None or last is None:
-            spans = pq.read_table(
-                table.root / row["path"], columns=["from_epoch", "to_epoch"], partitioning=None
-            )
-            first, last = pc.min(spans["from_epoch"]).as_py(), pc.max(spans["to_epoch"]).as_py()
-        found.append(Piece(row["path"], row["size_bytes"], first, last))
-    return found
 
 
 def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterator[files.DataFile]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake.transaction import RemoveAction
 
 from seamline.lake import files
@@ -27,13 +29,15 @@ APP = "seamline.upkeep"
 class Upkeep:
     """What was done, in counts; ``left`` and ``deleted`` are files by reason, ``refused`` are sentences.
 
-    ``repaired`` ledger rows were added, ``merged`` blocks made of ``replaced`` files, ``dead`` files of dead
-    epochs taken out of their tables, ``forgotten`` generations that nobody may publish any more.
+    ``repaired`` ledger rows were added, ``merged`` blocks made of ``replaced`` files, ``packed`` small files made
+    fewer, by table, ``dead`` files of dead epochs taken out of their tables, ``forgotten`` generations that nobody
+    may publish any more.
     """
 
     repaired: int = 0
     merged: int = 0
     replaced: int = 0
+    packed: Mapping[str, int] = field(default_factory=dict)
     dead: int = 0
     forgotten: int = 0
     deleted: Mapping[str, int] = field(default_factory=dict)
@@ -46,6 +50,7 @@ class Upkeep:
             self.repaired + other.repaired,
             self.merged + other.merged,
             self.replaced + other.replaced,
+            Counter(self.packed) + Counter(other.packed),
             self.dead + other.dead,
             self.forgotten + other.forgotten,
             Counter(self.deleted) + Counter(other.deleted),
@@ -57,6 +62,7 @@ class Upkeep:
         lines = [
             f"ledger: {self.repaired} rows repaired",
             f"slices: {self.merged} blocks merged from {self.replaced} files",
+            *(f"packed: {count} small files of {name}" for name, count in sorted(self.packed.items())),
             f"dead epochs: {self.dead} files taken out",
             *([f"forgotten: {self.forgotten} generations"] if self.forgotten else []),
             *(f"deleted: {count} files {why}" for why, count in sorted(self.deleted.items())),
@@ -64,6 +70,18 @@ class Upkeep:
             *(f"refused: {why}" for why in self.refused),
         ]
         return "\n".join(lines)
+
+
+def pieces(table: Table, low: str, high: str) -> list[Piece]:
+    """List the live files with their epochs, by two columns; statistics may lack where a state is not a number."""
+    found = []
+    for row in table.actions().to_pylist():
+        first, last = row.get(f"min.{low}"), row.get(f"max.{high}")
+        if first is None or last is None:
+            spans = pq.read_table(table.root / row["path"], columns=list({low, high}), partitioning=None)
+            first, last = pc.min(spans[low]).as_py(), pc.max(spans[high]).as_py()
+        found.append(Piece(row["path"], row["size_bytes"], first, last))
+    return found
 
 
 def upkept(table: Table, block: Block) -> str:
@@ -76,7 +94,13 @@ def replace_files(table: Table, gone: Iterable[Piece], written: Iterable[files.D
     now = int(datetime.now(UTC).timestamp() * 1000)
     removes = [RemoveAction(piece.path, False, now, size=piece.size) for piece in gone]
     same = [replace(file, data_change=False) for file in written]
-    table.append(same, txns={APP: table.version + 1}, removes=removes)
+    try:
+        table.append(same, txns={APP: table.version + 1}, removes=removes)
+    except FileNotFoundError as error:
+        raise Conflict(
+            f"Another upkeep of {table.root.name} was first, and cleared away what this one wrote.",
+            hint="nothing is lost; the next upkeep goes on.",
+        ) from error
 
 
 def refused(table: Table, written: Iterable[files.DataFile], conflict: Conflict) -> Upkeep:

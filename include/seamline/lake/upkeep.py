@@ -1,4 +1,4 @@
-"""Upkeep: the ledger made whole, slices compacted, dead epochs removed, files deleted that nobody can commit.
+"""Upkeep: the ledger made whole, slices compacted, small files packed, what nobody needs deleted.
 
 It runs beside a live stream and without its token.
 """
@@ -14,6 +14,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.ledger import SCHEMA, Ledger, as_row
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
+from seamline.lake.packing import AS_READ, BY_NUMBER, BY_TIME, packed
 from seamline.lake.retention import retain, swept
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
 from seamline.lake.tables import Table
@@ -25,6 +26,9 @@ from seamline.plan.upkeep import Block, Held
 
 __all__ = ["Upkeep", "maintain"]
 
+CHECKED = "seamline.checked"
+"""App id in the ledger: up to which epoch it was compared with the master's commits."""
+
 
 def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     """Do all upkeep of a pipeline's tables; nothing of it changes an answer, and all of it may be cut short.
@@ -33,10 +37,9 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     """
     if not Master.exists(layout):
         return Upkeep()
-    master, held, done = whole_ledger(layout)
-    if unknown := unexplained(master, held):
-        short = f"the ledger lacks epoch {min(unknown)}, which the master holds: nothing else was done"
-        return done.plus(Upkeep(refused=(short,)))
+    master, held, rows, done = whole_ledger(layout)
+    if short := unexplained(master, held, rows):
+        return done.plus(Upkeep(refused=(f"{short}: nothing else was done",)))
     manifest = ManifestTable.ensure(layout).read()
     for view in live(pipeline, layout).views:
         if Table.exists(layout.slices(view)):
@@ -50,30 +53,35 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     done = done.plus(swept(layout, ManifestTable.ensure(layout).read()))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
-        done = done.plus(cleaned(layout.table("quarantine"), held))
-    return done.plus(cleaned(master.table.root, held))
+    for name, order in (("quarantine", AS_READ), ("ledger", BY_NUMBER), ("master", BY_TIME)):
+        if Table.exists(layout.table(name)):
+            done = done.plus(packed(Table.open(layout.table(name)), held, order=order))
+            done = done.plus(cleaned(layout.table(name), held))
+    return done
 
 
-def whole_ledger(layout: Layout) -> tuple[Master, Held, Upkeep]:
+def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
     """Compare the ledger with the master's commits since the last upkeep, and add the rows it lacks.
 
-    A row that the stream adds at the same moment is there twice and read once.
+    Gives with what is held the number of records that it accepted. A row that the stream adds at the same moment is
+    there twice and read once.
     """
     ledger = Ledger.ensure(layout).table
-    rows = ledger.read(["epoch", "edge"])
+    columns = ["epoch", "edge", "rows"]
+    known = {number: facts for number, *facts in zip(*ledger.read(columns).to_pydict().values(), strict=True)}
     master = Master.open(layout)
-    checked = ledger.txn(APP)
-    known = dict(zip(rows["epoch"].to_pylist(), rows["edge"].to_pylist(), strict=True))
+    checked = ledger.txn(CHECKED)
     missing = [
         epoch
         for epoch in committed(master, after=-1 if checked is None else checked)
         if epoch.number not in known
     ]
-    numbers = known | {epoch.number: epoch.edge for epoch in missing}
-    edges = tuple(sorted(number for number, edge in numbers.items() if edge))
-    held = Held(frozenset(numbers), edges, master.epoch)
+    known |= {epoch.number: [epoch.edge, epoch.rows] for epoch in missing}
+    edges = tuple(sorted(number for number, (edge, _) in known.items() if edge))
+    held = Held(frozenset(known), edges, master.epoch)
+    accepted = sum(rows for _, rows in known.values())
     if not missing and checked == master.epoch:
-        return master, held, Upkeep()
+        return master, held, accepted, Upkeep()
     written: list[files.DataFile] = []
     if missing:
         first, last = missing[0].number, missing[-1].number
@@ -81,10 +89,10 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, Upkeep]:
         written = [files.write(table, ledger.root, upkept(ledger, Block(first, last)), stats=["epoch"])]
     try:
         # Without the app id of epochs, which is the stream's: two commits that carry it exclude each other.
-        ledger.append(written, txns={APP: master.epoch})
+        ledger.append(written, txns={APP: ledger.version + 1, CHECKED: master.epoch})
     except Conflict as conflict:
-        return master, held, refused(ledger, written, conflict)
-    return master, held, Upkeep(repaired=len(missing))
+        return master, held, accepted, refused(ledger, written, conflict)
+    return master, held, accepted, Upkeep(repaired=len(missing))
 
 
 def committed(master: Master, *, after: int) -> list[Epoch]:
@@ -98,9 +106,15 @@ def committed(master: Master, *, after: int) -> list[Epoch]:
         limit *= 2
 
 
-def unexplained(master: Master, held: Held) -> set[int]:
-    """List epochs that the master holds, by its number or by its files, and whose ledger rows are lost."""
-    written = {row.get("min._epoch") for row in master.table.actions().to_pylist()}
-    return {number for number in [*written, held.last] if number is not None and number >= 0} - set(
-        held.numbers
-    )
+def unexplained(master: Master, held: Held, rows: int) -> str:
+    """Say what the master holds, by its number or by its files, whose ledger rows are lost; empty if nothing.
+
+    A file of many epochs names two of them: the others are found out by the ``rows`` that the ledger knows of.
+    """
+    files = master.table.actions().to_pylist()
+    written = {row.get(name) for row in files for name in ("min._epoch", "max._epoch")}
+    numbers = {number for number in [*written, held.last] if number is not None and number >= 0}
+    if unknown := numbers - set(held.numbers):
+        return f"the ledger lacks epoch {min(unknown)}, which the master holds"
+    records = sum(row["num_records"] for row in files)
+    return f"the ledger knows of {rows} records, the master holds {records}" if records > rows else ""

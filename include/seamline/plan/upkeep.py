@@ -38,12 +38,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Piece:
-    """A live file of slices and the epochs ``first..last`` of its rows, both in."""
+    """A live file and the epochs ``first..last`` of its rows, both in; ``unpacked`` bytes in memory, where asked."""
 
     path: str
     size: int
     first: int
     last: int
+    unpacked: int = 0
 
 
 @dataclass(frozen=True)

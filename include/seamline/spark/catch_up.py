@@ -31,6 +31,10 @@ def catch_up(spark: SparkSession, writer: Writer) -> bool:
     The next master commit states the new frontiers. A view that fails again stays behind and harms nobody.
     """
     late = [view for view, frontier in writer.frontiers.items() if frontier < writer.master.epoch]
+    if late:
+        # Files that a handle of yesterday names may be gone: upkeep has put others in their place.
+        writer.ledger.table.refresh()
+        writer.master.table.refresh()
     ledger = writer.ledger.epochs() if late else []
     for view in late:
         if why := foreign(writer, ledger, writer.frontiers[view]):

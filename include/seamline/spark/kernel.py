@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake import states
-from seamline.lake.files import DataFile, described
+from seamline.lake.files import DataFile
 from seamline.lake.joins import relation_of
-from seamline.lake.master import PRUNES
+from seamline.lake.sinks import Sink
 from seamline.lake.types import INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
@@ -37,8 +37,6 @@ from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, transf
 from seamline.spark.marks import marked
 from seamline.spark.raw import chunks, fresh
 from seamline.spark.transforming import transformed
-
-RAW = ("_key", "_value", "_headers")
 
 
 @dataclass(frozen=True)
@@ -91,39 +89,6 @@ class KernelResult:
         for view, tables in other.states.items():
             self.states.setdefault(view, []).extend(tables)
         self.failed |= other.failed
-
-
-class Sink:
-    """One Parquet file of a table, opened with its first rows."""
-
-    def __init__(
-        self, root: Path, name: str, schema: pa.Schema, *, partition: Mapping[str, str] | None = None
-    ) -> None:
-        self.root, self.name, self.schema, self.partition = root, name, schema, partition
-        self.writer: pq.ParquetWriter | None = None
-
-    def write(self, rows: pa.Table) -> None:
-        """Add rows as one row group; none opens no file."""
-        if not rows.num_rows:
-            return
-        if self.writer is None:
-            plain = [name for name in self.schema.names if name not in RAW]
-            self.writer = pq.ParquetWriter(
-                self.root / self.name,
-                self.schema,
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=plain,
-                write_statistics=plain,
-            )
-        self.writer.write_table(rows.select(self.schema.names).cast(self.schema))
-
-    def close(self) -> list[DataFile]:
-        """Finish the file and describe it; an empty list if there is none."""
-        if self.writer is None:
-            return []
-        self.writer.close()
-        return [described(self.root, self.name, stats=PRUNES, partition=self.partition)]
 
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:

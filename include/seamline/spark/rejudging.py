@@ -27,6 +27,7 @@ from seamline.lake.log import known_epochs
 from seamline.lake.lookups import keep
 from seamline.lake.master import Master
 from seamline.lake.rejudged import ATTEMPT, DETAIL, REASON, Rejudged, raise_floors, rows_schema
+from seamline.lake.sinks import Sink, filled
 from seamline.lake.tables import Table
 from seamline.lake.types import COORDINATES, INSTANT
 from seamline.lake.versions import live
@@ -40,7 +41,7 @@ from seamline.model.seam import NOTHING
 from seamline.plan.rejudging import Verdict, blocks, records_of, unjudged
 from seamline.spark.formats import reader_of
 from seamline.spark.judgement import REPEATED
-from seamline.spark.kernel import KernelConfig, Sink, engine, judged, refusals
+from seamline.spark.kernel import KernelConfig, engine, judged, refusals
 from seamline.spark.raw import chunks
 from seamline.spark.task import FACTS, REPORT
 from seamline.spark.task import SCHEMA as REPORTED
@@ -280,12 +281,3 @@ def sound(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
                 raw.slice(0, 0).append_column("_event_time", pa.array([], INSTANT)),
                 refusals(raw, "kernel error", f"{type(error).__name__}: {error}"[:500]),
             )
-
-
-def filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give rows all columns of a schema: NULL where they have none."""
-    columns = [
-        rows[each.name] if each.name in rows.column_names else pa.nulls(rows.num_rows, each.type)
-        for each in schema
-    ]
-    return pa.table(columns, names=schema.names)

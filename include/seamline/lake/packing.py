@@ -1,0 +1,75 @@
+"""Packing: small files of master, quarantine and ledger become larger ones, with the same rows in them.
+
+A packed file is of several epochs. Each row keeps the number of its own, so a cut may fall between any two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake import files
+from seamline.lake.rewrites import Upkeep, pieces, refused, replace_files, upkept
+from seamline.lake.sinks import Sink, filled
+from seamline.lake.tables import Table
+from seamline.model.errors import Conflict
+from seamline.plan.packing import TARGET, packable, plan_packing
+from seamline.plan.upkeep import Block, Held, Piece
+
+BY_TIME = ("_event_time", "_epoch", "_partition", "_offset")
+"""The master's order within a file: a build of one day reads the row groups of that day."""
+AS_READ = ("_epoch", "_partition", "_offset")
+BY_NUMBER = ("epoch",)
+GROUP = 100_000
+"""Rows of a row group."""
+AT_ONCE = 8
+"""Files of one commit: what is lost when an upkeep is killed."""
+
+
+def packed(table: Table, held: Held, *, order: Sequence[str], target: int = TARGET) -> Upkeep:
+    """Pack a table's files until no two are to be joined; rows are in ``order`` in each file written.
+
+    Every commit is decided on the version before it: what another upkeep commits in between is never taken for ours.
+    """
+    done, epoch = Upkeep(), next(name for name in order if name in ("epoch", "_epoch"))
+    while groups := planned(table, held, epoch, target)[:AT_ONCE]:
+        gone = [piece for group in groups for piece in group]
+        written = [file for group in groups for file in joined(table, group, order)]
+        try:
+            replace_files(table, gone, written)
+        except Conflict as conflict:
+            return done.plus(refused(table, written, conflict))
+        done = done.plus(Upkeep(packed={table.root.name: len(gone)}))
+    return done
+
+
+def planned(table: Table, held: Held, epoch: str, target: int) -> list[tuple[Piece, ...]]:
+    """Group what is to be packed of a table at the version of its handle."""
+    found = packable(pieces(table, epoch, epoch), held)
+    return plan_packing([unpacked(table, each, target) for each in found], target=target)
+
+
+def unpacked(table: Table, piece: Piece, target: int) -> Piece:
+    """Measure a file in memory by its footer; one that is large on disk is not opened."""
+    if piece.size >= target:
+        return replace(piece, unpacked=piece.size)
+    footer = pq.read_metadata(table.root / piece.path)
+    groups = range(footer.num_row_groups)
+    return replace(piece, unpacked=sum(footer.row_group(at).total_byte_size for at in groups))
+
+
+def joined(table: Table, group: Sequence[Piece], order: Sequence[str]) -> list[files.DataFile]:
+    """Write the rows of some files as one; columns that a file was written without are NULL."""
+    schema = table.handle.to_pyarrow_dataset().schema.remove_metadata()
+    read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in group]
+    rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
+    places = pc.sort_indices(rows.select(order), [(name, "ascending") for name in order])
+    block = Block(min(piece.first for piece in group), max(piece.last for piece in group))
+    sink = Sink(table.root, upkept(table, block), schema)
+    for start in range(0, len(places), GROUP):
+        sink.write(rows.take(places.slice(start, GROUP)))
+    return sink.close()

@@ -1,0 +1,56 @@
+"""Files of records, written as they come: a Parquet file of the master, the quarantine, or what was judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.lake.files import DataFile, described
+from seamline.lake.master import PRUNES
+
+RAW = ("_key", "_value", "_headers")
+
+
+class Sink:
+    """One Parquet file of a table, opened with its first rows."""
+
+    def __init__(
+        self, root: Path, name: str, schema: pa.Schema, *, partition: Mapping[str, str] | None = None
+    ) -> None:
+        self.root, self.name, self.schema, self.partition = root, name, schema, partition
+        self.writer: pq.ParquetWriter | None = None
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows as one row group; none opens no file."""
+        if not rows.num_rows:
+            return
+        if self.writer is None:
+            plain = [name for name in self.schema.names if name not in RAW]
+            self.writer = pq.ParquetWriter(
+                self.root / self.name,
+                self.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=plain,
+                write_statistics=plain,
+            )
+        self.writer.write_table(rows.select(self.schema.names).cast(self.schema))
+
+    def close(self) -> list[DataFile]:
+        """Finish the file and describe it; an empty list if there is none."""
+        if self.writer is None:
+            return []
+        self.writer.close()
+        return [described(self.root, self.name, stats=PRUNES, partition=self.partition)]
+
+
+def filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give rows all columns of a schema: NULL where they have none."""
+    columns = [
+        rows[each.name] if each.name in rows.column_names else pa.nulls(rows.num_rows, each.type)
+        for each in schema
+    ]
+    return pa.table(columns, names=schema.names)
