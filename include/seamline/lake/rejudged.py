@@ -11,6 +11,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,8 @@ from seamline.plan.rejudging import Verdict, as_judged, floors
 
 APP = "seamline.rejudged"
 ATTEMPT, REASON, DETAIL = "attempt", "_reason", "_detail"
+EPOCHS = "_epochs"
+"""File in an attempt's folder: the numbers of the epochs that it is about."""
 SCHEMA = pa.schema([("epoch", pa.int64()), ("attempt", pa.string()), ("verdict", pa.string())])
 
 
@@ -52,9 +55,16 @@ class Rejudged:
         root = self.layout.records(self.hash) / "rows"
         return Table.ensure(root, schema, partition_by=[ATTEMPT]).widen(schema)
 
+    def begin(self, attempt: str, epochs: Iterable[int]) -> Path:
+        """Make the folder of an attempt at some epochs; give that of the table, below which its files go."""
+        root = self.rows().root
+        (root / f"{ATTEMPT}={attempt}").mkdir()
+        (root / f"{ATTEMPT}={attempt}" / EPOCHS).write_text("\n".join(map(str, epochs)))
+        return root
+
     def verdicts(self) -> Mapping[int, Verdict]:
         """Give the verdict on every epoch that was judged again."""
-        return look(self.layout.records(self.hash) / "verdicts", "all", read) or {}
+        return verdicts_of(self.layout.records(self.hash))
 
     def files(self) -> Files | None:
         """List the files of the rows that count; None where nothing was judged again."""
@@ -88,6 +98,11 @@ class Rejudged:
                 table.refresh()
                 continue
             return
+
+
+def verdicts_of(folder: Path) -> Mapping[int, Verdict]:
+    """Give the verdicts of a record version by the folder of its tables."""
+    return look(folder / "verdicts", "all", read) or {}
 
 
 def read(table: Table) -> dict[int, Verdict]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from seamline.lake import files
+from seamline.lake.attempts import swept_attempts
 from seamline.lake.cleaning import buried, cleaned, unnamed
 from seamline.lake.compaction import bounds, compact
 from seamline.lake.layout import Layout
@@ -51,6 +52,7 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
         forgotten = retain(layout, keep=keep, actor="upkeep", reason=why)
         done = done.plus(Upkeep(forgotten=len(forgotten)))
     done = done.plus(swept(layout, ManifestTable.ensure(layout).read()))
+    done = done.plus(swept_attempts(layout))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
     for name, order in (("quarantine", AS_READ), ("ledger", BY_NUMBER), ("master", BY_TIME)):

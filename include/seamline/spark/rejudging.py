@@ -81,10 +81,9 @@ def judge_again(
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
     known = len(restatements(layout))
     lookups = {join.name: keep(join, layout) for join in pipeline.record.lookups}
-    (held.rows().root / f"{ATTEMPT}={attempt}").mkdir()
     task = Task(
         pipeline=pipeline,
-        root=held.rows().root,
+        root=held.begin(attempt, [each.number for each in block]),
         attempt=attempt,
         processed={each.number: each.committed_at for each in block},
         lookups={name: layout.lookup(name, version) for name, version in lookups.items()},

@@ -1,0 +1,18 @@
+"""Which attempts at judging records again came to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+
+def dead_attempts(epochs: Mapping[str, Collection[int]], verdicts: Mapping[int, str]) -> set[str]:
+    """Name the attempts whose rows can never count, by the epochs of each and whose verdict an epoch has.
+
+    The verdicts of an attempt are one commit, refused if one of its epochs has a verdict. One that has none yet may
+    still run, or sleep: that nobody has heard of it for a week says nothing.
+    """
+    return {
+        attempt
+        for attempt, numbers in epochs.items()
+        if any(verdicts.get(number, attempt) != attempt for number in numbers)
+    }

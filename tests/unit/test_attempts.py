@@ -1,0 +1,136 @@
+"""What attempts at judging again left: dead ones leave, those that may still count stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.shop import Sale, Shop
+
+from seamline.lake import attempts, files, rejudged
+from seamline.lake.attempts import REASON
+from seamline.lake.rejudged import ATTEMPT, Rejudged, rows_schema
+from seamline.lake.tables import Table
+from seamline.lake.upkeep import maintain
+from seamline.model.errors import Conflict
+from seamline.plan.attempts import dead_attempts
+from seamline.plan.rejudging import Verdict
+
+slow = pytest.mark.slow
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.frozensets(st.integers(0, 4), min_size=1), max_size=3))
+def test_an_attempt_is_dead_when_it_can_never_have_its_verdicts(epochs: dict[str, frozenset[int]]) -> None:
+    """Whichever of them commits first: its own rows count, and exactly those that meet it are dead."""
+    for first, numbers in epochs.items():
+        dead = dead_attempts(epochs, dict.fromkeys(numbers, first))
+        assert dead == {each for each, some in epochs.items() if each != first and some & numbers}
+    assert dead_attempts(epochs, {}) == set()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """Four epochs that some attempts judge again."""
+    made = Shop(tmp_path)
+    for number in range(4):
+        made.epoch([Sale(number)])
+    return made
+
+
+class Attempt:
+    """A job that judges epochs again, step by step."""
+
+    def __init__(self, shop: Shop, name: str, epochs: list[int]) -> None:
+        self.held, self.name, self.epochs = Rejudged(shop.compiled, shop.layout), name, epochs
+        self.root = self.held.begin(name, epochs)
+        rows = [{"_epoch": number, "id": number} for number in epochs]
+        table = pa.Table.from_pylist(rows, schema=rows_schema(shop.compiled))
+        place = f"{ATTEMPT}={name}/0.parquet"
+        self.file = files.write(table, self.root, place, partition={ATTEMPT: name})
+
+    def rows(self) -> None:
+        self.held.rows().append([self.file])
+
+    def verdicts(self, *, rows: bool = True) -> None:
+        self.held.commit([self.file] if rows else [], [Verdict(number, self.name) for number in self.epochs])
+
+
+def alive(shop: Shop) -> set[str]:
+    root = shop.layout.records(Rejudged(shop.compiled, shop.layout).hash) / "rows"
+    return set(Table.open(root).read([ATTEMPT])[ATTEMPT].to_pylist())
+
+
+@slow
+def test_dead_attempts_leave_their_table_and_a_day_later_the_disk(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between rows and verdicts, killed before, done, and asleep: two of the four go."""
+    killed, unwritten = Attempt(shop, "killed", [0, 1]), Attempt(shop, "unwritten", [1])
+    asleep = Attempt(shop, "asleep", [2, 3])
+    killed.rows()
+    asleep.rows()
+    assert maintain(shop.compiled, shop.layout).deleted == {}
+    done = Attempt(shop, "done", [0, 1])
+    done.verdicts()
+    counted = done.held.files()
+    assert counted is not None
+    first = maintain(shop.compiled, shop.layout)
+    assert alive(shop) == {"asleep", "done"}
+    assert first.deleted == {REASON: 1}
+    assert (killed.root / killed.file.path).is_file()
+    assert not (unwritten.root / unwritten.file.path).parent.exists()
+    assert maintain(shop.compiled, shop.layout).deleted == {}
+
+    monkeypatch.setattr(attempts, "PINNED_HOURS", 0)
+    assert maintain(shop.compiled, shop.layout).deleted == {REASON: 1}
+    assert not (killed.root / killed.file.path).parent.exists()
+    again = done.held.files()
+    assert again is not None and again.paths == counted.paths
+    assert (asleep.root / asleep.file.path).is_file()
+    assert maintain(shop.compiled, shop.layout).deleted == {}
+
+
+@slow
+def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows may even come back into the table: without verdicts they count for nobody, and go again."""
+    sleeper = Attempt(shop, "sleeper", [0, 1])
+    Attempt(shop, "done", [1]).verdicts()
+    real = rejudged.Rejudged.rows
+
+    def rows(held: Rejudged) -> Table:
+        # It has looked whether its file is there; now upkeep comes.
+        table = real(held)
+        monkeypatch.setattr(rejudged.Rejudged, "rows", real)
+        append = table.append
+
+        def late(written: list[files.DataFile]) -> int:
+            version = append(written)
+            maintain(shop.compiled, shop.layout)
+            return version
+
+        monkeypatch.setattr(table, "append", late)
+        return table
+
+    monkeypatch.setattr(rejudged.Rejudged, "rows", rows)
+    with pytest.raises(Conflict, match="Epoch 1 was judged again by somebody else"):
+        sleeper.verdicts()
+    assert set(sleeper.held.verdicts()) == {1}
+    assert alive(shop) == {"done"}
+
+
+@slow
+def test_without_its_note_an_attempt_is_known_by_its_rows(shop: Shop) -> None:
+    """Earlier releases wrote none; of a file cut short nothing is known, and it stays."""
+    old, cut = Attempt(shop, "old", [0]), Attempt(shop, "cut", [0])
+    for each in (old, cut):
+        (each.root / f"{ATTEMPT}={each.name}" / rejudged.EPOCHS).unlink()
+    (cut.root / cut.file.path).write_bytes(b"PAR1")
+    Attempt(shop, "done", [0]).verdicts()
+    assert maintain(shop.compiled, shop.layout).deleted == {REASON: 1}
+    assert not (old.root / old.file.path).exists()
+    assert (cut.root / cut.file.path).is_file()
