@@ -254,11 +254,3 @@ def test_removed_files_stay_for_readers_for_a_day(shop: Shop) -> None:
     table.append([], removes=[RemoveAction(file.path, False, int(old.timestamp() * 1000), size=file.size)])
     assert maintain(shop.compiled, shop.layout).deleted == {"removed over a day ago": 1}
     assert {path.name for path in root.glob("00*.parquet")} == left
-
-
-def test_a_generation_that_no_commit_names_is_left(shop: Shop) -> None:
-    """Its build may be at its last file."""
-    (shop.generations.root / "20240101T000000-abc").mkdir()
-    done = maintain(shop.compiled, shop.layout)
-    assert done.left["generations that no commit names: their build may still run"] == 1
-    assert "left: 1 generations" in str(done)

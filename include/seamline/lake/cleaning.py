@@ -61,15 +61,3 @@ def tombstones(table: Table, hours: int) -> set[str]:
     """List the files that commits removed more than so many hours ago, as far as the log remembers."""
     found = table.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
     return set(found)
-
-
-def unnamed(root: Path) -> Upkeep:
-    """Count the generations' folders that no commit names: their build may still run, so they stay."""
-    if not Table.exists(root):
-        return Upkeep()
-    folders = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(("_", "."))}
-    named = {path.partition("/")[0] for path in Table.open(root).actions()["path"].to_pylist()}
-    count = len(folders - named)
-    return Upkeep(
-        left={"generations that no commit names: their build may still run": count} if count else {}
-    )

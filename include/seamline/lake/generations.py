@@ -15,7 +15,13 @@ from seamline.lake.layout import Layout
 from seamline.lake.tables import Table
 from seamline.lake.types import generations_schema
 from seamline.model.compiled import CompiledView
+from seamline.model.errors import Conflict
 from seamline.model.intervals import Interval
+from seamline.plan.leftovers import begun
+
+CLOSED = "seamline.closed"
+"""App id: no build that began up to this second since 1970 commits here any more; every build's commit carries it."""
+ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Generations:
     def append(self, written: Iterable[tuple[Path, Interval]]) -> dict[str, Volume]:
         """Commit files that are below the table's folder, all at once; give the volume per interval id.
 
-        The files have every column but ``interval``.
+        The files have every column but ``interval``. Raises Conflict if upkeep has given the build up meanwhile.
         """
         described: list[files.DataFile] = []
         volumes: dict[str, Volume] = {}
@@ -59,8 +65,27 @@ class Generations:
             volumes[interval.id] = Volume(known.rows + file.rows, known.state_rows + counted)
             described.append(file)
         if described:
-            self.table.append(described)
+            self.commit(described)
         return volumes
+
+    def commit(self, described: list[files.DataFile]) -> None:
+        """Commit a generation unless the table is closed to it, whatever other builds commit beside it."""
+        generation = described[0].path.partition("/")[0]
+        began = begun(generation)
+        for attempt in range(ATTEMPTS):
+            closed = self.table.refresh().txn(CLOSED) or 0
+            if began is not None and began <= closed:
+                raise Conflict(
+                    f"Generation {generation} was given up: upkeep has deleted its files.",
+                    hint="its build held no claim for a day; build it again.",
+                )
+            try:
+                self.table.append(described, txns={CLOSED: closed})
+            except Conflict:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                continue
+            return
 
     def read(self, generation: str, columns: list[str] | None = None) -> pa.Table:
         """Read one generation with all its intervals (``generations_schema``, or some of its columns)."""

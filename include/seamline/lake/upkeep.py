@@ -5,14 +5,17 @@ It runs beside a live stream and without its token.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 
 from seamline.lake import files
 from seamline.lake.attempts import swept_attempts
-from seamline.lake.cleaning import buried, cleaned, unnamed
+from seamline.lake.cleaning import buried, cleaned
 from seamline.lake.compaction import bounds, compact
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import SCHEMA, Ledger, as_row
+from seamline.lake.leftovers import cleared
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
 from seamline.lake.packing import AS_READ, BY_NUMBER, BY_TIME, packed
@@ -46,12 +49,12 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
         if Table.exists(layout.slices(view)):
             done = done.plus(compact(view, layout, held, bounds(manifest, view, held, master)))
             done = done.plus(cleaned(layout.slices(view), held))
-        done = done.plus(unnamed(layout.generations(view)))
     if keep := pipeline.definition.batch.keep_generations:
         why = f"keep_generations={keep}"
         forgotten = retain(layout, keep=keep, actor="upkeep", reason=why)
         done = done.plus(Upkeep(forgotten=len(forgotten)))
-    done = done.plus(swept(layout, ManifestTable.ensure(layout).read()))
+    manifest = ManifestTable.ensure(layout).read()
+    done = done.plus(swept(layout, manifest)).plus(cleared(layout, manifest, now=datetime.now(UTC)))
     done = done.plus(swept_attempts(layout))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))

@@ -28,6 +28,7 @@ from seamline.model.intervals import EPOCH, Interval
 from seamline.model.jobs import BuildJob
 from seamline.model.record import SELECTED
 from seamline.model.restated import Restatement
+from seamline.plan.leftovers import STAMP
 from seamline.spark.measures import ORDER, numbered, quoted, states
 from seamline.spark.rejudging import log_of, rejudge
 from seamline.spark.restating import HINT, TROUBLE, Again
@@ -65,7 +66,7 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
     # Read before the restatements: who has published since is found out, and none he knew is missed.
     expected = ManifestTable.ensure(layout).read().published
     decisions = restatements(layout)
-    attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
+    attempt = f"{datetime.now(UTC):{STAMP}}-{uuid.uuid4().hex[:12]}"
     rows = widened(log_rows(spark, pipeline, layout, job), pipeline)
     rows = again(rows, pipeline, layout, decisions, job)
     rows = marked(rows, pipeline)
