@@ -20,9 +20,11 @@ from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.pins import Files
 from seamline.lake.planning import job_of, plan_run
 from seamline.lake.publishing import publish_run
 from seamline.lake.types import master_schema
+from seamline.lake.upkeep import maintain
 from seamline.model.certificate import Certificate
 from seamline.model.compiled import compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, View
@@ -256,6 +258,22 @@ def test_a_lower_cut_sees_less(shop: Shop, spark: SparkSession) -> None:
     for view in PIPELINE.views:
         expected = shop.expected(view.name, shop.once(cut=0))
         assert shop.generation(view.name, rows[0].generation) == expected
+
+
+def test_packed_files_are_cut_between_their_epochs(shop: Shop, spark: SparkSession) -> None:
+    """Upkeep puts many epochs into one file of the master; of a generation there is one file, which it leaves."""
+    assert maintain(PIPELINE, shop.layout).packed["master"] == 2
+    assert Master.open(shop.layout).table.actions().num_rows == 1
+    for cut in (0, 1):
+        rows = build(spark, PIPELINE, shop.layout, BuildJob("shop", f"to {cut}", cut, (DAYS,)))
+        for view in PIPELINE.views:
+            expected = shop.expected(view.name, shop.once(cut=cut))
+            assert shop.generation(view.name, rows[0].generation) == expected
+    for view in PIPELINE.views:
+        held = Files.of(Generations.ensure(shop.layout, view).table)
+        pieces = zip(held.partition("interval").to_pylist(), held.low("generation").to_pylist(), strict=True)
+        assert len(set(pieces)) == held.actions.num_rows == 3
+    assert "packed" not in str(maintain(PIPELINE, shop.layout))
 
 
 def test_a_late_row_has_its_day_built_again_and_no_other(shop: Shop, spark: SparkSession) -> None:
