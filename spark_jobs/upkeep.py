@@ -6,10 +6,10 @@ import argparse
 import sys
 
 from seamline.lake.layout import Layout, definitions, warehouse
-from seamline.lake.upkeep import maintain
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError
 from seamline.spark.ending import end
+from seamline.supervisor.upkeep import upkeep
 
 
 def main(argv: list[str]) -> int:
@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
     name = parser.parse_args(argv).pipeline
     try:
         pipeline = load(definitions()).pipeline(name)
-        print(maintain(pipeline, Layout(warehouse(), pipeline.name)))
+        print(upkeep(pipeline, Layout(warehouse(), pipeline.name)))
     except SeamlineError as error:
         print(error, file=sys.stderr)
         return error.exit_code

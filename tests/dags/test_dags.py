@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, TaskAwaitingInput
 from tests.unit.shop import START, Sale, Shop
 
 from seamline.lake.claims import claims_of, holding
@@ -259,6 +259,25 @@ def test_a_plan_of_an_interval_that_is_running_waits_and_is_made_anew(monkeypatc
     log = capsys.readouterr().out.splitlines()
     assert log[0] == "shop: 2013-01-01T00:00:00Z/2013-01-02T00:00:00Z (asked for)"
     assert "    asked for" in log
+
+
+def test_upkeep_asks_the_topic_through_the_connection_if_there_is_one(monkeypatch, tmp_path, capsys):
+    """Airflow may keep it where no process outside can read it; without one the tables are kept up all the same."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
+    monkeypatch.setattr(tasks, "connection_env", lambda name: {f"AIRFLOW_CONN_{name.upper()}": "{"})
+    tasks.upkeep("shop", "kafka_default")
+    assert "AIRFLOW_CONN_KAFKA_DEFAULT is neither a connection in JSON" in capsys.readouterr().out
+
+    def none(name):
+        raise AirflowNotFoundException(name)
+
+    monkeypatch.setattr(tasks, "connection_env", none)
+    tasks.upkeep("shop", "kafka_default")
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "ledger: 0 rows repaired"
+    assert told[-1].endswith("There is no connection named 'kafka_default'.")
 
 
 def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path):

@@ -288,12 +288,26 @@ def test_what_kafka_may_delete_unread_is_named_before_it_is_gone(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A hole is for ever; a stream that is down over a long weekend is not yet one."""
-    monkeypatch.setattr("seamline.kafka.admin.TopicAdmin", Topic)
-    monkeypatch.setattr("seamline.kafka.connections.resolve", lambda name: name)
+    monkeypatch.setattr("seamline.supervisor.topics.TopicAdmin", Topic)
+    monkeypatch.setattr("seamline.supervisor.topics.resolve", lambda name, env=None: name)
     assert main(["holes", "list", "shop"]) == 0
     assert capsys.readouterr().out.startswith(
         "soon: partition 0 of topic id t: offsets 3..8: unread, and older"
     )
+    assert main(["upkeep", "shop"]) == 0
+    assert "\nsoon: partition 0 of topic id t: offsets 3..8: unread" in capsys.readouterr().out
     monkeypatch.setattr(Topic, "retention", lambda self, name: None)
     assert main(["holes", "list", "shop"]) == 0
     assert capsys.readouterr().out == ""
+    assert main(["upkeep", "shop"]) == 0
+    assert "soon:" not in capsys.readouterr().out
+
+
+def test_upkeep_without_a_broker_says_so_and_is_done(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tables are kept up all the same; nobody should think that the topic was looked at."""
+    monkeypatch.delenv("AIRFLOW_CONN_KAFKA_DEFAULT", raising=False)
+    assert main(["upkeep", "shop"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("not known: whether Kafka deletes what was not read: There is no connection named")

@@ -113,10 +113,10 @@ def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, versi
 @click.command()
 @click.argument("pipeline")
 def upkeep(pipeline: str) -> None:
-    """Compact and clean the tables of a pipeline."""
-    from seamline.lake.upkeep import maintain
+    """Compact and clean the tables of a pipeline, and warn of what Kafka may delete before it was read."""
+    from seamline.supervisor.upkeep import upkeep as keep_up
 
-    click.echo(str(maintain(*opened(pipeline))))
+    click.echo(keep_up(*opened(pipeline)))
 
 
 @click.command()

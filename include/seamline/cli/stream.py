@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,9 +11,6 @@ from seamline.cli.context import actor, opened, span
 from seamline.model.errors import BadRange
 
 if TYPE_CHECKING:
-    from seamline.lake.layout import Layout
-    from seamline.model.compiled import CompiledPipeline
-    from seamline.model.holes import Gap
     from seamline.model.intervals import Interval
 
 
@@ -101,6 +96,7 @@ def list_(pipeline: str) -> None:
     from seamline.lake.layout import Layout, warehouse
     from seamline.lake.log import known_epochs
     from seamline.model.holes import holes as register
+    from seamline.supervisor.topics import ageing, missing, soon
 
     for epoch in register(known_epochs(Layout(warehouse(), pipeline))):
         [part] = epoch.ranges
@@ -111,7 +107,7 @@ def list_(pipeline: str) -> None:
     for gap in missing(compiled, layout):
         click.echo(f"{'accepted' if gap in decided else 'undecided'}: {gap}")
     for gap in ageing(compiled, layout, now=datetime.now(UTC)):
-        click.echo(f"soon: {gap}: unread, and older than half of what the topic keeps; is the stream up?")
+        click.echo(soon(gap))
 
 
 @holes.command()
@@ -123,6 +119,7 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
     """Let the stream go on without what is missing now; it registers it at its next start."""
     from seamline.lake.control import ControlTable
     from seamline.model.holes import AcceptedGap, undecided
+    from seamline.supervisor.topics import missing
 
     compiled, layout = opened(pipeline)
     control = ControlTable.ensure(layout)
@@ -133,49 +130,6 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
     control.accept([AcceptedGap(gap, actor(), reason, now, known) for gap in found])
     for gap in found:
         click.echo(f"accepted: {gap}; {bounds(known)}")
-
-
-def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
-    """Compare the log with the topic as it is now."""
-    from seamline.kafka.admin import TopicAdmin
-    from seamline.kafka.connections import resolve
-    from seamline.lake.log import known_epochs
-    from seamline.model.holes import gaps
-    from seamline.model.offsets import Lane
-
-    source = compiled.definition.source
-    with TopicAdmin(resolve(source.connection)) as admin:
-        beginnings = {
-            Lane(admin.topic_id(name), partition): at
-            for name in source.topics
-            for partition, at in admin.beginning_offsets(name).items()
-        }
-    return gaps(known_epochs(layout), beginnings)
-
-
-def ageing(compiled: CompiledPipeline, layout: Layout, *, now: datetime) -> list[Gap]:
-    """List what is not read and older than half of the time that its topic keeps records."""
-    from seamline.kafka.admin import TopicAdmin
-    from seamline.kafka.connections import resolve
-    from seamline.lake.log import known_epochs
-    from seamline.model.holes import gaps
-    from seamline.model.offsets import Lane
-
-    source = compiled.definition.source
-    half: dict[Lane, int] = {}
-    first: dict[Lane, int] = {}
-    with TopicAdmin(resolve(source.connection)) as admin:
-        for name in source.topics:
-            id, keeps, begins = admin.topic_id(name), admin.retention(name), admin.beginning_offsets(name)
-            old = admin.offsets_at(name, now - keeps / 2) if keeps else begins
-            half |= {Lane(id, partition): at for partition, at in old.items()}
-            first |= {Lane(id, partition): at for partition, at in begins.items()}
-    found = gaps(known_epochs(layout), half)
-    return [
-        replace(gap, start=max(gap.start, first[gap.lane]))
-        for gap in found
-        if gap.end is not None and gap.end > first[gap.lane]
-    ]
 
 
 def bounds(known: Interval | None) -> str:

@@ -206,7 +206,7 @@ def stream_dag(pipeline: Pipeline) -> DAG:
 def upkeep_dag(pipeline: Pipeline) -> DAG:
     """Compact, clean up and check, once an hour."""
     with DAG(**common(pipeline, "upkeep"), schedule="@hourly") as dag:
-        task(task_id="upkeep", pool=BATCH)(tasks.upkeep)(pipeline.name)
+        task(task_id="upkeep", pool=BATCH)(tasks.upkeep)(pipeline.name, pipeline.source.connection)
     return dag
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, Connection, get_current_context
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 
 from seamline.model.errors import DefinitionError, SetupError
 from seamline.orchestration.failures import told
@@ -168,11 +168,15 @@ def changes(statements: Sequence[Statement]) -> dict[str, Any]:
 
 
 @told
-def upkeep(name: str) -> None:
-    """Compact and clean up; each step says what it did."""
-    from seamline.lake.upkeep import maintain
+def upkeep(name: str, connection: str) -> None:
+    """Compact and clean up; each step says what it did, and what Kafka may delete before it was read."""
+    from seamline.supervisor.upkeep import upkeep as keep_up
 
-    print(maintain(*compiled(name)))
+    try:
+        env = connection_env(connection)
+    except AirflowNotFoundException:
+        env = {}
+    print(keep_up(*compiled(name), env=env))
 
 
 @told
