@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError, disk_full
@@ -18,10 +19,11 @@ def main(argv: list[str]) -> int:
     job = BuildJob.parse(argv)
     try:
         pipeline = load(definitions()).pipeline(job.pipeline)
+        layout = require_format(Layout(warehouse(), pipeline.name))
         spark = session(f"seamline build {job.pipeline} {job.run}")
         print(f"Spark {spark.sparkContext.applicationId}, UI: {spark.sparkContext.uiWebUrl or 'off'}")
         try:
-            rows = build(spark, pipeline, Layout(warehouse(), pipeline.name), job)
+            rows = build(spark, pipeline, layout, job)
         finally:
             spark.stop()
     except Exception as error:

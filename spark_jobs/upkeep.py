@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError
@@ -19,7 +20,7 @@ def main(argv: list[str]) -> int:
     name = parser.parse_args(argv).pipeline
     try:
         pipeline = load(definitions()).pipeline(name)
-        print(upkeep(pipeline, Layout(warehouse(), pipeline.name)))
+        print(upkeep(pipeline, require_format(Layout(warehouse(), pipeline.name))))
     except SeamlineError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -1,4 +1,4 @@
-"""Commands about the batch layer: plan, run, backfill, restate, flip, retire, upkeep."""
+"""Commands about the batch layer: plan, run, backfill, restate, flip, retire, upkeep, migrate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from seamline.cli.building import built
-from seamline.cli.context import actor, opened, span
+from seamline.cli.context import actor, catalog, opened, span
 from seamline.model.errors import BackfillFailed, BadRange
 from seamline.model.intervals import Interval, parse_moment
 from seamline.plan.told import lines
@@ -120,6 +120,21 @@ def upkeep(pipeline: str) -> None:
 
 
 @click.command()
+@click.argument("pipeline")
+def migrate(pipeline: str) -> None:
+    """Bring the tables of a pipeline to this release's format; its stream must be stopped, and no build running."""
+    from seamline.lake.format import migrate as brought
+    from seamline.lake.layout import Layout, warehouse
+    from seamline.lake.manifest import FORMAT
+
+    done = brought(Layout(warehouse(), catalog().pipeline(pipeline).name), actor=actor())
+    for name in done:
+        click.echo(f"{pipeline}: {name}.")
+    if not done:
+        click.echo(f"{pipeline}: its tables are of format {FORMAT} already; nothing was changed.")
+
+
+@click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.option("--to", default="", help="A fingerprint, or how one begins; the definition's own if left out.")
 def flip(view: str, to: str) -> None:
@@ -148,4 +163,4 @@ def retire(view: str, version: str, reason: str) -> None:
     click.echo(f"{view} version {version} is retired: {running}.")
 
 
-COMMANDS = (plan, run, backfill, restate, flip, retire, upkeep)
+COMMANDS = (plan, run, backfill, restate, flip, retire, upkeep, migrate)

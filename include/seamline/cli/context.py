@@ -23,11 +23,12 @@ def catalog() -> Catalog:
 
 
 def opened(name: str) -> tuple[CompiledPipeline, Layout]:
-    """Find a pipeline and its tables' places."""
+    """Find a pipeline and its tables' places; OtherFormat where another release's tables are."""
+    from seamline.lake.format import require_format
     from seamline.lake.layout import Layout, warehouse
 
     pipeline = catalog().pipeline(name)
-    return pipeline, Layout(warehouse(), pipeline.name)
+    return pipeline, require_format(Layout(warehouse(), pipeline.name))
 
 
 def span(start: str | None, end: str | None) -> Interval | None:

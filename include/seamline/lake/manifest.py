@@ -16,6 +16,9 @@ from seamline.model.errors import Conflict
 from seamline.model.manifest import Act, How, Manifest, Statement, fold
 
 APP = "seamline.manifest"
+STAMP = "seamline.format"
+FORMAT = 1
+"""The version of what this release writes; see ``format``."""
 ATTEMPTS = 20
 SCHEMA = pa.schema(
     [
@@ -47,7 +50,8 @@ class ManifestTable:
     @classmethod
     def ensure(cls, layout: Layout) -> ManifestTable:
         """Open the manifest, made if it is not there."""
-        return cls(Table.ensure(layout.table("manifest"), SCHEMA).widen(SCHEMA))
+        table = Table.ensure(layout.table("manifest"), SCHEMA, txns={STAMP: FORMAT})
+        return cls(table.widen(SCHEMA))
 
     def read(self) -> Manifest:
         """Give the state at the newest version; a later ``commit`` is conditional on it."""

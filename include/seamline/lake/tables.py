@@ -53,8 +53,9 @@ class Table:
         *,
         partition_by: list[str] | None = None,
         settings: Mapping[str, str] | None = None,
+        txns: Mapping[str, int] | None = None,
     ) -> Table:
-        """Open a table, made empty if it is not there; two that make it at once both get it."""
+        """Open a table, made empty, with some ``txns``, if it is not there; two that make it at once both get it."""
         if not DeltaTable.is_deltatable(str(root)):
             root.mkdir(parents=True, exist_ok=True)
             try:
@@ -64,6 +65,7 @@ class Table:
                     mode="error",
                     partition_by=partition_by,
                     configuration={**SETTINGS, **(settings or {})},
+                    commit_properties=properties(txns or {}),
                 )
             except DeltaError:
                 if not DeltaTable.is_deltatable(str(root)):
@@ -185,10 +187,7 @@ class Table:
                 "append" if instead is None else "overwrite",
                 self.handle.schema() if instead is None else deltalake.Schema.from_arrow(instead),
                 partition_by=self.handle.metadata().partition_columns or None,
-                commit_properties=CommitProperties(
-                    custom_metadata=dict(metadata) or None,
-                    app_transactions=[Transaction(app, version) for app, version in txns.items()] or None,
-                ),
+                commit_properties=properties(txns, metadata),
             )
         except CommitFailedError as error:
             words = str(error).lower()
@@ -223,3 +222,11 @@ class Table:
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """Read the whole table at this version."""
         return self.handle.to_pyarrow_dataset().to_table(columns=columns)
+
+
+def properties(txns: Mapping[str, int], metadata: Mapping[str, str] | None = None) -> CommitProperties:
+    """Give what goes with a commit."""
+    return CommitProperties(
+        custom_metadata=dict(metadata or {}) or None,
+        app_transactions=[Transaction(app, version) for app, version in txns.items()] or None,
+    )

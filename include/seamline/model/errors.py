@@ -26,6 +26,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - ReadUnstable                35  the tables kept changing under a read
   - MeasureFailed               36  a measure of the user's own failed on a value
   - DiskFull                    37  free some space; nothing was published
+  - OtherFormat                 38  the tables are of another release's format
   - AirflowUnavailable          40
   - BackfillRefused             41
   - BackfillFailed              42  some of its runs failed
@@ -206,6 +207,12 @@ class DiskFull(SeamlineError):
     """No space is left where something was written; what is published is as it was."""
 
     exit_code = 37
+
+
+class OtherFormat(SeamlineError):
+    """The tables are of a format that this release does not write: migrate, or use a newer release."""
+
+    exit_code = 38
 
 
 def disk_full(error: BaseException) -> DiskFull | None:

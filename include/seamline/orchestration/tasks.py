@@ -39,11 +39,12 @@ def request_of(context: Any) -> RunRequest:
 
 
 def compiled(name: str) -> tuple[CompiledPipeline, Layout]:
-    """Find a pipeline and its tables by the settings."""
+    """Find a pipeline and its tables by the settings; OtherFormat where another release's tables are."""
+    from seamline.lake.format import require_format
     from seamline.lake.layout import Layout, definitions, warehouse
     from seamline.model.catalog import load
 
-    return load(definitions()).pipeline(name), Layout(warehouse(), name)
+    return load(definitions()).pipeline(name), require_format(Layout(warehouse(), name))
 
 
 @told

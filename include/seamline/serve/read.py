@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from seamline.lake import layout as places
 from seamline.lake.answers import Answer
+from seamline.lake.format import require_format
 from seamline.lake.layout import Layout
 from seamline.lake.reads import answer
 from seamline.lake.versions import named
@@ -104,7 +105,7 @@ def read(
         raise BadRange(f"{format!r} is not a format.", hint='use "arrow", "pandas" or "answer".')
     name, _, view_name = view.partition(".")
     pipeline = load(definitions or places.definitions()).pipeline(name)
-    layout = Layout(warehouse or places.warehouse(), pipeline.name)
+    layout = require_format(Layout(warehouse or places.warehouse(), pipeline.name))
     found = answer(
         pipeline,
         named(pipeline, layout, view_name),

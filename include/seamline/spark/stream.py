@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from seamline.lake import layout as places
 from seamline.lake.control import ControlTable, Desired, Drained
+from seamline.lake.format import require_format
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.lake.lookups import Lookups
@@ -221,7 +222,8 @@ def main(argv: list[str]) -> int:
     job = StreamJob.parse(argv)
     try:
         pipeline = catalog.load(places.definitions()).pipeline(job.pipeline)
-        driver = Driver(pipeline, Layout(places.warehouse(), job.pipeline), job.token, places.home())
+        layout = require_format(Layout(places.warehouse(), job.pipeline))
+        driver = Driver(pipeline, layout, job.token, places.home())
         spark = session(f"seamline stream {job.pipeline}")
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda *_: driver.stopping.set())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, warehouse
 from seamline.model.errors import SeamlineError
 from seamline.supervisor.process import say, supervise
@@ -12,7 +13,7 @@ from seamline.supervisor.process import say, supervise
 def main(pipeline: str) -> int:
     """Supervise; give the exit code."""
     try:
-        return supervise(pipeline, Layout(warehouse(), pipeline))
+        return supervise(pipeline, require_format(Layout(warehouse(), pipeline)))
     except SeamlineError as error:
         say(str(error))
         return error.exit_code
