@@ -94,6 +94,9 @@ def test_older_tables_are_refused_until_they_are_migrated(
     assert main(["status", "shop"]) == OtherFormat.exit_code == 38
     said = capsys.readouterr().err
     assert "of format 1, and this release's is 3" in said and "Hint: seamline migrate shop" in said
+    # Else the way out would be shut.
+    assert main(["stream", "stop", "shop"]) == 0
+    capsys.readouterr()
     assert main(["migrate", "shop"]) == 0
     assert capsys.readouterr().out == "shop: step to 2.\nshop: step to 3.\n"
     assert (done, format_of(shop.layout)) == (["to 2", "to 3"], 3)

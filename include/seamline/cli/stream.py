@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seamline.cli.context import actor, opened, span
+from seamline.cli.context import actor, catalog, opened, span
 from seamline.model.errors import BadRange
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ def stop(pipeline: str, reason: str) -> None:
 
 
 def want(name: str, state: str, reason: str) -> None:
-    """Write the desired state."""
+    """Write the desired state, whatever format the tables are of: a stream must be stopped to migrate them."""
     from seamline.lake.control import ControlTable, Desired
+    from seamline.lake.layout import Layout, warehouse
 
-    pipeline, layout = opened(name)
-    table = ControlTable.ensure(layout)
+    pipeline = catalog().pipeline(name)
+    table = ControlTable.ensure(Layout(warehouse(), pipeline.name))
     table.want(Desired(state), actor=actor(), reason=reason, now=datetime.now(UTC))
     click.echo(f"{pipeline.name}: the stream should be {state}.")
 
