@@ -26,6 +26,8 @@ AS_READ = ("_epoch", "_partition", "_offset")
 BY_NUMBER = ("epoch",)
 GROUP = 100_000
 """Rows of a row group."""
+ROW = 100
+"""Bytes that a row has in memory beyond those of the file: its coordinates and names are encoded to nothing there."""
 AT_ONCE = 8
 """Files of one commit: what is lost when an upkeep is killed."""
 
@@ -59,7 +61,8 @@ def unpacked(table: Table, piece: Piece, target: int) -> Piece:
         return replace(piece, unpacked=piece.size)
     footer = pq.read_metadata(table.root / piece.path)
     groups = range(footer.num_row_groups)
-    return replace(piece, unpacked=sum(footer.row_group(at).total_byte_size for at in groups))
+    size = sum(footer.row_group(at).total_byte_size for at in groups)
+    return replace(piece, unpacked=size + ROW * footer.num_rows)
 
 
 def joined(table: Table, group: Sequence[Piece], order: Sequence[str]) -> list[files.DataFile]:

@@ -75,7 +75,9 @@ class Upkeep:
 def pieces(table: Table, low: str, high: str) -> list[Piece]:
     """List the live files with their epochs, by two columns; statistics may lack where a state is not a number."""
     found = []
-    for row in table.actions().to_pylist():
+    actions = table.actions()
+    wanted = ("path", "size_bytes", f"min.{low}", f"max.{high}")
+    for row in actions.select([name for name in wanted if name in actions.column_names]).to_pylist():
         first, last = row.get(f"min.{low}"), row.get(f"max.{high}")
         if first is None or last is None:
             spans = pq.read_table(table.root / row["path"], columns=list({low, high}), partitioning=None)

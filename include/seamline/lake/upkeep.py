@@ -19,6 +19,7 @@ from seamline.lake.leftovers import cleared
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
 from seamline.lake.packing import AS_READ, BY_NUMBER, BY_TIME, packed
+from seamline.lake.pins import Files
 from seamline.lake.retention import retain, swept
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
 from seamline.lake.tables import Table
@@ -116,10 +117,9 @@ def unexplained(master: Master, held: Held, rows: int) -> str:
 
     A file of many epochs names two of them: the others are found out by the ``rows`` that the ledger knows of.
     """
-    files = master.table.actions().to_pylist()
-    written = {row.get(name) for row in files for name in ("min._epoch", "max._epoch")}
-    numbers = {number for number in [*written, held.last] if number is not None and number >= 0}
+    found = Files.of(master.table)
+    written = {*found.low("_epoch").to_pylist(), *found.high("_epoch").to_pylist(), held.last}
+    numbers = {number for number in written if number is not None and number >= 0}
     if unknown := numbers - set(held.numbers):
         return f"the ledger lacks epoch {min(unknown)}, which the master holds"
-    records = sum(row["num_records"] for row in files)
-    return f"the ledger knows of {rows} records, the master holds {records}" if records > rows else ""
+    return f"the ledger knows of {rows} records, the master holds {found.rows}" if found.rows > rows else ""
