@@ -23,6 +23,7 @@ from seamline.model.compiled import compile_pipeline
 from seamline.model.errors import BadRange, PublishRefused
 from seamline.model.intervals import Interval
 from seamline.model.manifest import Act, Statement, fold
+from seamline.plan.leftovers import STAMP
 from seamline.plan.publish import Decision
 from seamline.plan.retention import Kept, interlock
 
@@ -77,6 +78,16 @@ def test_the_interlock_says_why_each_may_not_go(shop: Shop) -> None:
     rolled_back(shop.compiled, shop.layout, "sales", MONDAY, decision=BACK)
     assert stay(shop)["g2"] == "it is published"
     assert stay(shop)["g3"].startswith("a rollback may go to it")
+
+
+def test_what_a_killed_build_committed_may_go_once_nobody_waits_for_it(shop: Shop) -> None:
+    """It was killed after one view's commit and before its record: no run will ever publish it."""
+    name = f"{NOW - DAY:{STAMP}}-{'a' * 12}"
+    shop.build(0, 3, name, publish=False)
+    assert stay(shop, now=NOW)[name] == "its run may still publish it: it is newer than what is published"
+    assert stay(shop, now=NOW + timedelta(days=1))[name] == ""
+    forgotten = retention.retain(shop.layout, keep=1, actor="x", reason="x", now=NOW + timedelta(days=1))
+    assert name in {each.generation for each in forgotten}
 
 
 def test_age_counts_from_when_it_was_replaced(shop: Shop) -> None:

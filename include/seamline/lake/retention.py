@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from deltalake.transaction import RemoveAction
 
 from seamline.lake.builds import Builds
+from seamline.lake.claims import claims_of
 from seamline.lake.cleaning import PINNED_HOURS, tombstones
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
@@ -17,6 +18,7 @@ from seamline.lake.rewrites import APP, Upkeep
 from seamline.lake.tables import Table
 from seamline.model.errors import Conflict
 from seamline.model.manifest import Manifest, Statement
+from seamline.plan.leftovers import given_up, killed
 from seamline.plan.retention import Kept, Verdict, forget, interlock
 
 Named = Collection[tuple[str, str]]
@@ -29,8 +31,15 @@ def verdicts(
     """Say of every generation that is there, of all versions, whether it may be deleted."""
     rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
     built = {(row.view, row.interval, row.generation): row.at for row in rows}
+    until = given_up(claims_of(layout, now=now), now=now)
     held = [
-        Kept(view, interval, generation, rows, built.get((view, interval, generation)))
+        Kept(
+            view,
+            interval,
+            generation,
+            rows,
+            built.get((view, interval, generation)) or killed(generation, until),
+        )
         for view in manifest.births
         for (interval, generation), rows in generations_of(layout, view).items()
         if (view, interval, generation) not in manifest.forgotten

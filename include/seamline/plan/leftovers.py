@@ -33,6 +33,12 @@ def given_up(claims: Iterable[Claim], *, now: datetime) -> int:
     return (last - EPOCH) // SECOND - 1
 
 
+def killed(generation: str, until: int) -> datetime | None:
+    """Give when a generation's build began if nobody waits for it any more: it was killed if it left no record."""
+    at = begun(generation)
+    return EPOCH + at * SECOND if at is not None and at <= until else None
+
+
 def outlived(
     manifest: Manifest, built: Iterable[tuple[str, str, str, str, datetime]], *, now: datetime
 ) -> set[str]:
