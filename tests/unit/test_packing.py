@@ -14,11 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.past import DAYS, build
 from tests.unit.shop import Sale, Shop, sales_pipeline
 
 from seamline.lake import cleaning, files, packing
+from seamline.lake.builds import Builds
 from seamline.lake.ledger import Ledger
 from seamline.lake.log import known_epochs
+from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import EDGE, END, FRONTIER, PRUNES, Master
 from seamline.lake.originals import Counted, of
 from seamline.lake.planning import master_files
@@ -28,8 +31,9 @@ from seamline.lake.tables import EPOCH, TOKEN, Table
 from seamline.lake.types import QUARANTINE, master_schema
 from seamline.lake.upkeep import CHECKED, maintain
 from seamline.model.compiled import compile_pipeline
-from seamline.model.errors import FenceLost
+from seamline.model.errors import Conflict, FenceLost
 from seamline.model.intervals import Interval
+from seamline.model.manifest import Act, Statement
 from seamline.model.offsets import Lane
 from seamline.plan.packing import packable, plan_packing
 from seamline.plan.upkeep import Held, Piece
@@ -119,10 +123,10 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
     """Let something happen when upkeep has written the master's packed file and has not committed it."""
     commit, waiting = packing.replace_files, [act]
 
-    def interrupted(table: Table, *given: Any) -> None:
+    def interrupted(table: Table, *given: Any, **named: Any) -> None:
         if waiting and table.root.name == "master":
             waiting.pop()()
-        commit(table, *given)
+        commit(table, *given, **named)
 
     monkeypatch.setattr(packing, "replace_files", interrupted)
 
@@ -367,3 +371,41 @@ def test_the_ledger_is_packed_beside_its_writer(shop: Shop) -> None:
     assert [epoch.number for epoch in found.epochs()] == list(range(8))
     assert found.table.txn(EPOCH) == 7
     assert len(live_files(shop, "ledger")) == 2
+
+
+@slow
+def test_what_runs_wrote_is_packed_beside_those_that_publish(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file a run is thousands a year, which every plan would open; a decision in between is made again."""
+    for number in range(3):
+        build(shop, f"g{number}", cut=6)
+    tables = ("manifest", "builds", "certificates")
+
+    def held() -> list[list[dict[str, Any]]]:
+        return [sorted(Table.open(shop.layout.table(name)).read().to_pylist(), key=repr) for name in tables]
+
+    before, state = held(), shop.manifest.read()
+    decided = ManifestTable.ensure(shop.layout)
+    decided.read()
+    done = maintain(shop.compiled, shop.layout)
+    assert {name: done.packed[name] for name in tables} == {"manifest": 6, "builds": 3, "certificates": 3}
+    assert held() == before
+    assert replace(shop.manifest.read(), version=state.version) == state
+    one = Statement(Act.PUBLISH, shop.view.id, epoch=6, interval=Sale(0).at.isoformat(), generation="late")
+    with pytest.raises(Conflict, match="manifest changed since"):
+        decided.commit([one])
+    assert ManifestTable.ensure(shop.layout).decide(lambda _: [one]) == [one]
+    # Builds are appended by handles of before, on no condition.
+    asleep = Builds.ensure(shop.layout)
+    build(shop, "g3", cut=6)
+    maintain(shop.compiled, shop.layout)
+    asleep.append([replace(asleep.all()[0], run="slow")])
+    assert len(asleep.all()) == 5
+    assert [each.generation for each in shop.manifest.read().history[shop.view.id, DAYS[0]]] == [
+        "first",
+        "g0",
+        "g1",
+        "g2",
+        "g3",
+    ]

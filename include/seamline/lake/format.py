@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from seamline.lake.claims import holding
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
-from seamline.lake.manifest import FORMAT, STAMP
+from seamline.lake.manifest import APP, FORMAT, STAMP
 from seamline.lake.pins import look
 from seamline.lake.tables import Table
 from seamline.model.errors import NotFound, OtherFormat
@@ -96,4 +96,5 @@ def stamped(layout: Layout) -> list[str]:
 
 def stamp(layout: Layout, version: int) -> None:
     """Write a version on the tables."""
-    Table.open(layout.table("manifest")).append([], txns={STAMP: version})
+    table = Table.open(layout.table("manifest"))
+    table.append([], txns={STAMP: version, APP: table.version + 1})

@@ -1,6 +1,6 @@
-"""Packing: small files of master, quarantine and ledger become larger ones, with the same rows in them.
+"""Packing: small files of a table become larger ones, with the same rows in them.
 
-A packed file is of several epochs. Each row keeps the number of its own, so a cut may fall between any two.
+A packed file of the master is of several epochs. Each row keeps the number of its own, so a cut may fall between any.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake import files
-from seamline.lake.rewrites import Upkeep, pieces, refused, replace_files, upkept
+from seamline.lake.rewrites import APP, Upkeep, pieces, refused, replace_files, upkept
 from seamline.lake.sinks import Sink, filled
 from seamline.lake.tables import Table
 from seamline.model.errors import Conflict
@@ -24,6 +24,7 @@ BY_TIME = ("_event_time", "_epoch", "_partition", "_offset")
 """The master's order within a file: a build of one day reads the row groups of that day."""
 AS_READ = ("_epoch", "_partition", "_offset")
 BY_NUMBER = ("epoch",)
+NUMBERS = ("_epoch", "epoch")
 GROUP = 100_000
 """Rows of a row group."""
 ROW = 100
@@ -32,27 +33,42 @@ AT_ONCE = 8
 """Files of one commit: what is lost when an upkeep is killed."""
 
 
-def packed(table: Table, held: Held, *, order: Sequence[str], target: int = TARGET) -> Upkeep:
+def packed(
+    table: Table,
+    held: Held,
+    *,
+    order: Sequence[str],
+    target: int = TARGET,
+    beside: str = APP,
+) -> Upkeep:
     """Pack a table's files until no two are to be joined; rows are in ``order`` in each file written.
 
     Every commit is decided on the version before it: what another upkeep commits in between is never taken for ours.
+    With ``beside`` it is conditional on that app id too.
     """
-    done, epoch = Upkeep(), next(name for name in order if name in ("epoch", "_epoch"))
-    while groups := planned(table, held, epoch, target)[:AT_ONCE]:
+    done = Upkeep()
+    while groups := planned(table, held, order, target)[:AT_ONCE]:
         gone = [piece for group in groups for piece in group]
         written = [file for group in groups for file in joined(table, group, order)]
         try:
-            replace_files(table, gone, written)
+            replace_files(table, gone, written, beside=beside)
         except Conflict as conflict:
             return done.plus(refused(table, written, conflict))
         done = done.plus(Upkeep(packed={table.root.name: len(gone)}))
     return done
 
 
-def planned(table: Table, held: Held, epoch: str, target: int) -> list[tuple[Piece, ...]]:
-    """Group what is to be packed of a table at the version of its handle."""
-    found = packable(pieces(table, epoch, epoch), held)
+def planned(table: Table, held: Held, order: Sequence[str], target: int) -> list[tuple[Piece, ...]]:
+    """Group what is to be packed of a table at the version of its handle; rows of no epoch may all be."""
+    epoch = next((name for name in order if name in NUMBERS), None)
+    found = packable(pieces(table, epoch, epoch), held) if epoch else timeless(table)
     return plan_packing([unpacked(table, each, target) for each in found], target=target)
+
+
+def timeless(table: Table) -> list[Piece]:
+    """List the live files of a table whose rows are of no epoch."""
+    actions = table.actions().select(["path", "size_bytes"])
+    return [Piece(path, size, 0, 0) for path, size in zip(*actions.to_pydict().values(), strict=True)]
 
 
 def unpacked(table: Table, piece: Piece, target: int) -> Piece:

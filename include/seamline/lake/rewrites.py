@@ -91,13 +91,15 @@ def upkept(table: Table, block: Block) -> str:
     return f"upkeep-{table.version:012d}-{block.first:012d}-{block.last:012d}-{uuid.uuid4().hex}.parquet"
 
 
-def replace_files(table: Table, gone: Iterable[Piece], written: Iterable[files.DataFile]) -> None:
-    """Put files in the place of others, in one commit that only another upkeep makes impossible."""
+def replace_files(
+    table: Table, gone: Iterable[Piece], written: Iterable[files.DataFile], *, beside: str = APP
+) -> None:
+    """Put files in the place of others, in one commit that only another upkeep, or ``beside``, makes impossible."""
     now = int(datetime.now(UTC).timestamp() * 1000)
     removes = [RemoveAction(piece.path, False, now, size=piece.size) for piece in gone]
     same = [replace(file, data_change=False) for file in written]
     try:
-        table.append(same, txns={APP: table.version + 1}, removes=removes)
+        table.append(same, txns=dict.fromkeys((APP, beside), table.version + 1), removes=removes)
     except FileNotFoundError as error:
         raise Conflict(
             f"Another upkeep of {table.root.name} was first, and cleared away what this one wrote.",

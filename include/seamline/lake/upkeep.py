@@ -16,6 +16,7 @@ from seamline.lake.compaction import bounds, compact
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import SCHEMA, Ledger, as_row
 from seamline.lake.leftovers import cleared
+from seamline.lake.manifest import APP as DECIDED
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master, ledger_row
 from seamline.lake.packing import AS_READ, BY_NUMBER, BY_TIME, packed
@@ -31,6 +32,15 @@ from seamline.plan.upkeep import Block, Held
 
 __all__ = ["Upkeep", "maintain"]
 
+ORDERS = {
+    "quarantine": AS_READ,
+    "ledger": BY_NUMBER,
+    "manifest": ("seq",),
+    "builds": ("at",),
+    "certificates": ("at",),
+    "master": BY_TIME,
+}
+"""The tables that grow by files for ever, an epoch or a run at a time, and the order of rows in packed files."""
 CHECKED = "seamline.checked"
 """App id in the ledger: up to which epoch it was compared with the master's commits."""
 
@@ -59,9 +69,11 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     done = done.plus(swept_attempts(layout))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
-    for name, order in (("quarantine", AS_READ), ("ledger", BY_NUMBER), ("master", BY_TIME)):
+    for name, order in ORDERS.items():
         if Table.exists(layout.table(name)):
-            done = done.plus(packed(Table.open(layout.table(name)), held, order=order))
+            # A manifest's rows bear the number of the version after that they were decided on: none may slip between.
+            beside = DECIDED if name == "manifest" else APP
+            done = done.plus(packed(Table.open(layout.table(name)), held, order=order, beside=beside))
             done = done.plus(cleaned(layout.table(name), held))
     return done
 
