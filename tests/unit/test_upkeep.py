@@ -13,7 +13,7 @@ import pytest
 from deltalake.transaction import RemoveAction
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import compaction, files
+from seamline.lake import cleaning, compaction, files, serving
 from seamline.lake.ledger import Ledger
 from seamline.lake.reads import answer
 from seamline.lake.tables import EPOCH, Table
@@ -254,3 +254,20 @@ def test_removed_files_stay_for_readers_for_a_day(shop: Shop) -> None:
     table.append([], removes=[RemoveAction(file.path, False, int(old.timestamp() * 1000), size=file.size)])
     assert maintain(shop.compiled, shop.layout).deleted == {"removed over a day ago": 1}
     assert {path.name for path in root.glob("00*.parquet")} == left
+
+
+def test_what_refreshes_replaced_leaves_the_disk_a_day_later(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream refreshes every few seconds, for years."""
+    day = shop.interval(Sale(0)).id
+    for _ in range(3):
+        serving.refresh(shop.compiled, shop.layout, shop.view, [day])
+    root = shop.layout.serving(shop.view)
+    before = Table.open(root).read()
+    maintain(shop.compiled, shop.layout)
+    assert len(list(root.glob("*.parquet"))) == 3
+    monkeypatch.setattr(cleaning, "PINNED_HOURS", 0)
+    assert maintain(shop.compiled, shop.layout).deleted["removed over a day ago"] >= 2
+    assert len(list(root.glob("*.parquet"))) == 1
+    assert Table.open(root).read().equals(before)

@@ -55,11 +55,7 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     master, held, rows, done = whole_ledger(layout)
     if short := unexplained(master, held, rows):
         return done.plus(Upkeep(refused=(f"{short}: nothing else was done",)))
-    manifest = ManifestTable.ensure(layout).read()
-    for view in live(pipeline, layout).views:
-        if Table.exists(layout.slices(view)):
-            done = done.plus(compact(view, layout, held, bounds(manifest, view, held, master)))
-            done = done.plus(cleaned(layout.slices(view), held))
+    done = done.plus(of_views(pipeline, layout, master, held))
     if keep := pipeline.definition.batch.keep_generations:
         why = f"keep_generations={keep}"
         forgotten = retain(layout, keep=keep, actor="upkeep", reason=why)
@@ -69,6 +65,26 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     done = done.plus(swept_attempts(layout))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
+    return done.plus(of_records(layout, held))
+
+
+def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: Held) -> Upkeep:
+    """Compact the slices of every live version, and clean them and the serving tables."""
+    done, manifest = Upkeep(), ManifestTable.ensure(layout).read()
+    views = live(pipeline, layout).views
+    for view in views:
+        if Table.exists(layout.slices(view)):
+            done = done.plus(compact(view, layout, held, bounds(manifest, view, held, master)))
+            done = done.plus(cleaned(layout.slices(view), held))
+    for serving in sorted({layout.serving(view) for view in views}):
+        if Table.exists(serving):
+            done = done.plus(cleaned(serving, held))
+    return done
+
+
+def of_records(layout: Layout, held: Held) -> Upkeep:
+    """Pack and clean the tables that grow by files for ever."""
+    done = Upkeep()
     for name, order in ORDERS.items():
         if Table.exists(layout.table(name)):
             # A manifest's rows bear the number of the version after that they were decided on: none may slip between.
