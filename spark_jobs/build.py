@@ -1,4 +1,4 @@
-"""spark-submit entry point: build the intervals of one batch run."""
+"""Build and certify the intervals of one batch run: by spark-submit, or as a client of SPARK_REMOTE."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError, disk_full
 from seamline.model.jobs import BuildJob
+from seamline.quality.certify import certify_run
+from seamline.quality.expectations import imported_meanwhile
 from seamline.spark.batch import build
 from seamline.spark.ending import end
-from seamline.spark.session import session
+from seamline.spark.session import described, session
 
 
 def main(argv: list[str]) -> int:
@@ -20,12 +22,14 @@ def main(argv: list[str]) -> int:
     try:
         pipeline = load(definitions()).pipeline(job.pipeline)
         layout = require_format(Layout(warehouse(), pipeline.name))
+        imported_meanwhile(pipeline)
         spark = session(f"seamline build {job.pipeline} {job.run}")
-        print(f"Spark {spark.sparkContext.applicationId}, UI: {spark.sparkContext.uiWebUrl or 'off'}")
+        print(described(spark), flush=True)
         try:
             rows = build(spark, pipeline, layout, job)
         finally:
             spark.stop()
+        certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else disk_full(error)
         if ours is None:
@@ -34,6 +38,7 @@ def main(argv: list[str]) -> int:
         return ours.exit_code
     read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
+    print(f"{sum(each.good for each in certificates)} of {len(certificates)} certificates are green.")
     return 0
 
 

@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, T
 from tests.unit.shop import START, Sale, Shop
 
 from seamline.lake.claims import claims_of, holding
+from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.model.errors import (
     BadRange,
@@ -29,16 +30,18 @@ from seamline.model.errors import (
     NotFound,
     ProtocolError,
     PublishRefused,
+    SetupError,
 )
 from seamline.model.intervals import Interval
 from seamline.model.jobs import BuildJob
 from seamline.model.manifest import Act, Statement
 from seamline.orchestration import tasks
+from seamline.orchestration.building import BuildOperator
 from seamline.orchestration.dags import build_dags, cron
 from seamline.orchestration.failures import WAITS, ByKind, of_driver, told
 from seamline.orchestration.freshness import function_of, once
 from seamline.orchestration.pools import POOLS
-from seamline.orchestration.spark_submit import BuildOperator
+from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[2]
 IDS = {"flights__batch", "flights__stream", "flights__upkeep"}
@@ -215,6 +218,25 @@ def test_a_driver_that_ends_with_a_code_of_ours_is_that_error():
         assert of_driver(foreign) is foreign
 
 
+def test_a_client_of_a_resident_driver_fails_with_the_same_errors():
+    """Its last words come through another pipe."""
+    text = "build.py failed. Error code is: 6.\nIts output:\nError: Nobody answered.\n\nHint: start it.\n"
+    found = of_driver(AirflowException(text))
+    assert (type(found), str(found)) == (SetupError, "Nobody answered.\n\nHint: start it.")
+
+
+def test_the_drivers_dag_is_there_once_somebody_wanted_one(tmp_path, monkeypatch):
+    """Who never had one sees nothing of it."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
+    folder = tmp_path / "none"
+    folder.mkdir()
+    assert build_dags(folder, tmp_path) == {}
+    ControlTable.ensure(resident.layout())
+    [dag] = build_dags(folder, tmp_path).values()
+    [task] = dag.tasks
+    assert (dag.dag_id, task.task_id, task.queue) == ("seamline__driver", "reconcile", "stream")
+
+
 def test_the_reason_of_a_failure_is_the_first_thing_in_the_log(capsys):
     """Nobody should have to read a traceback upwards."""
 
@@ -240,7 +262,8 @@ def test_a_plan_of_an_interval_that_is_running_waits_and_is_made_anew(monkeypatc
     shop = Shop(tmp_path)
     shop.epoch([Sale(1, "a", 4)], watermark=START.replace(day=3))
     params = {"from": "2013-01-01T00:00Z", "to": "2013-01-02T00:00Z"}
-    run = SimpleNamespace(run_type=SimpleNamespace(value="manual"))
+    kind = SimpleNamespace(value="manual")
+    run = SimpleNamespace(run_type=kind, triggering_user_name="ada", run_after=datetime.now(UTC))
     monkeypatch.setattr(
         tasks, "get_current_context", lambda: {"run_id": "r1", "dag_run": run, "params": params}
     )
@@ -252,7 +275,7 @@ def test_a_plan_of_an_interval_that_is_running_waits_and_is_made_anew(monkeypatc
     with holding(shop.layout, "r1", "an earlier attempt", [day]):
         made = tasks.plan("shop")
     assert BuildJob.parse(made["argv"]) == BuildJob(
-        "shop", "r1", 0, (day,), "asked for", shop.manifest.read().version
+        "shop", "r1", 0, (day,), "asked for", shop.manifest.read().version, "airflow:ada"
     )
     assert (made["cut"], made["intervals"], made["waits"]) == (0, 1, False)
     assert "| 2013-01-01T00:00:00Z | 1 |" in made["table"]
@@ -283,6 +306,7 @@ def test_upkeep_asks_the_topic_through_the_connection_if_there_is_one(monkeypatc
 def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path):
     """A JVM that starts to find the interval taken is a minute lost; a claim that a failure leaves is ten."""
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://local")
     monkeypatch.setattr("seamline.local.java.spark_jars", list)
     monkeypatch.setattr("seamline.local.java.java_home", Path)
     layout, now = Layout(tmp_path, "shop"), datetime.now(UTC)

@@ -1,11 +1,11 @@
-"""One broker for all end-to-end tests of a run."""
+"""One broker, one warehouse and one resident driver for all end-to-end tests of a run."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
+from tests.e2e.world import Resident, World, free_port
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.local.broker import Broker
@@ -20,9 +20,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]
     broker.stop()
 
 
-def free_port() -> int:
-    """Ask the system for a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
+    """Have a resident driver, which is up a moment later."""
+    made = Resident(tmp_path_factory.mktemp("driver"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Make a warehouse with two days of flights."""
+    return World(tmp_path_factory.mktemp("world"))

@@ -222,7 +222,7 @@ def test_a_job_carries_the_version_it_was_planned_on(shop: Shop) -> None:
     """Without it a build cannot be told from one that knew the rollback."""
     rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
     made = plan_run(shop.compiled, shop.layout, asked=DAY, dirty=False)
-    job = job_of(shop.compiled, made, run="r")
+    job = job_of(shop.compiled, made, run="r", reason="--dash", actor="cli:ada")
     assert job.planned == ManifestTable.ensure(shop.layout).read().version
     assert BuildJob.parse(job.to_argv()) == job
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval, parse_moment
-from seamline.orchestration.intervals import RunRequest, resolve
+from seamline.orchestration.intervals import RunRequest, before_the_clock, resolve
 
 DAY = Interval.parse("2013-03-01/2013-03-02")
 WEEK = Interval.parse("2013-03-01/2013-03-08")
@@ -39,7 +40,23 @@ def test_the_form_wins(kind):
 
 def test_a_manual_run_does_not_take_the_interval_that_airflow_infers():
     """Airflow gives a manual run the last interval before the clock, which nobody asked for."""
-    assert RunRequest(None, True, "dirty intervals") == resolve("manual", EMPTY, DAY.start, DAY.end)
+    noon, length = DAY.end + timedelta(hours=12), timedelta(days=1)
+    guessed = partial(before_the_clock, run_after=noon, length=length)
+    dirty = RunRequest(None, True, "dirty intervals")
+    assert resolve("manual", EMPTY, DAY.start, DAY.end, guessed=guessed) == dirty
+    assert resolve("asset_triggered", EMPTY, WEEK.start, WEEK.end, guessed=guessed) == dirty
+
+
+@pytest.mark.parametrize(
+    "given", [Interval.parse("2013-02-27/2013-02-28"), Interval.parse("2013-02-27/2013-03-02")]
+)
+def test_a_manual_run_takes_the_interval_that_it_was_given(given):
+    """REST's data_interval_start and data_interval_end, which Airflow would not have guessed."""
+    noon, length = DAY.end + timedelta(hours=12), timedelta(days=1)
+    guessed = partial(before_the_clock, run_after=noon, length=length)
+    assert resolve("manual", EMPTY, given.start, given.end, guessed=guessed) == RunRequest(
+        given, False, "asked for"
+    )
 
 
 @pytest.mark.parametrize("kind", ["manual", "asset_triggered"])

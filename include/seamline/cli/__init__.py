@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from seamline import __version__
-from seamline.cli import batch, doctor, generations, kafka, look, produce, quarantine, stream, upgrade
+from seamline.cli import batch, doctor, driver, generations, kafka, look, produce, quarantine, stream, upgrade
 from seamline.model.errors import SeamlineError, disk_full
 
 
@@ -24,7 +24,7 @@ def seamline() -> None:
     """
 
 
-for module in (look, quarantine, stream, batch, generations, upgrade, produce, kafka, doctor):
+for module in (look, quarantine, stream, batch, generations, upgrade, produce, kafka, driver, doctor):
     for command in module.COMMANDS:
         seamline.add_command(command)
 

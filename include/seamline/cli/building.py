@@ -88,7 +88,7 @@ def carried_out(
             hint="look at the plan above, then run again with --approve.",
         )
     name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-    job = job_of(compiled, made, run=name, reason=reason)
+    job = job_of(compiled, made, run=name, reason=reason, actor=actor())
     with holding(layout, name, actor(), job.spans):
         build_and_publish(compiled, layout, job, err=err)
 
@@ -99,16 +99,18 @@ def build_and_publish(
     """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
     from seamline.lake.publishing import publish_run
     from seamline.quality.certify import certify_run
+    from seamline.quality.expectations import imported_meanwhile
     from seamline.spark.batch import build
     from seamline.spark.session import session
 
+    imported_meanwhile(compiled)
     spark = session(f"seamline run {compiled.name}")
     try:
         rows = build(spark, compiled, layout, job)
     finally:
         spark.stop()
     click.echo(f"Built {len(rows)} generations, run {job.run}.", err=err)
-    certificates = certify_run(compiled, layout, job.run, actor=actor())
+    certificates = certify_run(compiled, layout, job.run, actor=job.actor)
     click.echo(f"Report: {layout.report(job.run) / 'index.html'}", err=err)
     failed = [each for each in certificates if not each.good]
     for certificate in failed:

@@ -64,10 +64,13 @@ def costed(plan: BatchPlan, layout: Layout) -> BatchPlan:
     return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
 
 
-def job_of(pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "") -> BuildJob:
+def job_of(
+    pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "", actor: str = ""
+) -> BuildJob:
     """Give the build that a plan asks for; its ``spans`` are empty where there is nothing to build."""
     joined = spans(build.interval for build in plan.builds)
-    return BuildJob(pipeline.name, run, plan.cut, tuple(joined), reason or reasons(plan), plan.planned)
+    why = reason or reasons(plan)
+    return BuildJob(pipeline.name, run, plan.cut, tuple(joined), why, plan.planned, actor)
 
 
 def reasons(plan: BatchPlan) -> str:

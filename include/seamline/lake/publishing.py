@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from seamline.lake import serving
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
+from seamline.lake.failpoints import reach
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.versions import live
@@ -105,6 +106,7 @@ def commit(
             if attempt + 1 == ATTEMPTS:
                 raise
             continue
+        reach("published")
         return statements, offer.held_back
     return [], {}
 
@@ -142,3 +144,4 @@ def refresh_serving(pipeline: CompiledPipeline, layout: Layout, builds: list[Bui
         intervals = {row.interval for row in builds if row.view.partition("/")[0] == view.name}
         if intervals:
             serving.refresh(pipeline, layout, view, sorted(intervals))
+            reach("served")

@@ -33,7 +33,7 @@ class StreamJob:
 class BuildJob:
     """Build the intervals in ``spans`` up to ``cut``, an edge that the master holds.
 
-    ``planned`` is the manifest's version that this was decided on.
+    ``planned`` is the manifest's version that this was decided on, ``actor`` who asked for the run.
     """
 
     pipeline: str
@@ -42,23 +42,20 @@ class BuildJob:
     spans: tuple[Interval, ...]
     reason: str = ""
     planned: int = -1
+    actor: str = ""
 
     def to_argv(self) -> list[str]:
         """Write the job as arguments, the inverse of ``parse``."""
+        # With "=": a reason may begin with a dash.
         argv = [
-            "--pipeline",
-            self.pipeline,
-            "--run",
-            self.run,
-            "--cut",
-            str(self.cut),
-            "--reason",
-            self.reason,
-            "--planned",
-            str(self.planned),
+            f"--pipeline={self.pipeline}",
+            f"--run={self.run}",
+            f"--cut={self.cut}",
+            f"--reason={self.reason}",
+            f"--planned={self.planned}",
+            f"--actor={self.actor}",
         ]
-        for span in self.spans:
-            argv += ["--span", str(span)]
+        argv += [f"--span={span}" for span in self.spans]
         return argv
 
     @classmethod
@@ -70,6 +67,7 @@ class BuildJob:
         parser.add_argument("--cut", required=True, type=int)
         parser.add_argument("--reason", default="")
         parser.add_argument("--planned", default=-1, type=int)
+        parser.add_argument("--actor", default="")
         parser.add_argument("--span", dest="spans", action="append", default=[], type=Interval.parse)
         found = vars(parser.parse_args(argv))
         return cls(**{**found, "spans": tuple(found["spans"])})

@@ -1,4 +1,7 @@
-"""Definition -> DAGs: ``<pipeline>__batch``, ``__stream`` and ``__upkeep``; ``<file>__broken`` for a wrong one."""
+"""Definition -> DAGs: ``<pipeline>__batch``, ``__stream`` and ``__upkeep``; ``<file>__broken`` for a wrong one.
+
+``seamline__driver`` where a resident Spark driver was ever wanted.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,12 @@ from seamline.model.errors import DefinitionError
 from seamline.model.intervals import parse_duration, parse_moment
 from seamline.orchestration import tasks
 from seamline.orchestration.assets import Assets
+from seamline.orchestration.building import BuildOperator
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.freshness import freshness
 from seamline.orchestration.pools import BATCH, STREAM
-from seamline.orchestration.spark_submit import BuildOperator
 from seamline.orchestration.verdicts import judged
+from seamline.supervisor import resident
 
 FORM = {
     "from": Param(
@@ -66,6 +70,8 @@ FORM = {
     ),
 }
 
+DRIVER = "seamline__driver"
+
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
     """Make every DAG by its id, or only those of the definition that ``only`` belongs to."""
@@ -77,6 +83,8 @@ def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str
     for stem, wrong in by_file(problems).items():
         dag = broken_dag(stem, wrong)
         made[dag.dag_id] = dag
+    if resident.wanted_once():
+        made[DRIVER] = driver_dag()
     return made
 
 
@@ -156,7 +164,7 @@ def batch_dag(pipeline: Pipeline) -> DAG:
             pool=BATCH,
             inlets=[assets.generations],
             outlets=[assets.serving],
-            trigger_rule=TriggerRule.NONE_SKIPPED,
+            trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
         )(tasks.publish)(pipeline.name, assets.serving)
         if pipeline.batch.approve_above:
             from seamline.orchestration.approval import ApprovalOfPlan
@@ -170,6 +178,8 @@ def batch_dag(pipeline: Pipeline) -> DAG:
             )
             chain(planned, approved, build)
         chain(planned, build, certified, [published, EmptyOperator(task_id="all_certified", pool=BATCH)])
+        # Of its two upstreams a build that succeeded is enough; without one there is nothing to publish.
+        chain(build, published)
     return dag
 
 
@@ -185,17 +195,42 @@ def deadline(pipeline: Pipeline) -> DeadlineAlert | None:
     )
 
 
+def driver_dag() -> DAG:
+    """Keep the resident driver up; the DAG is there once somebody has wanted one (`seamline driver start`)."""
+    with DAG(
+        dag_id=DRIVER,
+        description="Starts the supervisor of the resident Spark driver where none lives.",
+        tags=["seamline", "driver"],
+        start_date=datetime(2013, 1, 1, tzinfo=UTC),
+        schedule=every(),
+        catchup=False,
+        max_active_runs=1,
+        dagrun_timeout=timedelta(minutes=5),
+    ) as dag:
+        task(task_id="reconcile", pool=STREAM, queue=queue(), retries=0)(tasks.reconcile_driver)()
+    return dag
+
+
+def every() -> timedelta:
+    """Give how often what should run is compared with what does, by setting."""
+    return timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
+
+
+def queue() -> str:
+    """Give the queue of tasks that start processes on the streams' host, by setting."""
+    return os.environ.get("SEAMLINE_STREAM_QUEUE", "stream")
+
+
 def stream_dag(pipeline: Pipeline) -> DAG:
     """Reconcile what the stream should be doing with what it does; the stream itself lives outside."""
     assets = Assets.of(pipeline)
-    every = timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
     with DAG(
         **common(pipeline, "stream", retries=0),
-        schedule=every,
+        schedule=every(),
         dagrun_timeout=timedelta(minutes=5),
         max_consecutive_failed_dag_runs=0,
     ) as dag:
-        task(task_id="reconcile", pool=STREAM, inlets=[assets.topic], outlets=[assets.master])(
+        task(task_id="reconcile", pool=STREAM, queue=queue(), inlets=[assets.topic], outlets=[assets.master])(
             tasks.reconcile
         )(pipeline.name, pipeline.source.connection, assets.master)
         if pipeline.batch.fresh_within:

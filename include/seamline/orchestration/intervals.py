@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Interval, parse_moment, stamp
@@ -25,13 +25,15 @@ def resolve(
     data_interval_start: datetime | None = None,
     data_interval_end: datetime | None = None,
     partition: Interval | None = None,
+    guessed: Callable[[Interval], bool] = lambda _: False,
 ) -> RunRequest:
     """Resolve a run; BadRange names the field that is wrong.
 
     The form's ``from`` and ``to`` win. A scheduled run has its data interval and the dirty ones, a backfill
-    run exactly its own, a partitioned run its partition. Any other run is asked for the dirty intervals
-    only, though Airflow gives some of them a data interval too: the last one before the clock. The form's
-    ``dirty``, where it is set, says whether the dirty ones are taken too.
+    run exactly its own, a partitioned run its partition. A manual run that was given a data interval (REST)
+    has that; any other run is asked for the dirty intervals only, though Airflow gives some of them a data
+    interval too, which ``guessed`` tells from one that was given. The form's ``dirty``, where it is set, says
+    whether the dirty ones are taken too.
     """
     form, reason = form_span(params), str(params.get("reason") or "")
     span, dirty = interval_of(data_interval_start, data_interval_end), flag("dirty", params.get("dirty"))
@@ -53,9 +55,16 @@ def resolve(
         return RunRequest(partition, bool(dirty), reason or "partition")
     if run_type == "scheduled":
         return RunRequest(span, dirty is not False, reason or "scheduled")
+    if run_type == "manual" and span and not guessed(span):
+        return RunRequest(span, bool(dirty), reason or "asked for")
     if dirty is False:
         raise BadRange("from, to, dirty: nothing is asked for.", hint="give from and to, or leave dirty on.")
     return RunRequest(None, True, reason or "dirty intervals")
+
+
+def before_the_clock(span: Interval, run_after: datetime, length: timedelta) -> bool:
+    """Tell whether a span is the last interval before a run was asked for: what Airflow guesses for a manual one."""
+    return span.end - span.start == length and span.end <= run_after < span.end + length
 
 
 def flag(field: str, value: object) -> bool | None:

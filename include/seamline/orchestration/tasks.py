@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,12 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipExceptio
 
 from seamline.model.errors import DefinitionError, SetupError
 from seamline.orchestration.failures import told
-from seamline.orchestration.intervals import RunRequest, resolve
+from seamline.orchestration.intervals import RunRequest, before_the_clock, resolve
 from seamline.plan.batch import needs_approval
 from seamline.plan.told import lines, table
 
 if TYPE_CHECKING:
-    from seamline.lake.control import Control
+    from seamline.lake.control import Control, ControlTable
     from seamline.lake.layout import Layout
     from seamline.model.compiled import CompiledPipeline
     from seamline.model.manifest import Statement
@@ -28,13 +29,15 @@ TOLD = 50
 """How many intervals an event names: it is kept in Airflow's database."""
 
 
-def request_of(context: Any) -> RunRequest:
-    """Resolve what the running task's run is asked for."""
+def request_of(context: Any, length: timedelta) -> RunRequest:
+    """Resolve what the running task's run is asked for; ``length`` is that of the pipeline's intervals."""
+    run = context["dag_run"]
     return resolve(
-        str(context["dag_run"].run_type.value),
+        str(run.run_type.value),
         context["params"],
         context.get("data_interval_start"),
         context.get("data_interval_end"),
+        guessed=partial(before_the_clock, run_after=run.run_after, length=length),
     )
 
 
@@ -55,8 +58,8 @@ def plan(name: str) -> dict[str, Any]:
 
     context = get_current_context()
     run = str(context["run_id"])
-    request = request_of(context)
     pipeline, layout = compiled(name)
+    request = request_of(context, pipeline.grid.length)
     if request.asked:
         pipeline.grid.lived(request.asked, now=datetime.now(UTC))
     found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty, run=run)
@@ -65,7 +68,7 @@ def plan(name: str) -> dict[str, Any]:
         print(line)
     if not found.builds:
         raise AirflowSkipException("nothing to build")
-    job = job_of(pipeline, found, run=run, reason=request.reason)
+    job = job_of(pipeline, found, run=run, reason=request.reason, actor=asked_by(context))
     # A plan that waits here is made anew; one that waits for its build would be of an older cut than the other's.
     require_free(claims_of(layout, now=datetime.now(UTC)), run, job.spans)
     return {
@@ -86,18 +89,19 @@ def asked_for(name: str, request: RunRequest) -> str:
 
 @told
 def certify(name: str, asset: Asset) -> None:
-    """Judge what the run built; CertificateFailed names every check that is not green.
+    """Take what the build judged, or judge it (again, when cleared); CertificateFailed names what is not green.
 
     What was found is summed up in the XCom ``certificates`` either way, with the path of the run's report.
     """
     from seamline.lake.claims import Claims
-    from seamline.quality.certify import certify_run, require_passed
+    from seamline.quality.certify import certificates_of, certify_run, require_passed
 
     context = get_current_context()
     run = str(context["run_id"])
     pipeline, layout = compiled(name)
     Claims.ensure(layout).hand_over(run, now=datetime.now(UTC))
-    certificates = certify_run(pipeline, layout, run, actor=asked_by(context))
+    certificates = certificates_of(layout, run) if context["ti"].try_number == 1 else []
+    certificates = certificates or certify_run(pipeline, layout, run, actor=asked_by(context))
     summary = {
         "certified": sum(each.passed for each in certificates),
         "provisional": sum(each.provisional for each in certificates),
@@ -184,19 +188,39 @@ def upkeep(name: str, connection: str) -> None:
 def reconcile(name: str, connection: str, asset: Asset) -> None:
     """Compare what the stream should be doing with what it does, and start a supervisor where none lives."""
     from seamline.lake.control import ControlTable, Desired
-    from seamline.lake.layout import Layout, home, warehouse
-    from seamline.supervisor.process import start_detached, status
+    from seamline.lake.layout import Layout, warehouse
+    from seamline.supervisor.process import status
 
     control = ControlTable.ensure(Layout(warehouse(), name))
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
     if why := reason_to_leave(control.read(), now=datetime.now(UTC)):
         raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
-    pid = start_detached(name, connection_env(connection))
-    print(f"started supervisor {pid}; its output is {home() / 'streams' / name / 'supervisor.log'}")
-    token = await_lease(control)
+    token, pid = started(name, control, connection_env(connection))
     context = get_current_context()
     context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
+
+
+@told
+def reconcile_driver() -> None:
+    """Start a supervisor of the resident driver where one is wanted and none lives."""
+    from seamline.lake.control import ControlTable
+    from seamline.supervisor import resident
+
+    control = ControlTable.ensure(resident.layout())
+    if why := reason_to_leave(control.read(), now=datetime.now(UTC)):
+        raise AirflowSkipException(why)
+    started(resident.NAME, control, {})
+
+
+def started(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
+    """Start a supervisor and wait for its lease; give its token and its process id."""
+    from seamline.lake.layout import home
+    from seamline.supervisor.process import start_detached
+
+    pid = start_detached(name, env)
+    print(f"started supervisor {pid}; its output is {home() / 'streams' / name / 'supervisor.log'}")
+    return await_lease(control), pid
 
 
 def reason_to_leave(control: Control, *, now: datetime) -> str:
@@ -204,20 +228,20 @@ def reason_to_leave(control: Control, *, now: datetime) -> str:
     from seamline.lake.control import Desired
     from seamline.supervisor.process import lease_live
 
-    if control.desired is Desired.STOPPED:
+    if control.desired is not Desired.RUNNING:
         return f"stopped by {control.actor} ({control.reason})"
     return "up" if lease_live(control, now=now) else ""
 
 
-def await_lease(control: Any) -> int:
+def await_lease(control: ControlTable) -> int:
     """Wait until the new supervisor has its lease; SetupError if it never gets one."""
     from seamline.supervisor.process import lease_live
 
     until = time.monotonic() + STARTS_WITHIN
     while time.monotonic() < until:
         state = control.read()
-        if lease_live(state, now=datetime.now(UTC)):
-            return int(state.lease.token)
+        if state.lease and lease_live(state, now=datetime.now(UTC)):
+            return state.lease.token
         time.sleep(0.2)
     raise SetupError(
         f"The supervisor took no lease within {STARTS_WITHIN:g} s.", hint="its output is in supervisor.log."

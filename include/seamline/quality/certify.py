@@ -13,6 +13,7 @@ from seamline.lake import states
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
 from seamline.lake.control import restatements
+from seamline.lake.failpoints import reach
 from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
 from seamline.lake.rejudged import judged_epochs
@@ -79,7 +80,18 @@ def certify_run(
                 certificates.append(replace(one, provisional=open_))
     pages.write(report, run, certificates, written)
     Certificates.ensure(layout).append(certificates)
+    reach("certified")
     return certificates
+
+
+def certificates_of(layout: Layout, run: str) -> list[Certificate]:
+    """Give the certificates of a run, the newest of each generation; none if one that it built has none."""
+    wanted = {(row.view, row.interval, row.generation) for row in Builds.ensure(layout).of(run)}
+    found = {
+        (f"{each.view}/{each.fingerprint}", each.interval.id, each.generation): each
+        for each in Certificates.ensure(layout).of(run=run)
+    }
+    return [found[one] for one in sorted(wanted)] if wanted <= found.keys() else []
 
 
 def require_passed(certificates: Sequence[Certificate]) -> None:

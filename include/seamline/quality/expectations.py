@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.model.compiled import CompiledView
+from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.quality.pages import page_of
 
 COUNTED = {"result_format": "SUMMARY"}
@@ -65,6 +66,12 @@ def great_expectations() -> ModuleType:
         import great_expectations
         import great_expectations.expectations
     return great_expectations
+
+
+def imported_meanwhile(pipeline: CompiledPipeline) -> None:
+    """Begin the import, where a view expects anything, beside what its process waits for."""
+    if any(view.expect for view in pipeline.views):
+        threading.Thread(target=great_expectations, name="import of great_expectations", daemon=True).start()
 
 
 def batch_of(gx: ModuleType, presented: pa.Table) -> Any:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.control import restatements
+from seamline.lake.failpoints import reach
 from seamline.lake.generations import Generations, Volume
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
@@ -107,6 +108,7 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
                 )
             )
     Builds.ensure(layout).append(result)
+    reach("built")
     return result
 
 
@@ -246,9 +248,12 @@ def write(
     if view.counts:
         kept = numbered(kept, view, CELL)
     rows = states(kept, view, by=[CELL]).withColumn("generation", f.lit(attempt))
-    spread = rows.repartition(spark.sparkContext.defaultParallelism, CELL)
+    spread = rows.repartition(CELL)
     spread.write.partitionBy(CELL).option("compression", "zstd").parquet(str(folder))
-    return generations.append(written(folder, pipeline))
+    reach("states")
+    volumes = generations.append(written(folder, pipeline))
+    reach("generation")
+    return volumes
 
 
 def written(folder: Path, pipeline: CompiledPipeline) -> Iterator[tuple[Path, Interval]]:

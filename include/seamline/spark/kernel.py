@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake import states
+from seamline.lake.failpoints import swallow
 from seamline.lake.files import DataFile
 from seamline.lake.joins import relation_of
 from seamline.lake.sinks import Sink
@@ -30,7 +31,6 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.offsets import Lane
-from seamline.spark.failpoints import swallow
 from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
 from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, transformed_sql

@@ -1,12 +1,22 @@
-"""One Spark session as every job of ours wants it: local, quiet, UTC, Delta and Kafka on the class path."""
+"""One Spark session as every job of ours wants it: quiet, UTC, Delta and Kafka on the class path.
+
+It is of a Spark of this process, or of the Spark Connect server that SPARK_REMOTE names.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
+
+from seamline.model.errors import SetupError
 
 PACKAGES = Path(__file__).resolve().parents[2]
 SETTINGS = {
@@ -31,6 +41,15 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": "-Xss8m -Duser.timezone=UTC",
 }
 
+OF_A_CLIENT = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+)
+"""What a client of a server brings along; the rest is the server's."""
+ANSWERS_WITHIN = 60.0
+CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
+
 
 def jars() -> list[Path]:
     """List Spark's extra jars: those of the folder SEAMLINE_JARS, or those that the bootstrap fetched."""
@@ -42,21 +61,73 @@ def jars() -> list[Path]:
     return list(spark_jars())
 
 
-def session(app: str, *, cores: str = "local[2]", memory: str = "2g") -> SparkSession:
+def session(
+    app: str, *, cores: str = "local[2]", memory: str = "2g", more: Mapping[str, str] | None = None
+) -> SparkSession:
     """Start Spark, or give the session that runs already; ``memory`` is the heap of the one JVM.
 
-    Under spark-submit the name, the master and the memory are those of the submission. SEAMLINE_SPARK_UI=true gives
-    it Spark's pages.
+    Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
+    a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if url := os.environ.get("SPARK_REMOTE"):
+        return of_server(url)
     builder = SparkSession.builder
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
     listed = ",".join(map(str, jars()))
     builder = builder.config("spark.jars", listed).config("spark.executorEnv.PYTHONPATH", str(PACKAGES))
     shown = {"spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"])}
-    for name, value in {**SETTINGS, **shown}.items():
+    for name, value in {**SETTINGS, **shown, **(more or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def listening(app: str, port: int) -> SparkSession:
+    """Start a Spark of this process that is a Spark Connect server as well, on this machine's own address."""
+    # It would make the session a client of itself.
+    os.environ.pop("SPARK_REMOTE", None)
+    serving = {
+        "spark.plugins": CONNECT,
+        "spark.connect.grpc.binding.address": "localhost",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    return session(app, more=serving)
+
+
+def of_server(url: str) -> SparkSession:
+    """Open a session on a Spark Connect server; SetupError if none answers in time, or it has no Delta."""
+    place = urlsplit(url)
+    await_server(place.hostname or "localhost", place.port or 15002)
+    spark = SparkSession.builder.remote(url).getOrCreate()
+    if "Delta" not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        spark.stop()
+        raise SetupError(
+            f"The Spark behind {place.netloc} does not know Delta.",
+            hint=f"start it with spark.sql.extensions={SETTINGS['spark.sql.extensions']} and Delta's jars.",
+        )
+    for name in OF_A_CLIENT:
+        spark.conf.set(name, SETTINGS[name])
+    return spark
+
+
+def await_server(host: str, port: int) -> None:
+    """Wait until somebody listens: a driver that has just been started again takes a moment."""
+    until = time.monotonic() + ANSWERS_WITHIN
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection((host, port), timeout=1):
+            return
+        time.sleep(0.2)
+    raise SetupError(
+        f"No Spark Connect server answered at {host}:{port} within {ANSWERS_WITHIN:g} s.",
+        hint="`seamline driver status` tells how ours is, `seamline driver start` starts it.",
+    )
+
+
+def described(spark: SparkSession) -> str:
+    """Say which Spark this is, and where its pages are."""
+    if url := os.environ.get("SPARK_REMOTE"):
+        return f"Spark {spark.version} behind {urlsplit(url).netloc}"
+    return f"Spark {spark.sparkContext.applicationId}, UI: {spark.sparkContext.uiWebUrl or 'off'}"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from seamline.lake import states
+from seamline.lake.failpoints import reach
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.log import known_epochs
@@ -27,7 +28,6 @@ from seamline.model.manifest import Manifest
 from seamline.model.stored import to_json
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import born
-from seamline.spark.failpoints import reach
 from seamline.spark.kernel import KernelResult
 
 log = logging.getLogger("seamline.stream")

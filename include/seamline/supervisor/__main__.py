@@ -1,4 +1,4 @@
-"""``python -m seamline.supervisor PIPELINE``: what ``start_detached`` starts."""
+"""``python -m seamline.supervisor PIPELINE``: what ``start_detached`` starts; ``_driver`` is the resident driver."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import sys
 from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, warehouse
 from seamline.model.errors import SeamlineError
+from seamline.supervisor import resident
 from seamline.supervisor.process import say, supervise
 
 
 def main(pipeline: str) -> int:
     """Supervise; give the exit code."""
     try:
-        return supervise(pipeline, require_format(Layout(warehouse(), pipeline)))
+        command = resident.command if pipeline == resident.NAME else None
+        layout = Layout(warehouse(), pipeline)
+        return supervise(pipeline, layout if command else require_format(layout), command=command)
     except SeamlineError as error:
         say(str(error))
         return error.exit_code

@@ -1,7 +1,11 @@
-"""The parent of a stream's driver: takes the lease, keeps the driver up, and stops it when told to."""
+"""The parent of a Spark driver: takes the lease, keeps the driver up, and stops it when told to.
+
+It owns the driver of a pipeline's stream, or the resident driver that builds share.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import socket
@@ -79,10 +83,19 @@ def wait_before(code: int, strikes: int, pace: Pace) -> float:
     return min(pace.most, pace.back_off * 2.0 ** (min(strikes, 16) - 1))
 
 
+Commanding = Callable[[int], Sequence[str]]
+"""Gives a driver's command under a fencing token."""
+
+
 def supervise(
-    pipeline: str, layout: Layout, *, pace: Pace | None = None, stop: threading.Event | None = None
+    pipeline: str,
+    layout: Layout,
+    *,
+    command: Commanding | None = None,
+    pace: Pace | None = None,
+    stop: threading.Event | None = None,
 ) -> int:
-    """Run the stream until it is told to stop (0), fenced off (20) or out of its lease (21).
+    """Run the stream, or what ``command`` says, until it is told to stop (0), fenced off (20) or out of its lease (21).
 
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
@@ -94,7 +107,13 @@ def supervise(
     holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
     lease = control.take(holder, now=datetime.now(UTC))
     end_leftover(pipeline)
-    return Supervisor(pipeline, control, lease, pace or Pace(), halt).run()
+    run = command or functools.partial(stream_command, pipeline)
+    return Supervisor(pipeline, control, lease, run, pace or Pace(), halt).run()
+
+
+def stream_command(pipeline: str, token: int) -> Sequence[str]:
+    """Give the command of a pipeline's stream."""
+    return [sys.executable, str(jobs_folder() / "stream.py"), *StreamJob(pipeline, token).to_argv()]
 
 
 def end_leftover(pipeline: str) -> None:
@@ -109,9 +128,16 @@ class Supervisor:
     """One supervisor with its lease and, most of the time, a driver."""
 
     def __init__(
-        self, pipeline: str, control: ControlTable, lease: Lease, pace: Pace, halt: threading.Event
+        self,
+        pipeline: str,
+        control: ControlTable,
+        lease: Lease,
+        command: Commanding,
+        pace: Pace,
+        halt: threading.Event,
     ) -> None:
         self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
+        self.command = command
         self.driver: Driver | None = None
         self.renewed = time.monotonic()
         now = datetime.now(UTC)
@@ -137,7 +163,7 @@ class Supervisor:
         """Start a driver and see it through; give our exit code when there shall be no other."""
         if self.unwanted():
             return 0
-        self.driver = Driver(self.command(), self.log, os.environ)
+        self.driver = Driver(self.command(self.lease.token), self.log, os.environ)
         began = time.monotonic()
         self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity)
         self.say_state("running")
@@ -186,14 +212,6 @@ class Supervisor:
     def unwanted(self) -> bool:
         """Tell whether the stream shall stop, by signal or by the control table."""
         return self.halt.is_set() or self.control.read().desired is Desired.STOPPED
-
-    def command(self) -> Sequence[str]:
-        """Give the driver's command under the present token."""
-        return [
-            sys.executable,
-            str(jobs_folder() / "stream.py"),
-            *StreamJob(self.pipeline, self.lease.token).to_argv(),
-        ]
 
     @property
     def log(self) -> Path:

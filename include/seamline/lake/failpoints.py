@@ -1,9 +1,11 @@
-"""Points at which a test lets the driver die: ``SEAMLINE_FAIL=<point>:<n>`` kills it at the n-th passing.
+"""Points at which a test lets a process die: ``SEAMLINE_FAIL=<point>:<n>`` kills it at the n-th passing.
 
-Points, in the order of an epoch, each passed just *after* the thing is done: ``planned`` (number taken,
-nothing written), ``files`` (kernel done, nothing committed), ``slices``, ``quarantine``, ``master``, ``ledger``.
-Without the variable nothing happens. ``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which
-a record's value holds the text: a bug that one record sets off.
+Points of an epoch, in order, each passed just *after* the thing is done: ``planned`` (number taken, nothing
+written), ``files`` (kernel done, nothing committed), ``slices``, ``quarantine``, ``master``, ``ledger``. Points of
+a batch run: ``states`` (a view's files written, nothing committed), ``generation`` (a view's commit), ``built``,
+``certified``, ``published``, ``served`` (a view's serving table). Without the variable nothing happens.
+``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value holds the text: a bug
+that one record sets off.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-POINTS = ("planned", "files", "slices", "quarantine", "master", "ledger")
+BATCH = ("states", "generation", "built", "certified", "published", "served")
 passed: Counter[str] = Counter()
 
 

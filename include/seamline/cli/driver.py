@@ -1,0 +1,73 @@
+"""Commands about the resident driver that builds share: driver start, stop, status."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from seamline.cli.context import actor
+from seamline.model.errors import SetupError
+
+
+@click.group()
+def driver() -> None:
+    """One Spark that stays up, so that a small build does not start one (Spark Connect)."""
+
+
+@driver.command()
+@click.option("--reason", default="", help="Kept with the wish.")
+def start(reason: str) -> None:
+    """Want it to run, start its supervisor here if none lives, and say how to use it."""
+    from seamline.lake.control import ControlTable, Desired
+    from seamline.supervisor import resident
+    from seamline.supervisor.process import lease_live, start_detached
+
+    resident.make_token()
+    control = ControlTable.ensure(resident.layout())
+    now = datetime.now(UTC)
+    control.want(Desired.RUNNING, actor=actor(), reason=reason, now=now)
+    if lease_live(control.read(), now=now):
+        click.echo("It is up.")
+    else:
+        click.echo(f"Started supervisor {start_detached(resident.NAME, {})}.")
+    connection = json.dumps({"conn_type": "spark_connect", "host": "localhost", "port": resident.port()})
+    click.echo(f"Builds use it once Airflow's connection spark_default is {connection}")
+    click.echo("The DAG seamline__driver starts it again after a reboot; unpause it.")
+
+
+@driver.command()
+@click.option("--reason", default="", help="Kept with the wish.")
+def stop(reason: str) -> None:
+    """Want it to stop, and wait until it has; builds that it was running fail and may be run again."""
+    from seamline.supervisor import resident
+    from seamline.supervisor.process import stop as stop_now
+
+    stop_now(resident.layout(), actor=actor(), reason=reason)
+    click.echo("It is stopped.")
+
+
+@driver.command()
+def status() -> None:
+    """Tell what it should be doing, whether it does, and its last error; exit code 6 if it is wanted and not up."""
+    from seamline.lake.control import Desired
+    from seamline.supervisor import resident
+    from seamline.supervisor.process import status as status_of
+
+    found = status_of(resident.NAME)
+    beat = found.heartbeat
+    click.echo(
+        f"desired: {found.desired} ({found.actor or 'nobody'}{': ' * bool(found.reason)}{found.reason})"
+    )
+    click.echo(f"actual:  {beat.state if beat and beat.running else 'down'}")
+    if beat and beat.last_error:
+        click.echo(f"last error, {beat.strikes} in a row: {beat.last_error}")
+    if found.desired is Desired.RUNNING and not (beat and beat.running):
+        raise SetupError(
+            "The resident driver is wanted and not up.",
+            hint="`seamline driver start`, or unpause the DAG seamline__driver.",
+        )
+
+
+COMMANDS = (driver,)

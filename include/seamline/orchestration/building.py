@@ -1,0 +1,101 @@
+"""The build: a spark-submit of its own, or a client of a resident driver, as the connection's type says.
+
+Jars, Java and addresses are looked up when the task runs, not when the DAG is parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Connection, Context
+from airflow.sdk.exceptions import AirflowException
+
+from seamline.model.jobs import BuildJob
+from seamline.orchestration.failures import of_driver, told
+from seamline.supervisor.driver import end_session
+from seamline.supervisor.jobs import jobs_folder
+from seamline.supervisor.resident import client_env
+
+__all__ = ["BuildOperator", "jobs_folder"]
+
+PACKAGES = str(Path(__file__).resolve().parents[2])
+LAST_LINES = 50
+CONNECT = SparkConnectHook.conn_type
+
+
+class BuildOperator(SparkSubmitOperator):
+    """Run ``spark_jobs/build.py`` with the arguments of a BuildJob through a Spark connection.
+
+    One of type ``spark`` is a spark-submit; one of type ``spark_connect`` names a driver that is up already.
+    The run's intervals are claimed until its ``publish``. ``plan`` is shown on the task's rendered page.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "plan")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"plan": "md"}
+
+    def __init__(self, *, plan: Any = "", **given: Any) -> None:
+        super().__init__(**given)
+        self.plan = plan
+        self._client: subprocess.Popen[str] | None = None
+
+    @told
+    def execute(self, context: Context) -> None:
+        """Claim the intervals, add what this machine has (jars, Java, our packages) and build."""
+        from seamline.lake.claims import holding
+        from seamline.lake.layout import Layout, warehouse
+
+        job = BuildJob.parse(list(map(str, self.application_args or [])))
+        owner = f"airflow:{self.dag_id}"
+        with holding(Layout(warehouse(), job.pipeline), job.run, owner, job.spans, hand_over=True):
+            try:
+                if Connection.get(self._conn_id).conn_type == CONNECT:
+                    self.connect(job)
+                else:
+                    self.submit(context)
+            except AirflowException as failed:
+                raise of_driver(failed) from failed
+
+    def submit(self, context: Context) -> None:
+        """Start a driver for this build alone."""
+        from seamline.local.java import java_home, spark_jars
+
+        self.application = str(jobs_folder() / "build.py")
+        self.jars = ",".join(map(str, spark_jars()))
+        env = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": PACKAGES}
+        self.env_vars: dict[str, Any] = {**env, **(self.env_vars or {})}
+        super().execute(context)
+
+    def connect(self, job: BuildJob) -> None:
+        """Let a driver that is up do the work; AirflowException with the code and the last words where it fails."""
+        url = SparkConnectHook(self._conn_id).get_connection_url()
+        env = {**os.environ, "PYTHONPATH": PACKAGES, "PYTHONUNBUFFERED": "1", **client_env(url)}
+        last: deque[str] = deque(maxlen=LAST_LINES)
+        with subprocess.Popen(
+            [sys.executable, str(jobs_folder() / "build.py"), *job.to_argv()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=env,
+            start_new_session=True,
+        ) as self._client:
+            assert self._client.stdout
+            for line in self._client.stdout:
+                self.log.info(line.rstrip())
+                last.append(line)
+        if code := self._client.returncode:
+            raise AirflowException(f"build.py failed. Error code is: {code}.\nIts output:\n{''.join(last)}")
+
+    def on_kill(self) -> None:
+        """End the build with the task."""
+        if self._client:
+            end_session(self._client.pid)
+        super().on_kill()

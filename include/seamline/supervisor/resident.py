@@ -1,0 +1,68 @@
+"""The resident driver: one Spark that stays up and that builds share, reached through Spark Connect.
+
+Supervised like a stream, under a name that no pipeline can have. Only who can read its token is let in.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from seamline.lake.layout import Layout, home, warehouse
+from seamline.supervisor.heartbeat import folder
+from seamline.supervisor.jobs import jobs_folder
+
+NAME = "_driver"
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def port() -> int:
+    """Give the port it listens on, by setting."""
+    return int(os.environ.get("SEAMLINE_CONNECT_PORT", "15002"))
+
+
+def layout() -> Layout:
+    """Give the place of its control table."""
+    return Layout(warehouse(), NAME)
+
+
+def wanted_once() -> bool:
+    """Tell whether anybody ever asked for a resident driver here."""
+    return layout().table("control").is_dir()
+
+
+def command(token: int) -> Sequence[str]:
+    """Give its command; the fencing token is for the eyes of ``ps`` only, builds commit by themselves."""
+    return [sys.executable, str(jobs_folder() / "driver.py"), "--token", str(token)]
+
+
+def token_file() -> Path:
+    """Give the file with the token that lets a client in; this user alone reads it."""
+    return folder(home(), NAME) / "token"
+
+
+def make_token() -> str:
+    """Give the token, made the first time."""
+    try:
+        with os.fdopen(os.open(token_file(), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(32))
+    except FileExistsError:
+        pass
+    return token_file().read_text()
+
+
+def client_env(url: str) -> Mapping[str, str]:
+    """Give what a client of a Spark Connect server has in its environment: its address, and ours its token.
+
+    ``url`` is ``sc://host:port/;parameters``. A token goes without TLS to the name localhost only.
+    """
+    parts = urlsplit(url)
+    if parts.hostname not in HERE or "token=" in url or not token_file().exists():
+        return {"SPARK_REMOTE": url}
+    local = url.replace(parts.netloc, f"localhost:{parts.port or port()}", 1)
+    return {"SPARK_REMOTE": local, TOKEN: make_token()}

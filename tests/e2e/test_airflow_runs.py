@@ -1,0 +1,204 @@
+"""Ways of asking for work on a real Airflow, over a warehouse to which a stream appends meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.e2e.test_demo import free_ports
+from tests.e2e.world import DAYS, ROOT, Resident, World
+
+from seamline.local.airflow import AirflowStandalone
+from seamline.model.intervals import parse_moment
+from seamline.orchestration.airflow_api import ENDED, AirflowApi
+
+BATCH = "flights__batch"
+WITHIN = 240.0
+
+
+class Airflow:
+    """A standalone Airflow whose batch DAG builds the world's days with a resident driver."""
+
+    def __init__(self, world: World, driver: Resident) -> None:
+        settings = {**world.settings, "AIRFLOW_CONN_SPARK_DEFAULT": driver.connection}
+        self.standalone = AirflowStandalone(world.home / "airflow", free_ports(3), root=ROOT, env=settings)
+
+    @property
+    def api(self) -> AirflowApi:
+        """Its REST API."""
+        return self.standalone.api
+
+    def airflow(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of Airflow's own."""
+        env = {**os.environ, **self.standalone.settings()}
+        return subprocess.run(["airflow", *words], env=env, capture_output=True, text=True, check=False)
+
+    def backfill(self, behaviour: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Ask for the two days again, as `airflow backfill create` does."""
+        days = ("--from-date", "2013-01-01", "--to-date", "2013-01-02", "--reprocess-behavior", behaviour)
+        return self.airflow("backfill", "create", "--dag-id", BATCH, *days, *words)
+
+    def runs(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """Give the runs of a kind by the start of their interval."""
+        found = self.api.call("GET", f"/dags/{BATCH}/dagRuns?limit=100")["dag_runs"]
+        return {str(each["data_interval_start"]): each for each in found if each["run_type"] == kind}
+
+    def ended(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """Give the runs of a kind once there are any and all have ended."""
+        runs = self.runs(kind)
+        return runs if runs and all(each["state"] in ENDED for each in runs.values()) else {}
+
+
+def eventually(look: Callable[[], Any], *, meanwhile: Callable[[], None] = lambda: None) -> Any:
+    """Wait for something and give it."""
+    until = time.monotonic() + WITHIN
+    while not (found := look()):
+        meanwhile()
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.5)
+    return found
+
+
+@pytest.fixture(scope="module")
+def airflow(world: World, driver: Resident) -> Iterator[Airflow]:
+    """Start it, with the batch DAG unpaused."""
+    made = Airflow(world, driver)
+    made.standalone.start()
+    try:
+        made.api.unpause(BATCH)
+        yield made
+    finally:
+        made.standalone.stop()
+
+
+@pytest.fixture(scope="module")
+def scheduled(airflow: Airflow) -> Mapping[str, Any]:
+    """Have the scheduled run behind us, which comes by itself."""
+    [run] = eventually(lambda: airflow.ended("scheduled")).values()
+    return run
+
+
+@contextmanager
+def appending(world: World) -> Iterator[None]:
+    """Have the stream hold late flights of both days, one by one, for as long as the block runs."""
+    stop = threading.Event()
+
+    def stream() -> None:
+        while not stop.wait(0.3):
+            world.late(DAYS[world.sent % 2])
+
+    thread = threading.Thread(target=stream)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def require_all_counted(world: World) -> None:
+    """Compare the merged answer with what the stream had held before and after it was read."""
+    before = world.held
+    counted = sum(row["flights"] for row in world.answer())
+    assert before <= counted <= world.sent
+
+
+def test_a_scheduled_run_builds_what_is_dirty(world: World, scheduled: Mapping[str, Any]) -> None:
+    """Its own interval has no flights; the days that nobody has built yet are taken with it."""
+    assert scheduled["state"] == "success"
+    assert sorted(world.published()) == DAYS
+
+
+def test_a_backfill_builds_exactly_its_days_while_the_stream_appends_to_them(
+    world: World, airflow: Airflow, scheduled: Mapping[str, Any]
+) -> None:
+    """Each answer on the way has every flight once, whichever generation it is of."""
+    before = world.published()
+    with appending(world):
+        asked = airflow.backfill("none")
+        assert asked.returncode == 0, asked.stderr
+        runs = eventually(
+            lambda: len(found := airflow.ended("backfill")) == 2 and found,
+            meanwhile=lambda: require_all_counted(world),
+        )
+    assert [runs[day]["state"] for day in DAYS] == ["success"] * 2
+    now = world.published()
+    assert all(now[day] != before[day] for day in DAYS)
+    require_all_counted(world)
+
+
+def test_a_backfill_of_finished_days_leaves_them_alone_if_told_so(world: World, airflow: Airflow) -> None:
+    """Reprocess behaviour none, Airflow's default: what has a run is not run again."""
+    before, runs = world.published(), airflow.runs("backfill")
+    airflow.backfill("none")
+    eventually(lambda: not airflow.api.active_backfills(BATCH))
+    assert {day: each["run_after"] for day, each in airflow.runs("backfill").items()} == {
+        day: each["run_after"] for day, each in runs.items()
+    }
+    assert world.published() == before
+
+
+def test_a_second_backfill_backwards_beside_the_stream_gives_the_same(world: World, airflow: Airflow) -> None:
+    """Reprocess behaviour completed; while it runs another one is refused and changes nothing."""
+    before = world.published()
+    with appending(world):
+        assert airflow.backfill("completed", "--run-backwards").returncode == 0
+        second = airflow.backfill("completed")
+        assert second.returncode != 0
+        assert "already" in (second.stdout + second.stderr).lower()
+        eventually(
+            lambda: not airflow.api.active_backfills(BATCH), meanwhile=lambda: require_all_counted(world)
+        )
+    runs = airflow.ended("backfill")
+    assert [runs[day]["state"] for day in DAYS] == ["success"] * 2
+    first, last = (parse_moment(str(runs[day]["start_date"])) for day in reversed(DAYS))
+    assert first < last
+    now = world.published()
+    assert all(now[day] != before[day] for day in DAYS)
+    require_all_counted(world)
+
+
+def test_only_failed_days_are_built_again_if_told_so(world: World, airflow: Airflow) -> None:
+    """Reprocess behaviour failed, after somebody marked a run as failed in the UI."""
+    before, run = world.published(), airflow.runs("backfill")[DAYS[0]]["dag_run_id"]
+    airflow.api.call("PATCH", f"/dags/{BATCH}/dagRuns/{run.replace('+', '%2B')}", {"state": "failed"})
+    assert airflow.backfill("failed").returncode == 0
+    eventually(lambda: not airflow.api.active_backfills(BATCH))
+    assert airflow.ended("backfill")[DAYS[0]]["state"] == "success"
+    now = world.published()
+    assert [day for day in DAYS if now[day] != before[day]] == DAYS[:1]
+
+
+def test_a_cleared_task_judges_again_and_publishes_nothing_twice(world: World, airflow: Airflow) -> None:
+    """Clear of `certify` with what is downstream, as the UI does."""
+    before, run = world.published(), airflow.runs("backfill")[DAYS[1]]["dag_run_id"]
+    body = {
+        "dry_run": False,
+        "task_ids": ["certify"],
+        "dag_run_id": run,
+        "only_failed": False,
+        "include_downstream": True,
+    }
+    airflow.api.call("POST", f"/dags/{BATCH}/clearTaskInstances", body)
+    states = eventually(lambda: airflow.ended("backfill") and airflow.api.task_states(BATCH, run))
+    assert (states["certify"], states["publish"]) == ("success", "skipped")
+    assert world.published() == before
+
+
+def test_a_run_by_rest_takes_the_interval_that_it_is_given(world: World, airflow: Airflow) -> None:
+    """A data interval of its own, not the one that Airflow would guess, nor what is dirty."""
+    world.late(DAYS[0])
+    before = world.published()
+    span = {"data_interval_start": DAYS[1], "data_interval_end": "2013-01-03T00:00:00Z"}
+    body = {"logical_date": DAYS[1], **span}
+    run = airflow.api.call("POST", f"/dags/{BATCH}/dagRuns", body)["dag_run_id"]
+    assert airflow.api.await_run(BATCH, run, timeout=WITHIN) == "success"
+    now = world.published()
+    assert [day for day in DAYS if now[day] != before[day]] == DAYS[1:]
+    require_all_counted(world)
