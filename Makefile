@@ -6,7 +6,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt lock clean-demo
+.PHONY: help setup demo test faults check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ demo: setup ## Replay a year of real flights through both layers (ARGS=--exit en
 test: setup ## Run every test (ARGS go to pytest, in one process)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
 	  python -m pytest -q -n 2 tests/laws tests/unit && exec python -m pytest $(SLOW))
+
+faults: setup ## Run the slow suite: what goes on beside each other, in many orders (ARGS go to pytest)
+	@$(ENV) exec python -m pytest -v tests/faults $(ARGS)
 
 check: setup ## Lint, types, import contracts, laws (fewer cases) and quick unit tests, in under a minute
 	@$(ENV) ruff check .

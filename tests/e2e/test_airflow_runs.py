@@ -61,7 +61,7 @@ def eventually(look: Callable[[], Any], *, meanwhile: Callable[[], None] = lambd
     while not (found := look()):
         meanwhile()
         assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.5)
+        time.sleep(1.0)
     return found
 
 
@@ -90,7 +90,7 @@ def appending(world: World) -> Iterator[None]:
     stop = threading.Event()
 
     def stream() -> None:
-        while not stop.wait(0.3):
+        while not stop.wait(2.0):
             world.late(DAYS[world.sent % 2])
 
     thread = threading.Thread(target=stream)
@@ -196,7 +196,7 @@ def test_a_run_by_rest_takes_the_interval_that_it_is_given(world: World, airflow
     world.late(DAYS[0])
     before = world.published()
     span = {"data_interval_start": DAYS[1], "data_interval_end": "2013-01-03T00:00:00Z"}
-    body = {"logical_date": DAYS[1], **span}
+    body = {"logical_date": "2013-01-02T00:05:00Z", **span}
     run = airflow.api.call("POST", f"/dags/{BATCH}/dagRuns", body)["dag_run_id"]
     assert airflow.api.await_run(BATCH, run, timeout=WITHIN) == "success"
     now = world.published()

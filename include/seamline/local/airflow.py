@@ -85,7 +85,8 @@ class AirflowStandalone:
             "CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
             "DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
+            # Its default, five seconds, is short on a busy machine: a command would fail with "database is locked".
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}?timeout=60",
             "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
             "LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
             "SCHEDULER__CATCHUP_BY_DEFAULT": "False",

@@ -1,0 +1,182 @@
+"""What a batch run costs in a real Airflow, by kind of Spark connection. `python -m benchmarks.airflow_runs`
+
+A standalone Airflow on SQLite and the shipped DAG over a warehouse of eight days of flights, read beforehand. Each
+day is asked for with `airflow backfill create` and timed until a reader sees it served, one day after the other; the
+first of each kind is cold and told apart. Each figure is of the run that prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.builds import FIRST, ROWS, Year
+from benchmarks.machine import machine
+from benchmarks.views import ROOT
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.local.airflow import AirflowStandalone
+from seamline.local.flights import flights
+from seamline.model.catalog import load
+from seamline.model.intervals import stamp
+from seamline.orchestration.airflow_api import AirflowApi, quote
+
+DAG = "flights__batch"
+WARM = 3
+TASKS = ("plan", "build", "certify", "publish")
+WITHIN = 300.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """One day: seconds from the command to the answer, in the command, and in each task by itself."""
+
+    whole: float
+    command: float
+    tasks: Mapping[str, float]
+
+
+def main() -> int:
+    """Time days through a spark-submit each, then through a resident driver."""
+    print(machine(), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        settings = prepared(home)
+        day = 0
+        for kind, connection in (("spark", {"host": "local[2]"}), ("spark_connect", resident(settings))):
+            airflow = standalone(home / kind, settings, {"conn_type": kind, **connection})
+            airflow.start()
+            try:
+                airflow.api.unpause(DAG)
+                settled(airflow.api)
+                days = []
+                for _ in range(1 + WARM):
+                    days.append(served(airflow, Layout(home / "warehouse", "flights"), day))
+                    day += 1
+                told(kind, days)
+            finally:
+                airflow.stop()
+        seamline(settings, "driver", "stop")
+    return 0
+
+
+def prepared(home: Path) -> dict[str, str]:
+    """Read the first days into a warehouse, and give the settings of all that works on it."""
+    engine = Year(load(ROOT / "include" / "pipelines").pipeline("flights"), home / "warehouse", None)
+    engine.epoch([json.dumps(each).encode() for each in islice(flights(), ROWS)])
+    closing = {"carrier": "UA", "flight": 1, "origin": "EWR", "sched_dep": "2013-01-13T00:00:00Z"}
+    engine.epoch([json.dumps(closing).encode()])
+    definitions = home / "pipelines"
+    definitions.mkdir()
+    (definitions / "flights.py").write_text((ROOT / "include" / "pipelines" / "flights.py").read_text())
+    return {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "include"),
+        "SEAMLINE_HOME": str(home),
+        "SEAMLINE_JOBS": str(ROOT / "spark_jobs"),
+        "SEAMLINE_PIPELINES": str(definitions),
+        "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
+    }
+
+
+def resident(settings: Mapping[str, str]) -> dict[str, object]:
+    """Start a resident driver; give its address."""
+    seamline(settings, "driver", "start")
+    return {"host": "localhost", "port": 15002}
+
+
+def seamline(settings: Mapping[str, str], *words: str) -> None:
+    """Run a command of ours."""
+    command = [sys.executable, "-m", "seamline.cli", *words]
+    subprocess.run(command, env={**os.environ, **settings}, check=True, stdout=subprocess.DEVNULL)
+
+
+def standalone(
+    home: Path, settings: Mapping[str, str], connection: Mapping[str, object]
+) -> AirflowStandalone:
+    """Make an Airflow whose builds go through a connection."""
+    env = {**settings, "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection)}
+    return AirflowStandalone(home, 28080, root=ROOT, env=env)
+
+
+def settled(api: AirflowApi) -> None:
+    """Wait for the scheduled run, which builds what is dirty."""
+    until = time.monotonic() + WITHIN
+    while True:
+        runs = api.call("GET", f"/dags/{DAG}/dagRuns?limit=10")["dag_runs"]
+        if runs and all(each["state"] in ("success", "failed") for each in runs):
+            return
+        if time.monotonic() > until:
+            raise TimeoutError("the scheduled run has not ended")
+        time.sleep(0.5)
+
+
+def served(airflow: AirflowStandalone, layout: Layout, number: int) -> Served:
+    """Ask Airflow for a day and wait until it is served anew."""
+    day = FIRST + timedelta(days=number)
+    before, began = generations(layout, day), time.monotonic()
+    command = ["airflow", "backfill", "create", "--dag-id", DAG]
+    dates = ["--from-date", f"{day:%Y-%m-%d}", "--to-date", f"{day:%Y-%m-%d}"]
+    env = {**os.environ, **airflow.settings()}
+    subprocess.run([*command, *dates], env=env, check=True, capture_output=True)
+    commanded = time.monotonic() - began
+    while len(generations(layout, day) - before) < len(before):
+        if time.monotonic() - began > WITHIN:
+            raise TimeoutError(f"{stamp(day)} is not served")
+        time.sleep(0.05)
+    whole = time.monotonic() - began
+    settled(airflow.api)
+    return Served(whole, commanded, task_seconds(airflow.api, day))
+
+
+def generations(layout: Layout, day: datetime) -> set[tuple[str, str]]:
+    """Give what is served of a day: the generation of each view."""
+    published = ManifestTable.ensure(layout).read().published
+    return {(view, each.generation) for (view, start), each in published.items() if start == stamp(day)}
+
+
+def task_seconds(api: AirflowApi, day: datetime) -> dict[str, float]:
+    """Give how long each task of a day's backfill run took, from its start to its end."""
+    runs: Sequence[Mapping[str, Any]] = api.call("GET", f"/dags/{DAG}/dagRuns?limit=100")["dag_runs"]
+    start = stamp(day)
+    [run] = [each for each in runs if each["run_type"] == "backfill" and each["data_interval_start"] == start]
+    path = f"/dags/{DAG}/dagRuns/{quote(run['dag_run_id'])}/taskInstances"
+    found = {each["task_id"]: each["duration"] or 0.0 for each in api.call("GET", path)["task_instances"]}
+    return {name: found[name] for name in TASKS}
+
+
+def told(kind: str, days: Sequence[Served]) -> None:
+    """Print the first day, and the median of the others."""
+    first, *warm = days
+    print(f"{kind}, the first day: {spoken(first)}", flush=True)
+    middle = Served(
+        statistics.median(each.whole for each in warm),
+        statistics.median(each.command for each in warm),
+        {name: statistics.median(each.tasks[name] for each in warm) for name in TASKS},
+    )
+    print(f"{kind}, median of {len(warm)}: {spoken(middle)}", flush=True)
+
+
+def spoken(served: Served) -> str:
+    """Write one in a line."""
+    tasks = ", ".join(f"{name} {seconds:.1f}" for name, seconds in served.tasks.items())
+    rest = served.whole - served.command - sum(served.tasks.values())
+    return (
+        f"{served.whole:.1f} s from backfill create to served ({tasks}; "
+        f"the command {served.command:.1f}; Airflow's scheduling and starting of tasks {rest:.1f})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
