@@ -6,9 +6,12 @@ import os
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from tests.e2e.test_demo import free_ports
@@ -16,7 +19,7 @@ from tests.e2e.world import DAYS, ROOT, Resident, World
 
 from seamline.local.airflow import AirflowStandalone
 from seamline.model.intervals import parse_moment
-from seamline.orchestration.airflow_api import ENDED, AirflowApi
+from seamline.orchestration.airflow_api import ENDED, AirflowApi, quote
 
 BATCH = "flights__batch"
 WITHIN = 240.0
@@ -131,6 +134,25 @@ def test_a_backfill_builds_exactly_its_days_while_the_stream_appends_to_them(
     now = world.published()
     assert all(now[day] != before[day] for day in DAYS)
     require_all_counted(world)
+
+
+def test_the_report_of_a_run_is_behind_the_login(airflow: Airflow, scheduled: Mapping[str, Any]) -> None:
+    """It is what the tab on the run's page shows; nobody reads it who may not read the run."""
+    run = quote(scheduled["dag_run_id"])
+    address = f"{airflow.api.url}/seamline/reports/{BATCH}/{run}/index.html"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(address, timeout=30)
+    assert refused.value.code == 401
+    refused.value.close()
+    api = airflow.api
+    api.log_in()
+    asked = urllib.request.Request(address, headers={"Authorization": f"Bearer {api.token}"})
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        page = answer.read().decode()
+    assert "4 certificates, 0 not green." in page
+    plugins = api.call("GET", "/plugins")["plugins"]
+    [view] = [each for plugin in plugins if plugin["name"] == "seamline" for each in plugin["external_views"]]
+    assert view["href"].format(DAG_ID=BATCH, RUN_ID=run) == urlsplit(address).path
 
 
 def test_a_backfill_of_finished_days_leaves_them_alone_if_told_so(world: World, airflow: Airflow) -> None:

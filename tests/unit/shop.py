@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from seamline.lake import files
 from seamline.lake.layout import Layout
@@ -29,6 +30,28 @@ from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.seam import Slice
 from seamline.model.windows import Tumbling
 
+DEFINITION = """
+from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max, sum
+
+shop = Pipeline(
+    name="shop",
+    source=KafkaSource(
+        topic="sales",
+        schema="id BIGINT NOT NULL, customer STRING, amount BIGINT, sold_at TIMESTAMP NOT NULL",
+        event_time="sold_at",
+        event_id=["id"],
+    ),
+    views=[
+        View(
+            "sales",
+            keys=["customer"],
+            window=Tumbling("1 hour"),
+            measures={"orders": count(), "total": sum("amount"), "largest": max("amount")},
+        )
+    ],
+    batch=Batch(interval="1 day", start="2013-01-01"),
+)
+"""
 START = datetime(2013, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
@@ -240,3 +263,13 @@ class Shop:
             certified=True,
             at=at or interval.end,
         )
+
+
+def opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """Make a shop whose definition and warehouse are where the commands look for them."""
+    definitions = folder / "definitions"
+    definitions.mkdir()
+    (definitions / "shop.py").write_text(DEFINITION)
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(folder / "w"))
+    return Shop(folder / "w")

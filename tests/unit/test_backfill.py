@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import DEFINITION
 
 from seamline.cli import main
 from seamline.model.errors import BackfillRefused, BadRange, OutsideLife

@@ -9,35 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.shop import START, Sale, Shop
+from tests.unit.shop import DEFINITION, START, Sale, Shop
 
 from seamline.cli import main
 from seamline.lake.claims import Claims, claims_of, holding
 from seamline.model.intervals import Interval
 from seamline.model.jobs import BuildJob
-
-DEFINITION = """
-from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max, sum
-
-shop = Pipeline(
-    name="shop",
-    source=KafkaSource(
-        topic="sales",
-        schema="id BIGINT NOT NULL, customer STRING, amount BIGINT, sold_at TIMESTAMP NOT NULL",
-        event_time="sold_at",
-        event_id=["id"],
-    ),
-    views=[
-        View(
-            "sales",
-            keys=["customer"],
-            window=Tumbling("1 hour"),
-            measures={"orders": count(), "total": sum("amount"), "largest": max("amount")},
-        )
-    ],
-    batch=Batch(interval="1 day", start="2013-01-01"),
-)
-"""
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.past import DAYS, NOW, build
-from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import DAY, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
 from seamline.lake.builds import BuildRow, Builds
@@ -33,12 +32,7 @@ SPOKEN = "published despite its certificate by cli:"
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Two days: the first is certified, of the second there is a generation that was held back."""
-    definitions = tmp_path / "definitions"
-    definitions.mkdir()
-    (definitions / "shop.py").write_text(DEFINITION)
-    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
-    shop = Shop(tmp_path / "w")
+    shop = opened(tmp_path, monkeypatch)
     shop.epoch([Sale(1, "a", 4), Sale(25 * 60, "b", 5)], watermark=START + 2 * DAY)
     build(shop, "one", cut=0)
     build(shop, "red", cut=0, day=1, passed=False, publish=False)

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.past import build
-from tests.unit.shop import START, Sale, Shop
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.cli import main
 from seamline.lake.differences import BOTH, NEW, OLD, compare
@@ -102,12 +101,7 @@ def test_what_is_no_number_changes_without_a_difference() -> None:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A day whose second generation has one more sale of a, none of b any more, and c."""
-    definitions = tmp_path / "definitions"
-    definitions.mkdir()
-    (definitions / "shop.py").write_text(DEFINITION)
-    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
-    shop = Shop(tmp_path / "w")
+    shop = opened(tmp_path, monkeypatch)
     shop.epoch([Sale(1, "a", 4), Sale(2, "b", 5), Sale(70, "a", 1)], watermark=START.replace(day=2))
     build(shop, "one", cut=0)
     shop.events[0] = [Sale(1, "a", 4), Sale(70, "a", 1)]

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.shop import DAY, START, Sale, Shop
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import DAY, START, Sale, Shop, opened
 
 from seamline.cli import main
 from seamline.lake import format
@@ -29,12 +28,7 @@ Release = Callable[..., list[str]]
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A pipeline with an epoch, made by this release."""
-    definitions = tmp_path / "definitions"
-    definitions.mkdir()
-    (definitions / "shop.py").write_text(DEFINITION)
-    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
-    made = Shop(tmp_path / "w")
+    made = opened(tmp_path, monkeypatch)
     made.epoch([Sale(1)])
     return made
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.past import DAYS, build, past_of, query
-from tests.unit.shop import START, Sale, Shop
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.cli import main
 from seamline.lake import publishing
@@ -35,12 +34,7 @@ DAY = Interval(START, START.replace(day=2))
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """One day with three generations: 'one' to epoch 0, 'two' to epoch 1, and a 'red' one that was held back."""
-    definitions = tmp_path / "definitions"
-    definitions.mkdir()
-    (definitions / "shop.py").write_text(DEFINITION)
-    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
-    shop = Shop(tmp_path / "w")
+    shop = opened(tmp_path, monkeypatch)
     shop.epoch([Sale(1, "a", 4), Sale(2, "b", 5)], watermark=DAY.end)
     build(shop, "one", cut=0)
     shop.epoch([Sale(3, "a", 6)], watermark=DAY.end)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.unit.past import NOW
-from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.cli import main
 from seamline.lake.builds import BuildRow, Builds

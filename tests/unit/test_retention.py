@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.past import DAYS, NOW, build, past_of
-from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import DAY, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
 from seamline.lake import cleaning, publishing, retention
@@ -36,12 +35,7 @@ BACK = Decision("cli:ada", "x", rollback=True)
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A day published four times, g0 to g3, a red generation before the last, and a fresh one that waits."""
-    definitions = tmp_path / "definitions"
-    definitions.mkdir()
-    (definitions / "shop.py").write_text(DEFINITION)
-    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
-    shop = Shop(tmp_path / "w")
+    shop = opened(tmp_path, monkeypatch)
     for number in range(4):
         shop.epoch([Sale(number, "a", 1)], watermark=START + DAY)
         if number == 3:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.past import DAYS, build
-from tests.unit.shop import DAY, START, Sale, Shop
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import DAY, START, Sale, Shop, opened
 
 from seamline.cli import main
 from seamline.lake.answers import Answer
@@ -57,12 +56,7 @@ def test_every_answer_of_the_past_is_given_again(tmp_path: Path, seed: int) -> N
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """One sale and its generation at second 0.5; a correction at 1, built at second 1.5."""
-    definitions = tmp_path / "definitions"
-    definitions.mkdir()
-    (definitions / "shop.py").write_text(DEFINITION)
-    monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
-    shop = Shop(tmp_path / "w")
+    shop = opened(tmp_path, monkeypatch)
     shop.epoch([Sale(1, "a", 4)], watermark=START + DAY)
     build(shop, "one", cut=0, at=second(0.5))
     shop.epoch([Sale(2, "a", 6)], watermark=START + DAY)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.unit.past import DAYS, NOW, build
-from tests.unit.shop import DAY, START, Sale, Shop
-from tests.unit.test_cli import DEFINITION
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop
 
 from seamline.cli import main
 from seamline.cli import upgrade as command
