@@ -16,8 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
 
 from benchmarks.machine import machine
 from benchmarks.views import ROOT, records
@@ -26,11 +30,12 @@ from seamline.lake.planning import job_of, plan_run
 from seamline.lake.publishing import publish_run
 from seamline.local.flights import flights
 from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane, OffsetRange
-from seamline.quality.certify import certify_run
+from seamline.quality import certify
+from seamline.quality.expectations import Checked, checked
 from seamline.spark.batch import build
 from seamline.spark.rejudging import rejudge
 from seamline.spark.session import session
@@ -57,6 +62,8 @@ def main() -> int:
         typical = statistics.median(sum(seconds) for seconds, _ in each)
         parts = [statistics.median(part) for part in zip(*(seconds for seconds, _ in each), strict=True)]
         print(f"one day, median of {DAYS}: {spoken(parts)}", flush=True)
+        checking = statistics.median(engine.checking[-DAYS:])
+        print(f"Great Expectations, of it: {checking:.2f} s, {checking / typical:.0%} of a run", flush=True)
         shown("30 days", *engine.run(Interval(FIRST + timedelta(days=30), FIRST + timedelta(days=60))))
         shown("the year", *engine.run(Interval(FIRST, FIRST + timedelta(days=365))))
         engine.epoch([late(engine)])
@@ -79,6 +86,11 @@ class Year(Tables):
     number = 0
     offset = 0
 
+    @cached_property
+    def checking(self) -> list[float]:
+        """Seconds in Great Expectations, run by run."""
+        return []
+
     def read(self) -> None:
         """Hold the year, then an edge that closes its last day."""
         year = flights()
@@ -98,6 +110,13 @@ class Year(Tables):
         assert held is not None
         self.number, self.offset = held.number, self.offset + len(values)
 
+    def checked(self, view: CompiledView, presented: pa.Table) -> Checked:
+        """Check as certificates do, and note the time."""
+        began = time.monotonic()
+        found = checked(view, presented)
+        self.checking[-1] += time.monotonic() - began
+        return found
+
     def run(self, asked: Interval | None) -> tuple[list[float], int]:
         """Plan, build, certify and publish; give the seconds of each, and the rows that were read."""
         marks = [time.monotonic()]
@@ -106,7 +125,9 @@ class Year(Tables):
         marks.append(time.monotonic())
         build(self.spark, self.pipeline, self.layout, job)
         marks.append(time.monotonic())
-        assert all(each.passed for each in certify_run(self.pipeline, self.layout, job.run))
+        with patch.object(certify, "checked", self.checked):
+            self.checking.append(0.0)
+            assert all(each.passed for each in certify.certify_run(self.pipeline, self.layout, job.run))
         marks.append(time.monotonic())
         assert publish_run(self.pipeline, self.layout, job.run).statements
         marks.append(time.monotonic())

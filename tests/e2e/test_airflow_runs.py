@@ -17,11 +17,12 @@ import pytest
 from tests.e2e.test_demo import free_ports
 from tests.e2e.world import DAYS, ROOT, Resident, World
 
+from seamline.lake.tables import Table
 from seamline.local.airflow import AirflowStandalone
 from seamline.model.intervals import parse_moment
 from seamline.orchestration.airflow_api import ENDED, AirflowApi, quote
 
-BATCH = "flights__batch"
+BATCH, UPKEEP = "flights__batch", "flights__upkeep"
 WITHIN = 240.0
 
 
@@ -64,7 +65,7 @@ def eventually(look: Callable[[], Any], *, meanwhile: Callable[[], None] = lambd
     while not (found := look()):
         meanwhile()
         assert time.monotonic() < until, "it did not come about"
-        time.sleep(1.0)
+        time.sleep(2.0)
     return found
 
 
@@ -93,7 +94,7 @@ def appending(world: World) -> Iterator[None]:
     stop = threading.Event()
 
     def stream() -> None:
-        while not stop.wait(2.0):
+        while not stop.wait(4.0):
             world.late(DAYS[world.sent % 2])
 
     thread = threading.Thread(target=stream)
@@ -224,3 +225,13 @@ def test_a_run_by_rest_takes_the_interval_that_it_is_given(world: World, airflow
     now = world.published()
     assert [day for day in DAYS if now[day] != before[day]] == DAYS[1:]
     require_all_counted(world)
+
+
+def test_upkeep_beside_the_answers_changes_none(world: World, airflow: Airflow) -> None:
+    """It packs what the stream wrote in small files; who reads meanwhile sees nothing of it."""
+    served, published = world.answer(), world.published()
+    airflow.api.unpause(UPKEEP)
+    run = airflow.api.trigger(UPKEEP)
+    assert airflow.api.await_run(UPKEEP, run, timeout=WITHIN) == "success"
+    assert (world.answer(), world.published()) == (served, published)
+    assert len(list(Table.open(world.layout.table("master")).actions()["path"])) < world.token

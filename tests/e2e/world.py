@@ -84,6 +84,7 @@ class World:
             "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
         }
         self.sent = self.held = self.token = 0
+        self.watermark = "2013-01-03T06:00"
         self.send(flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03"))))
 
     @property
@@ -122,14 +123,15 @@ class World:
             ranges=(OffsetRange(LANE, self.held, self.held + len(values)),),
             accepted=dict(result.accepted),
             refused=dict(result.refused),
-            watermark=parse_moment("2013-01-03T06:00"),
+            watermark=parse_moment(self.watermark),
         )
         self.sent += len(values)
         writer.commit(epoch, result, writer.current)
         self.held += len(values)
 
-    def late(self, day: str) -> None:
-        """Hold an epoch of one flight that nobody has seen yet."""
+    def late(self, day: str, *, watermark: str = "") -> None:
+        """Hold an epoch of one flight that nobody has seen yet; ``watermark`` moves it, so that this is later."""
+        self.watermark = watermark or self.watermark
         event = {"carrier": "UA", "flight": 9000 + self.sent, "origin": "EWR", "sched_dep": day}
         self.send([event])
 

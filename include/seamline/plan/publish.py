@@ -154,6 +154,12 @@ def born(
     return statements
 
 
+HELD = (
+    "a rollback holds it, and a dirty run leaves it out: build it with seamline run PIPELINE --from --to, "
+    "or give it free (seamline rollback ... --release)."
+)
+
+
 def flip(
     manifest: Manifest,
     view_name: str,
@@ -183,7 +189,9 @@ def flip(
         raise PublishRefused(
             f"{missing[0]} of {to_version} is not built to its floor "
             f"{manifest.floor(to_version, missing[0])}{more}.",
-            hint="build them: seamline run PIPELINE --dirty; an open interval must close first.",
+            hint=HELD
+            if any(interval == missing[0] for _, interval in manifest.held)
+            else "build them: seamline run PIPELINE --dirty; an open interval must close first.",
         )
     new, old = frontiers.get(to_version, NOTHING), frontiers.get(served, NOTHING)
     if new < old:
