@@ -19,10 +19,10 @@ demo: setup ## Replay a year of real flights through both layers (ARGS=--exit en
 
 test: setup ## Run every test (ARGS go to pytest, in one process)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
-	  python -m pytest -q -n 2 tests/laws tests/unit && exec python -m pytest -n 2 --dist loadfile $(SLOW))
+	  python -m pytest -q -n 2 tests/laws tests/unit && exec python -m pytest -n 2 --dist loadfile -m 'not faults' $(SLOW))
 
 faults: setup ## Run the slow suite: what goes on beside each other, in many orders (ARGS go to pytest)
-	@$(ENV) exec python -m pytest -v tests/faults $(ARGS)
+	@$(ENV) exec python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py $(ARGS)
 
 check: setup ## Lint, types, import contracts, laws (fewer cases) and quick unit tests, in under a minute
 	@$(ENV) ruff check .

@@ -273,7 +273,7 @@ def test_packed_files_are_cut_between_their_epochs(shop: Shop, spark: SparkSessi
         held = Files.of(Generations.ensure(shop.layout, view).table)
         pieces = zip(held.partition("interval").to_pylist(), held.low("generation").to_pylist(), strict=True)
         assert len(set(pieces)) == held.actions.num_rows == 3
-    assert "packed" not in str(maintain(PIPELINE, shop.layout))
+    assert maintain(PIPELINE, shop.layout).packed == {"builds": 2}
 
 
 def test_a_late_row_has_its_day_built_again_and_no_other(shop: Shop, spark: SparkSession) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.world import Resident, World, free_port
+from tests.e2e.world import Resident, World
+from tests.ports import free_ports
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.local.broker import Broker
@@ -14,7 +15,7 @@ from seamline.local.broker import Broker
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
     """Run a broker on free ports."""
-    broker = Broker(tmp_path_factory.mktemp("kafka"), free_port(), free_port())
+    broker = Broker(tmp_path_factory.mktemp("kafka"), free_ports(), free_ports())
     broker.start()
     yield broker.connection
     broker.stop()

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.e2e.test_demo import free_ports
 from tests.e2e.world import DAYS, ROOT, Resident, World
+from tests.ports import free_ports
 
 from seamline.lake.tables import Table
 from seamline.local.airflow import AirflowStandalone
@@ -156,6 +156,7 @@ def test_the_report_of_a_run_is_behind_the_login(airflow: Airflow, scheduled: Ma
     assert view["href"].format(DAG_ID=BATCH, RUN_ID=run) == urlsplit(address).path
 
 
+@pytest.mark.faults
 def test_a_backfill_of_finished_days_leaves_them_alone_if_told_so(world: World, airflow: Airflow) -> None:
     """Reprocess behaviour none, Airflow's default: what has a run is not run again."""
     before, runs = world.published(), airflow.runs("backfill")
@@ -187,6 +188,7 @@ def test_a_second_backfill_backwards_beside_the_stream_gives_the_same(world: Wor
     require_all_counted(world)
 
 
+@pytest.mark.faults
 def test_only_failed_days_are_built_again_if_told_so(world: World, airflow: Airflow) -> None:
     """Reprocess behaviour failed, after somebody marked a run as failed in the UI."""
     before, run = world.published(), airflow.runs("backfill")[DAYS[0]]["dag_run_id"]
@@ -214,6 +216,7 @@ def test_a_cleared_task_judges_again_and_publishes_nothing_twice(world: World, a
     assert world.published() == before
 
 
+@pytest.mark.faults
 def test_a_run_by_rest_takes_the_interval_that_it_is_given(world: World, airflow: Airflow) -> None:
     """A data interval of its own, not the one that Airflow would guess, nor what is dirty."""
     world.late(DAYS[0])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.ports import free_ports
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.produce import RecordWriter
@@ -18,16 +18,9 @@ from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
 from seamline.model.intervals import parse_moment
 
 
-def free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    started = Broker(tmp_path_factory.mktemp("kafka"), *free_ports())
+    started = Broker(tmp_path_factory.mktemp("kafka"), free_ports(), free_ports())
     try:
         started.start()
         yield started

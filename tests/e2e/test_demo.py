@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
-
-
-def free_ports(count: int) -> int:
-    """Find the first of so many neighbouring ports that nobody listens on."""
-    for first in range(20000, 30000, 16):
-        with ExitStack() as held, suppress(OSError):
-            for port in range(first, first + count):
-                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
-    raise AssertionError("no free ports")
 
 
 def left(home: Path) -> list[psutil.Process]:

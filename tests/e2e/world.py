@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from tests.ports import free_ports
 
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
@@ -36,7 +36,7 @@ class Resident:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.port = free_port()
+        self.port = free_ports()
         self.settings = {
             "PYTHONPATH": str(ROOT / "include"),
             "SEAMLINE_CONNECT_PORT": str(self.port),
@@ -184,11 +184,3 @@ def plain(table: pa.Table) -> list[dict[str, Any]]:
     names = ["carrier", "window_start", "flights", "departed", "delay", "mean_delay", "p95_delay", "planes"]
     rows = table.select(names).to_pylist()
     return sorted(rows, key=lambda row: (row["carrier"], row["window_start"]))
-
-
-def free_port() -> int:
-    """Ask the system for a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
