@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from tests.ports import free_ports
@@ -119,6 +120,15 @@ def test_busy_port_is_said_before_anything_starts(broker: Broker, tmp_path: Path
     with pytest.raises(SetupError, match=f"Port {broker.port}"):
         second.start()
     assert not second.home.exists()
+
+
+def test_a_broker_whose_command_line_is_not_there_yet_is_not_taken_for_ended(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a process's start and its first instruction the system knows no arguments of it."""
+    broker.start()
+    monkeypatch.setattr(psutil.Process, "cmdline", lambda _: [])
+    assert broker.pid is not None
 
 
 def test_data_outlive_a_kill(broker: Broker, admin: TopicAdmin) -> None:

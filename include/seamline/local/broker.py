@@ -185,9 +185,13 @@ class Broker:
             self._child.wait()
 
     def _process(self) -> psutil.Process | None:
-        """Find the process by its recorded id, and only if its command line names our settings."""
-        if self._child is not None and self._child.poll() is not None:
-            self._child = None
+        """Find our child, else the process by its recorded id, and only if its command line names our settings.
+
+        A child is not asked for its command line: at the moment it is started it has none yet.
+        """
+        if self._child is not None and self._child.poll() is None:
+            return psutil.Process(self._child.pid)
+        self._child = None
         try:
             process = psutil.Process(int(self._pid_file.read_text()))
             if process.status() != psutil.STATUS_ZOMBIE and str(self._settings) in process.cmdline():
