@@ -21,14 +21,12 @@ from seamline.lake.slices import Slices
 from seamline.lake.tables import Table
 from seamline.lake.types import generations_schema, master_schema, partial_schema
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, View
+from seamline.model.definition import Pipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
 from seamline.model.manifest import Act, Statement
-from seamline.model.measures import count, max, sum
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.seam import Slice
-from seamline.model.windows import Tumbling
 
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max, sum
@@ -58,26 +56,9 @@ DAY = timedelta(days=1)
 
 def sales_pipeline(window: str = "1 hour") -> CompiledPipeline:
     """Declare shop.sales: orders, their total and the largest, per customer."""
-    return compile_pipeline(
-        Pipeline(
-            name="shop",
-            source=KafkaSource(
-                topic="sales",
-                schema="id BIGINT NOT NULL, customer STRING, amount BIGINT, sold_at TIMESTAMP NOT NULL",
-                event_time="sold_at",
-                event_id=["id"],
-            ),
-            views=[
-                View(
-                    "sales",
-                    keys=["customer"],
-                    window=Tumbling(window),
-                    measures={"orders": count(), "total": sum("amount"), "largest": max("amount")},
-                )
-            ],
-            batch=Batch(interval="1 day", start="2013-01-01"),
-        )
-    )
+    names: dict[str, Pipeline] = {}
+    exec(DEFINITION.replace("1 hour", window), names)
+    return compile_pipeline(names["shop"])
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ def test_a_client_on_this_host_brings_our_token_along(host):
     assert env == {"SPARK_REMOTE": "sc://localhost:15003/;user_id=ada", resident.TOKEN: token}
 
 
-@pytest.mark.parametrize("url", ["sc://spark.example:15002/", "sc://localhost:15002/;token=theirs"])
+@pytest.mark.parametrize(
+    "url", ["sc://spark.example:15002/", "sc://localhost:15003/;token=theirs", "sc://localhost:15004/"]
+)
 def test_another_server_is_not_told_our_token(url):
     """It is a secret, and not theirs."""
     resident.make_token()

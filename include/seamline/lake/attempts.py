@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.transaction import RemoveAction
 
 from seamline.lake.cleaning import PINNED_HOURS, tombstones
 from seamline.lake.layout import Layout
 from seamline.lake.rejudged import ATTEMPT, EPOCHS, verdicts_of
-from seamline.lake.rewrites import APP, Upkeep
+from seamline.lake.rewrites import PARTITION, Upkeep, take_out
 from seamline.lake.tables import Table
 from seamline.model.errors import Conflict
 from seamline.plan.attempts import dead_attempts
@@ -42,10 +39,12 @@ def swept(folder: Path) -> Upkeep:
     if not dead:
         return Upkeep()
     table = Table.open(folder / "rows")
-    gone = [row for row in table.actions().to_pylist() if row[f"partition.{ATTEMPT}"] in dead]
+    files = table.actions().select(["path", f"{PARTITION}{ATTEMPT}"])
     try:
-        if gone:
-            taken_out(table, gone)
+        take_out(
+            table,
+            {path for path, attempt in zip(*files.to_pydict().values(), strict=True) if attempt in dead},
+        )
     except Conflict as conflict:
         return Upkeep(refused=(conflict.message,))
     return deleted(table, {path for path, attempt in attempts.items() if attempt in dead})
@@ -64,16 +63,6 @@ def epochs_of(folder: Path) -> set[int]:
         except (OSError, ValueError):
             continue
     return found
-
-
-def taken_out(table: Table, gone: list[dict[str, Any]]) -> None:
-    """Commit that files are no part of the table any more."""
-    now = int(datetime.now(UTC).timestamp() * 1000)
-    removes = [
-        RemoveAction(row["path"], False, now, row["size_bytes"], {ATTEMPT: row[f"partition.{ATTEMPT}"]})
-        for row in gone
-    ]
-    table.append([], txns={APP: table.version + 1}, removes=removes)
 
 
 def deleted(table: Table, folders: Collection[Path]) -> Upkeep:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.parquet as pq
-from deltalake.transaction import RemoveAction
 
 from seamline.lake.builds import Builds
 from seamline.lake.claims import claims_of
@@ -14,7 +13,7 @@ from seamline.lake.cleaning import PINNED_HOURS, tombstones
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files
-from seamline.lake.rewrites import APP, Upkeep
+from seamline.lake.rewrites import Upkeep, take_out
 from seamline.lake.tables import Table
 from seamline.model.errors import Conflict
 from seamline.model.manifest import Manifest, Statement
@@ -127,25 +126,14 @@ def swept(layout: Layout, manifest: Manifest) -> Upkeep:
 
 def taken_out(layout: Layout, view: str, forgotten: Named) -> Upkeep:
     """Commit the removal of the files of forgotten generations."""
-    found = pieces(layout, view)
-    gone = [
-        (path, interval) for path, interval, generation, _ in found if (interval, generation) in forgotten
-    ]
-    if not gone:
-        return Upkeep()
-    table = Table.open(layout.generations_of(view))
-    now = int(datetime.now(UTC).timestamp() * 1000)
-    sizes = dict(zip(*(table.actions()[name].to_pylist() for name in ("path", "size_bytes")), strict=True))
-    removes = [
-        RemoveAction(path, False, now, sizes[path], {"interval": interval})
-        for path, interval in gone
-        if path in sizes
-    ]
+    gone = {path for path, interval, name, _ in pieces(layout, view) if (interval, name) in forgotten}
     try:
-        table.append([], txns={APP: table.version + 1}, removes=removes)
+        count = take_out(Table.open(layout.generations_of(view)), gone)
     except Conflict as conflict:
         return Upkeep(refused=(conflict.message,))
-    return Upkeep(left={"files of forgotten generations: a reader may have pinned them": len(removes)})
+    return Upkeep(
+        left={"files of forgotten generations: a reader may have pinned them": count} if count else {}
+    )
 
 
 def deleted(layout: Layout, view: str) -> Upkeep:

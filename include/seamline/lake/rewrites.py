@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -23,6 +23,7 @@ from seamline.model.errors import Conflict
 from seamline.plan.upkeep import Block, Piece
 
 APP = "seamline.upkeep"
+PARTITION = "partition."
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,30 @@ def pieces(table: Table, low: str, high: str) -> list[Piece]:
 def upkept(table: Table, block: Block) -> str:
     """Name a file after the version that it was decided on."""
     return f"upkeep-{table.version:012d}-{block.first:012d}-{block.last:012d}-{uuid.uuid4().hex}.parquet"
+
+
+def take_out(table: Table, paths: Collection[str]) -> int:
+    """Commit that files are no part of the table any more, those of ``paths`` that are; give how many.
+
+    Raises Conflict if another upkeep was first.
+    """
+    actions = table.actions()
+    parts = [name for name in actions.column_names if name.startswith(PARTITION)]
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    removes = [
+        RemoveAction(
+            row["path"],
+            False,
+            now,
+            row["size_bytes"],
+            {name.removeprefix(PARTITION): row[name] for name in parts},
+        )
+        for row in actions.select(["path", "size_bytes", *parts]).to_pylist()
+        if row["path"] in paths
+    ]
+    if removes:
+        table.append([], txns={APP: table.version + 1}, removes=removes)
+    return len(removes)
 
 
 def replace_files(

@@ -229,7 +229,7 @@ def reason_to_leave(control: Control, *, now: datetime) -> str:
     from seamline.supervisor.process import lease_live
 
     if control.desired is not Desired.RUNNING:
-        return f"stopped by {control.actor} ({control.reason})"
+        return f"{control.desired} by {control.actor or 'nobody'} ({control.reason})"
     return "up" if lease_live(control, now=now) else ""
 
 

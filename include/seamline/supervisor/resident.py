@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -47,12 +49,13 @@ def token_file() -> Path:
 
 
 def make_token() -> str:
-    """Give the token, made the first time."""
-    try:
-        with os.fdopen(os.open(token_file(), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(32))
-    except FileExistsError:
-        pass
+    """Give the token, made the first time; whole or not at all, whoever makes it beside us."""
+    if not token_file().exists():
+        with tempfile.NamedTemporaryFile("w", dir=token_file().parent) as fresh:
+            fresh.write(secrets.token_urlsafe(32))
+            fresh.flush()
+            with suppress(FileExistsError):
+                os.link(fresh.name, token_file())
     return token_file().read_text()
 
 
@@ -62,7 +65,8 @@ def client_env(url: str) -> Mapping[str, str]:
     ``url`` is ``sc://host:port/;parameters``. A token goes without TLS to the name localhost only.
     """
     parts = urlsplit(url)
-    if parts.hostname not in HERE or "token=" in url or not token_file().exists():
+    ours = parts.hostname in HERE and parts.port in (None, port())
+    if not ours or "token=" in url or not token_file().exists():
         return {"SPARK_REMOTE": url}
-    local = url.replace(parts.netloc, f"localhost:{parts.port or port()}", 1)
+    local = url.replace(parts.netloc, f"localhost:{port()}", 1)
     return {"SPARK_REMOTE": local, TOKEN: make_token()}
