@@ -8,7 +8,19 @@ from collections.abc import Sequence
 import click
 
 from seamline import __version__
-from seamline.cli import batch, doctor, driver, generations, kafka, look, produce, quarantine, stream, upgrade
+from seamline.cli import (
+    batch,
+    doctor,
+    driver,
+    generations,
+    kafka,
+    look,
+    produce,
+    quarantine,
+    stream,
+    streams,
+    upgrade,
+)
 from seamline.model.errors import SeamlineError, disk_full
 
 
@@ -24,7 +36,19 @@ def seamline() -> None:
     """
 
 
-for module in (look, quarantine, stream, batch, generations, upgrade, produce, kafka, driver, doctor):
+for module in (
+    look,
+    quarantine,
+    stream,
+    streams,
+    batch,
+    generations,
+    upgrade,
+    produce,
+    kafka,
+    driver,
+    doctor,
+):
     for command in module.COMMANDS:
         seamline.add_command(command)
 

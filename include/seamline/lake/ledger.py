@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seamline.lake import files
 from seamline.lake.layout import Layout
@@ -54,6 +55,12 @@ class Ledger:
         """Read every row, in order; a row that was written twice is given once."""
         found = {epoch.number: epoch for epoch in map(Epoch.from_json, self._texts())}
         return [found[number] for number in sorted(found)]
+
+    def after(self, number: int) -> list[Epoch]:
+        """Read the rows above an epoch, in order; files that end below it are not opened."""
+        found = self.table.handle.to_pyarrow_dataset().to_table(["row"], filter=pc.field("epoch") > number)
+        epochs = {epoch.number: epoch for epoch in map(Epoch.from_json, found["row"].to_pylist())}
+        return [epochs[each] for each in sorted(epochs)]
 
     def _texts(self) -> list[str]:
         texts: list[str] = self.table.read(["row"])["row"].to_pylist()

@@ -186,11 +186,16 @@ def upkeep(name: str, connection: str) -> None:
 
 @told
 def reconcile(name: str, connection: str, asset: Asset) -> None:
-    """Compare what the stream should be doing with what it does, and start a supervisor where none lives."""
-    from seamline.lake.control import ControlTable, Desired
-    from seamline.lake.layout import Layout, warehouse
-    from seamline.supervisor.process import status
+    """Compare what the stream should be doing with what it does, and start a supervisor where none lives.
 
+    It leaves a mark: who shows the stream's state can say since when nobody has looked.
+    """
+    from seamline.lake.control import ControlTable, Desired
+    from seamline.lake.layout import Layout, home, warehouse
+    from seamline.supervisor.process import status
+    from seamline.supervisor.said import RECONCILED, leave_mark
+
+    leave_mark(home(), name, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(Layout(warehouse(), name))
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))

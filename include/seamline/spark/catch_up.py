@@ -40,14 +40,16 @@ def catch_up(spark: SparkSession, writer: Writer) -> bool:
         if why := foreign(writer, ledger, writer.frontiers[view]):
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
-            writer.stuck[view] = why
+            writer.stuck[view] = writer.errors[view] = why
             continue
         try:
             writer.frontiers[view] = caught_up(spark, writer, writer.slices[view], writer.frontiers[view])
+            writer.errors.pop(view, None)
         except Exception as error:
             if type(error).__module__.startswith("seamline"):
                 raise
             log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], error)
+            writer.errors[view] = f"{type(error).__name__}: {error}".partition("\n")[0][:500]
     return any(writer.frontiers[view] == writer.master.epoch for view in late)
 
 

@@ -21,7 +21,7 @@ from seamline.model.offsets import Lane, OffsetRange, Vector, ranges_between
 from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
 from seamline.spark.catch_up import catch_up
-from seamline.spark.heartbeat import Heartbeat, beat
+from seamline.spark.heartbeat import Heartbeat, Trail, beat
 from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
 from seamline.spark.register import Register
@@ -63,6 +63,7 @@ class Epochs:
         self.turned = False
         self.seconds: dict[str, float] = {}
         self.marked = time.monotonic()
+        self.trail = Trail()
         writer.phases = self.mark
 
     @property
@@ -253,7 +254,10 @@ class Epochs:
         """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
         epoch = self.progress.epoch or Epoch(-1, self.writer.token, datetime.now(UTC), "")
         ends = self.topics.ends()
-        lag = {str(lane): ends.get(lane, end) - end for lane, end in self.progress.vector.items()}
+        at = {lane: (end, ends.get(lane, end)) for lane, end in self.progress.vector.items()}
+        now = datetime.now(UTC)
+        read, end = (sum(both[which] for both in at.values()) for which in (0, 1))
+        reached, earlier = self.trail.add(now, read, end)
         beat(
             self.file,
             Heartbeat(
@@ -263,11 +267,15 @@ class Epochs:
                 watermark=stamp(epoch.watermark) if epoch.watermark else "",
                 rows=epoch.rows,
                 refused=sum(epoch.refused.values()),
-                lag=lag,
+                lag={str(lane): end - read for lane, (read, end) in at.items()},
                 seconds=self.seconds,
                 behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
                 state=state,
-                at=stamp(datetime.now(UTC)),
+                at=stamp(now),
+                errors=dict(self.writer.errors),
+                topics={id: name for name, id in self.topics.ids.items()},
+                reached=reached,
+                earlier=earlier,
             ),
         )
 

@@ -60,6 +60,7 @@ class Writer:
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
         self.number = next_number([self.master.epoch, *(table.txn(EPOCH) for table in self.tables)]) - 1
         self.stuck: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
         self.phases: Callable[[str], None] = lambda _: None
 
@@ -112,6 +113,7 @@ class Writer:
         fine, broken = self.commit_slices(epoch.number, result, views)
         for view, error in broken.items():
             log.error("View %s is behind from epoch %s: %s", view, epoch.number, error)
+            self.errors[view] = error[:500]
         self.done("slices")
         if result.quarantine:
             self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})

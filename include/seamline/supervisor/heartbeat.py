@@ -38,6 +38,7 @@ class Identity:
             return False
 
 
+FILE = "supervisor.json"
 STOPPED, LOST = "stopped", "lease lost"
 
 
@@ -45,7 +46,7 @@ STOPPED, LOST = "stopped", "lease lost"
 class Heartbeat:
     """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people.
 
-    The last one of a supervisor says STOPPED or LOST.
+    The last one of a supervisor says STOPPED or LOST. ``starts`` counts the drivers that it has started.
     """
 
     pipeline: str
@@ -56,6 +57,7 @@ class Heartbeat:
     driver: Identity | None = None
     strikes: int = 0
     last_error: str = ""
+    starts: int = 0
 
     @property
     def running(self) -> bool:
@@ -73,9 +75,9 @@ class Heartbeat:
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> Heartbeat | None:
-        """Give the last heartbeat, None where there never was one."""
+        """Give the last heartbeat, None where there never was one; nothing is made by looking."""
         try:
-            row = json.loads(path(home, pipeline).read_text())
+            row = json.loads((home / "streams" / pipeline / FILE).read_text())
         except FileNotFoundError:
             return None
         driver = row.pop("driver")
@@ -98,4 +100,4 @@ def folder(home: Path, pipeline: str) -> Path:
 
 def path(home: Path, pipeline: str) -> Path:
     """Give the heartbeat's file."""
-    return folder(home, pipeline) / "supervisor.json"
+    return folder(home, pipeline) / FILE

@@ -165,7 +165,8 @@ class Supervisor:
             return 0
         self.driver = Driver(self.command(self.lease.token), self.log, os.environ)
         began = time.monotonic()
-        self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity)
+        starts = self.beat.starts + 1
+        self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity, starts=starts)
         self.say_state("running")
         driver = self.driver
         self.keep_until(lambda: driver.exit_code is not None or self.unwanted())

@@ -1,0 +1,105 @@
+"""Commands that watch streams: stream list, stream logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from seamline.cli.context import catalog
+from seamline.cli.stream import stream
+
+if TYPE_CHECKING:
+    from seamline.model.compiled import CompiledPipeline
+    from seamline.plan.observation import Observation
+
+RIGHT = ("epoch", "lag", "rows/s", "restarts", "oldest unread", "caught up in", "behind by")
+
+
+@stream.command("list")
+@click.argument("pipelines", metavar="[PIPELINE]...", nargs=-1)
+@click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--no-broker", is_flag=True, help="Do not ask Kafka: the lag is of the driver's last heartbeat."
+)
+@click.option("--watch", type=click.FloatRange(min=0.5), metavar="SECONDS", help="Look again, until Ctrl-C.")
+def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float | None) -> None:
+    """Show what streams should do and what they do, how far they are, their lag and what is wrong with them."""
+    from seamline.lake.layout import warehouse
+    from seamline.supervisor.observe import observe_all
+
+    wanted = chosen(pipelines)
+    while True:
+        found = observe_all(wanted, warehouse(), broker=not no_broker)
+        if watch and format == "table":
+            click.clear()
+        show(found, format)
+        if not watch:
+            return
+        time.sleep(watch)
+
+
+def chosen(names: Sequence[str]) -> dict[str, CompiledPipeline | None]:
+    """Find pipelines by name, all of them by none; NotFound for a name that is neither defined nor in the warehouse."""
+    from seamline.lake.layout import warehouse
+
+    found = catalog()
+    wanted: dict[str, CompiledPipeline | None] = {}
+    for name in names or found.pipelines:
+        known = name in found.pipelines or not (warehouse() / name).is_dir()
+        wanted[name] = found.pipeline(name) if known else None
+    return wanted
+
+
+def show(found: Sequence[Observation], format: str) -> None:
+    """Write observations, as a table with what must be said below it, or as a JSON object a line."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from seamline.plan.observed import cells, facts, notes
+
+    if format == "json":
+        for each in found:
+            click.echo(json.dumps(facts(each)))
+        return
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200)
+    table = Table(box=None, pad_edge=False)
+    rows = [cells(each) for each in found]
+    for name in rows[0] if rows else ():
+        table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row.values()))
+    console.print(table)
+    for each in found:
+        for line in notes(each):
+            click.echo(f"  {each.pipeline}: {line}")
+
+
+@stream.command()
+@click.argument("pipeline")
+@click.option("--lines", "-n", type=click.IntRange(min=0), default=50, show_default=True)
+@click.option("--follow", "-f", is_flag=True, help="Show what is added, until Ctrl-C.")
+@click.option("--supervisor", is_flag=True, help="The supervisor's output, not the driver's.")
+def logs(pipeline: str, lines: int, follow: bool, supervisor: bool) -> None:
+    """Show the last lines of the driver's output, of rotated files too."""
+    from seamline.lake.layout import home
+    from seamline.model.errors import NotFound
+    from seamline.supervisor.logs import following, last_lines
+
+    log = home() / "streams" / pipeline / ("supervisor.log" if supervisor else "driver.log")
+    found = last_lines(log, lines)
+    if found is None:
+        catalog().pipeline(pipeline)
+        raise NotFound(f"There is no {log}.", hint="the stream has never been started on this host.")
+    for line in found:
+        click.echo(line)
+    for text in following(log) if follow else ():
+        click.echo(text, nl=False)
+
+
+COMMANDS = ()

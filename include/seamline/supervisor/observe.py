@@ -1,0 +1,249 @@
+"""One look at a stream: its tables, what its processes say, and where Kafka ends. Nothing is made by looking."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from seamline.kafka.connections import resolve
+from seamline.kafka.ends import TopicEnds, ends_of, oldest_from
+from seamline.lake.control import Control, ControlTable
+from seamline.lake.layout import Layout, home
+from seamline.lake.ledger import Ledger
+from seamline.lake.master import Master
+from seamline.lake.pins import look
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.definition import KafkaSource
+from seamline.model.epoch import Epoch
+from seamline.model.errors import SeamlineError
+from seamline.model.holes import Gap, gaps, undecided
+from seamline.model.offsets import Lane
+from seamline.plan.actual import Driven, Facts, Leased, Supervised, actual_of
+from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
+from seamline.supervisor.heartbeat import Heartbeat
+from seamline.supervisor.said import RECONCILED, DriverSaid, mark_of
+
+RECENT = 200
+"""Epochs: what the rates of the last minute are made of."""
+RECONCILES_WITHIN = timedelta(minutes=10)
+STUCK_AFTER = timedelta(minutes=2)
+WANTED = ("running", "paused")
+T = TypeVar("T")
+
+
+@dataclass
+class Look:
+    """One look at one pipeline's stream; what cannot be read is noted and taken for not known."""
+
+    name: str
+    layout: Layout
+    home: Path
+    now: datetime
+    unread: list[str] = field(default_factory=list)
+
+    def tried(self, what: str, see: Callable[[], T]) -> T | None:
+        """Give what is seen, None where there is nothing or it cannot be read."""
+        try:
+            return see()
+        except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is told
+            said = error.message if isinstance(error, SeamlineError) else f"{type(error).__name__}: {error}"
+            self.unread.append(f"{what}: {said.partition(chr(10))[0][:200]}")
+            return None
+
+    def control(self) -> Control | None:
+        """Give the control table's state; None where it cannot be read, an empty one where there is none."""
+        root = self.layout.table("control")
+        return self.tried(
+            "control", lambda: look(root, "state", lambda table: ControlTable(table).read()) or Control()
+        )
+
+    def recent(self) -> Sequence[Epoch]:
+        """Give the newest epochs, of the ledger and those that it does not have yet."""
+        master, ledger = self.layout.table("master"), self.layout.table("ledger")
+
+        def held() -> tuple[Epoch, ...]:
+            last = look(master, "E", lambda table: Master(table).epoch)
+            if last is None or last < 0:
+                return ()
+            after = max(last - RECENT, -1)
+            known = look(ledger, ("after", after), lambda table: tuple(Ledger(table).after(after))) or ()
+            end = known[-1].number if known else after
+            if end >= last:
+                return known
+            missing = look(master, ("missing", end), lambda table: tuple(Master(table).missing(end)))
+            return (*known, *(missing or ()))
+
+        return self.tried("log", held) or ()
+
+    def ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
+        """Ask Kafka where the topics begin and end."""
+        return self.tried("Kafka", lambda: ends_of(resolve(source.connection, env), source.topics))
+
+    def positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
+        """Give the end offset of every lane that the master has read from."""
+        asked = tuple(sorted(lanes))
+        root = self.layout.table("master")
+        return self.tried("master", lambda: look(root, asked, lambda at: Master(at).position(asked))) or {}
+
+    def asked(
+        self, ends: TopicEnds, driver: DriverSaid | None, source: KafkaSource, env: Mapping[str, str]
+    ) -> Lag:
+        """Give the lag as Kafka tells it now."""
+        held = self.positions(ends.ends)
+        at = {lane: held.get(lane, ends.beginnings[lane]) for lane in ends.ends}
+        lanes = {
+            (ends.names[lane.topic_id], lane.partition): max(end - at[lane], 0)
+            for lane, end in ends.ends.items()
+        }
+        here = Sample(ends.at, sum(at.values()), sum(ends.ends.values()))
+        arriving, drained = rates(driver.earlier if driver else None, here)
+        lag = Lag(sum(lanes.values()), 0.0, ends.at, True, lanes, arriving, drained)
+        if not lag.records:
+            return lag
+        places = {
+            (ends.names[lane.topic_id], lane.partition): max(start, ends.beginnings[lane])
+            for lane, start in at.items()
+            if start < ends.ends[lane]
+        }
+        oldest = self.tried("Kafka", lambda: oldest_from(resolve(source.connection, env), places))
+        age = max((ends.at - oldest).total_seconds(), 0.0) if oldest else None
+        return replace(lag, seconds=age)
+
+    def holes(self, ends: TopicEnds, recent: Sequence[Epoch], control: Control | None) -> tuple[str, ...]:
+        """Name what is gone from the topics before it was read and nobody has decided on.
+
+        Of a lane that is gone with its topic only where one of the newest epochs has read it.
+        """
+        held = self.positions(ends.ends)
+        short = {
+            Gap(lane, end, ends.beginnings[lane]) for lane, end in held.items() if end < ends.beginnings[lane]
+        }
+        found = sorted({*short, *gaps(recent, ends.beginnings)}, key=lambda gap: gap.lane)
+        return tuple(str(gap) for gap in undecided(found, control.accepted if control else ()))
+
+
+def observe(
+    name: str,
+    layout: Layout,
+    compiled: CompiledPipeline | None,
+    *,
+    broker: bool = True,
+    now: datetime | None = None,
+    env: Mapping[str, str] = os.environ,
+) -> Observation:
+    """Tell how a stream is.
+
+    With ``broker`` Kafka is asked for its ends, for a few seconds at most; without, or where it does not answer, the
+    lag is what the driver said at its last heartbeat, and when. Without a definition nobody knows whom to ask.
+    """
+    now = now or datetime.now(UTC)
+    it = Look(name, layout, home(), now)
+    control = it.control()
+    recent = it.recent()
+    last = recent[-1] if recent else None
+    beat = it.tried("supervisor.json", lambda: Heartbeat.read(it.home, name))
+    said = it.tried("driver.json", lambda: DriverSaid.read(it.home, name))
+    broken = [each for each in it.unread if each.startswith(("control", "supervisor", "driver"))]
+    source = compiled.definition.source if compiled and broker else None
+    ends = it.ends(source, env) if source else None
+    lag = it.asked(ends, said, source, env) if source and ends else reported(said)
+    mark = it.tried("reconciled.json", lambda: mark_of(it.home, name, RECONCILED))
+    facts = Facts(
+        host=socket.gethostname(),
+        wanted=bool(control and control.desired.value in WANTED),
+        lease=leased(control, now),
+        supervisor=supervised(beat),
+        driver=driven(said),
+        unread="; ".join(broken),
+        committed_at=last.committed_at if last else None,
+        lag=lag.records if lag.asked else None,
+        waiting=lag.at - timedelta(seconds=lag.seconds) if lag.at and lag.seconds else None,
+        stuck_after=STUCK_AFTER,
+    )
+    actual, detail = actual_of(facts, now=now)
+    return Observation(
+        pipeline=name,
+        at=now,
+        desired=control.desired.value if control else "unknown",
+        actor=control.actor if control else "",
+        reason=control.reason if control else "",
+        actual=actual,
+        detail=detail,
+        epoch=last.number if last else None,
+        committed_at=facts.committed_at,
+        lag=lag,
+        watermark=last.watermark if last else None,
+        rows_per_second=rows_per_second(recent, now=now),
+        restarts=max(beat.starts - 1, 0) if beat else None,
+        strikes=beat.strikes if beat else None,
+        last_error=beat.last_error if beat else "",
+        behind=behind(last, said),
+        holes=it.holes(ends, recent, control) if ends else None,
+        reconciled=mark[0] if mark else None,
+        silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),
+        unread=tuple(it.unread),
+    )
+
+
+def observe_all(
+    pipelines: Mapping[str, CompiledPipeline | None], warehouse: Path, *, broker: bool = True
+) -> list[Observation]:
+    """Tell how several streams are, looked at beside each other: a broker that is down is waited for once."""
+
+    def one(name: str) -> Observation:
+        return observe(name, Layout(warehouse, name), pipelines[name], broker=broker)
+
+    with ThreadPoolExecutor(8, thread_name_prefix="observe") as threads:
+        return list(threads.map(one, sorted(pipelines)))
+
+
+def leased(control: Control | None, now: datetime) -> Leased | None:
+    """Give the lease that has not run out; a holder is named by host, process and time."""
+    if control is None or control.lease is None or control.lease.until <= now:
+        return None
+    host, colon, _ = control.lease.holder.partition(":")
+    return Leased(host if colon else "", control.lease.token)
+
+
+def supervised(beat: Heartbeat | None) -> Supervised | None:
+    """Give what a supervisor said, and whether it lives."""
+    if beat is None:
+        return None
+    born = datetime.fromtimestamp(beat.driver.born, UTC) if beat.driver else None
+    return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at, born)
+
+
+def driven(said: DriverSaid | None) -> Driven | None:
+    """Give what a driver said, and whether it lives."""
+    if said is None:
+        return None
+    return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()))
+
+
+def reported(said: DriverSaid | None) -> Lag:
+    """Give the lag of the driver's last heartbeat, with its instant."""
+    if said is None:
+        return Lag()
+    lanes = {}
+    for text, count in said.lag.items():
+        lane = Lane.parse(text)
+        lanes[said.topics.get(lane.topic_id, lane.topic_id), lane.partition] = count
+    records = sum(lanes.values())
+    arriving, drained = rates(said.earlier, said.reached) if said.reached else (None, None)
+    return Lag(records, None if records else 0.0, said.at, False, lanes, arriving, drained)
+
+
+def behind(last: Epoch | None, said: DriverSaid | None) -> Mapping[str, Behind]:
+    """List the views whose slices are not complete to the last epoch, with their error where the driver tells it."""
+    if last is None:
+        return {}
+    errors = said.errors if said else {}
+    return {
+        view: Behind(at, errors.get(view, "")) for view, at in last.frontiers.items() if at != last.number
+    }

@@ -1,0 +1,97 @@
+"""What a stream's processes have left in its folder: the driver's heartbeat and the marks of those who looked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from seamline.model.intervals import parse_moment, stamp
+from seamline.plan.observation import Sample
+
+RECONCILED = "reconciled"
+"""The mark of Airflow's last look."""
+
+
+@dataclass(frozen=True)
+class DriverSaid:
+    """The driver's last heartbeat.
+
+    ``lag`` is by ``topic id/partition``, ``topics`` names the ids, ``errors`` says by view why it is behind;
+    ``earlier`` and ``reached`` are how far it had read a minute before, and at the heartbeat.
+    """
+
+    pid: int
+    token: int
+    epoch: int
+    state: str
+    at: datetime
+    lag: Mapping[str, int]
+    topics: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    earlier: Sample | None = None
+    reached: Sample | None = None
+
+    @classmethod
+    def read(cls, home: Path, pipeline: str) -> DriverSaid | None:
+        """Read the file, None where there is none; ValueError, KeyError or TypeError where it is broken."""
+        row = of_file(home / "streams" / pipeline / "driver.json")
+        if row is None:
+            return None
+        return cls(
+            int(row["pid"]),
+            int(row["token"]),
+            int(row["epoch"]),
+            str(row["state"]),
+            parse_moment(row["at"]),
+            dict(row["lag"]),
+            dict(row.get("topics", {})),
+            dict(row.get("errors", {})),
+            sample(row.get("earlier")),
+            sample(row.get("reached")),
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether its process lives on this host; one that was born after it spoke is another."""
+        try:
+            process = psutil.Process(self.pid)
+            born = process.create_time()
+            return born <= self.at.timestamp() and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+def sample(row: Mapping[str, Any] | None) -> Sample | None:
+    """Read a sample of a heartbeat."""
+    return Sample(parse_moment(row["at"]), int(row["read"]), int(row["end"])) if row else None
+
+
+def of_file(file: Path) -> dict[str, Any] | None:
+    """Read a JSON object, None where there is no file."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def leave_mark(home: Path, pipeline: str, name: str, *, now: datetime, **said: Any) -> None:
+    """Leave a small file that says when something happened last, replaced in one step."""
+    file = home / "streams" / pipeline / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps({"at": stamp(now), **said}))
+    draft.replace(file)
+
+
+def mark_of(home: Path, pipeline: str, name: str) -> tuple[datetime, Mapping[str, Any]] | None:
+    """Give when something happened last, and what was said of it; None where it never did."""
+    row = of_file(home / "streams" / pipeline / f"{name}.json")
+    return (parse_moment(row["at"]), row) if row else None
