@@ -23,6 +23,8 @@ from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
 CELL = "_cell"
+BLOCK = "seamline.block"
+"""App id in a slices table: the last epoch of its newest block. Epochs that take the view again do not change it."""
 
 
 def catch_up(spark: SparkSession, writer: Writer) -> bool:
@@ -70,17 +72,24 @@ def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
 def caught_up(spark: SparkSession, writer: Writer, slices: Slices, frontier: int) -> int:
     """Commit the slices of every epoch above ``frontier`` that the master holds, all at once; give E.
 
-    A block whose commit was the last thing before a crash is recognised by the number it left in the slices:
-    one that the master holds, above the frontier, which no epoch's own slices can be.
+    A block that was committed before a crash, and not stated by the master, is recognised by the number it left; so
+    are slices of an epoch whose commit landed without an answer, by the epoch's: the master holds either, above the
+    frontier. What was recognised by an epoch's number is written down, for the next epoch leaves another.
     """
-    left = slices.table.txn(EPOCH)
-    if left is not None and left > frontier and left in {epoch.number for epoch in writer.ledger.epochs()}:
-        frontier = left
-    last = writer.master.epoch
-    if frontier < last:
-        found = computed(spark, writer, slices, after=frontier, until=last)
-        slices.table.append(written(writer, slices, found, frontier + 1, last), txns={EPOCH: last})
-        log.info("View %s caught up from %s to %s: %s rows", slices.view.id, frontier, last, found.num_rows)
+    table = slices.table.refresh()
+    held, last = {epoch.number for epoch in writer.ledger.epochs()}, writer.master.epoch
+    left = [number for number in map(table.txn, (BLOCK, EPOCH)) if number in held]
+    frontier = max([frontier, *left])
+    if frontier < last or table.txn(BLOCK) != last:
+        block: list[files.DataFile] = []
+        if frontier < last:
+            found = computed(spark, writer, slices, after=frontier, until=last)
+            block = written(writer, slices, found, frontier + 1, last)
+            log.info(
+                "View %s caught up from %s to %s: %s rows", slices.view.id, frontier, last, found.num_rows
+            )
+        # A number that a dead attempt took stays the highest: the next start must not give it out again.
+        table.append(block, txns={EPOCH: max(last, table.txn(EPOCH) or last), BLOCK: last})
     return last
 
 

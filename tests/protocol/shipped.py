@@ -1,0 +1,264 @@
+"""The shipped writer, tables, upkeep, publishing and read, with the list of what must be answered, without Spark and Kafka.
+
+Every record has a number, by which the view counts: an answer shows which records it counts, and how often.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake import states
+from seamline.lake.builds import BuildRow, Builds
+from seamline.lake.certificates import Certificates
+from seamline.lake.files import write
+from seamline.lake.generations import Generations
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.master import Master
+from seamline.lake.reads import answer
+from seamline.lake.slices import Slices
+from seamline.lake.tables import Table
+from seamline.lake.types import generations_schema, partial_schema, slices_schema
+from seamline.model.certificate import Certificate
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.definition import Batch, KafkaSource, Pipeline, View
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.model.measures import count
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.windows import Tumbling
+from seamline.spark import catch_up
+from seamline.spark.kernel import KernelConfig, KernelResult, run
+from seamline.spark.writer import Writer
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+LANE = Lane("topic", 0)
+RAW = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+PHASES = ("files", "slices", "quarantine", "master", "ledger")
+PIPELINE = compile_pipeline(
+    Pipeline(
+        name="shop",
+        source=KafkaSource(topic="orders", schema="id INT NOT NULL, at TIMESTAMP NOT NULL", event_time="at"),
+        views=[View("by_record", keys=["id"], window=Tumbling("1 day"), measures={"n": count()})],
+        batch=Batch("1 day", "2024-01-01"),
+    )
+)
+VIEW = PIPELINE.views[0]
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+class Mortal(Writer):
+    """A writer that dies after a phase."""
+
+    dies_after = ""
+
+    def done(self, phase: str) -> None:
+        super().done(phase)
+        if phase == self.dies_after:
+            raise Died(phase)
+
+
+@contextmanager
+def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
+    """Let the table's next commit fail, or land without its writer's knowing."""
+    real = table.handle.create_write_transaction
+
+    def silent(*given: Any, **named: Any) -> None:
+        table.handle.create_write_transaction = real
+        if landed:
+            real(*given, **named)
+        raise OSError("no answer")
+
+    table.handle.create_write_transaction = silent
+    try:
+        yield
+    finally:
+        table.handle.create_write_transaction = real
+
+
+@dataclass
+class Stream:
+    """A topic of one partition, its tables, and what the master holds of it: (epoch, offset) in order."""
+
+    home: Path
+    pipeline: CompiledPipeline = PIPELINE
+    topic: list[int | None] = field(default_factory=list)
+    held: list[tuple[int, int]] = field(default_factory=list)
+    token: int = 0
+
+    def __post_init__(self) -> None:
+        self.layout = Layout(self.home, "shop")
+
+    def produce(self, *days: int | None) -> None:
+        """Add a record of each day; None is one that is refused."""
+        self.topic += days
+
+    def start(self) -> Mortal:
+        """Start a driver under the next token, as the shipped one starts."""
+        self.token += 1
+        writer = Mortal(self.layout, self.pipeline, self.token)
+        writer.repaired()
+        return writer
+
+    def position(self, writer: Writer) -> int:
+        """Give where a driver reads from."""
+        return writer.master.position([LANE]).get(LANE, 0)
+
+    def epoch(
+        self, writer: Mortal, end: int | None = None, *, edge: bool = True, dies_after: str = ""
+    ) -> Epoch | None:
+        """Read up to ``end`` and commit; give the epoch, or None where the driver died."""
+        start = self.position(writer)
+        end = len(self.topic) if end is None else end
+        number, views = writer.take(), writer.current
+        result = self.judged(writer, number, start, end) if end > start else KernelResult()
+        epoch = Epoch(
+            number,
+            writer.token,
+            START,
+            self.pipeline.record_version,
+            edge=edge,
+            ranges=(OffsetRange(LANE, start, end),) if end > start else (),
+            accepted=dict(result.accepted),
+            refused=dict(result.refused),
+        )
+        writer.dies_after = dies_after
+        try:
+            if dies_after != "files":
+                return writer.commit(epoch, result, views)
+        except Died:
+            pass
+        finally:
+            self.note(number, start, end)
+        return None
+
+    def note(self, number: int, start: int, end: int) -> None:
+        """Keep what the master holds, by its own word."""
+        if number in {each.number for each in Master.open(self.layout).missing(-1)}:
+            self.held += [(number, at) for at in range(start, end) if self.topic[at] is not None]
+
+    def judged(self, writer: Writer, number: int, start: int, end: int) -> KernelResult:
+        """Run the shipped kernel."""
+        records = [
+            {
+                "key": None,
+                "value": self.value(at),
+                "headers": None,
+                "topic": "orders",
+                "partition": 0,
+                "offset": at,
+                "timestamp": START + 30 * DAY,
+            }
+            for at in range(start, end)
+        ]
+        config = KernelConfig(
+            pipeline=writer.pipeline,
+            topic_ids={"orders": "topic"},
+            token=writer.token,
+            epoch=number,
+            held={LANE: start},
+            views=writer.current,
+            master=writer.master.table.root,
+            quarantine=writer.quarantine.root,
+        )
+        return run(pa.Table.from_pylist(records, schema=RAW).to_batches(), config)
+
+    def value(self, at: int) -> bytes:
+        """Give a record's bytes."""
+        day = self.topic[at]
+        if day is None:
+            return b"{bad"
+        return json.dumps({"id": at, "at": (START + day * DAY).isoformat()}).encode()
+
+    def build(self, day: int, cut: int, id: str) -> None:
+        """Build a day at a cut and leave what a run leaves before it publishes."""
+        interval = Interval(START + day * DAY, START + (day + 1) * DAY)
+        rows = Master.open(self.layout).table.read()
+        rows = rows.filter(pc.less_equal(rows["_epoch"], cut))
+        rows = rows.filter(
+            pc.and_(
+                pc.greater_equal(rows["_event_time"], interval.start),
+                pc.less(rows["_event_time"], interval.end),
+            )
+        )
+        found = partials(rows)
+        generations = Generations.ensure(self.layout, VIEW)
+        files = []
+        if found.num_rows:
+            whole = found.append_column("generation", pa.array([id] * found.num_rows, pa.string()))
+            path = f"{id}/{day}.parquet"
+            write(whole.select(generations_schema(VIEW).names[:-1]), generations.table.root, path)
+            files.append((generations.table.root / path, interval))
+        manifest = ManifestTable.ensure(self.layout).read()
+        current = manifest.published.get((VIEW.id, interval.id))
+        expected = current.generation if current else ""
+        number = found.num_rows
+        row = BuildRow(
+            id, VIEW.id, interval.id, id, cut, number, number, number, 0, 0, expected, 0.0, "", START
+        )
+        generations.append(files)
+        Builds.ensure(self.layout).append([row])
+        Certificates.ensure(self.layout).append(
+            [Certificate(VIEW.name, VIEW.fingerprint, id, interval, cut, id, "", START, checks=())]
+        )
+
+    def answered(self) -> dict[int, int]:
+        """Give how often each record is counted."""
+        found = answer(self.pipeline, VIEW, self.layout).table
+        return dict(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True))
+
+    def wanted(self) -> dict[int, int]:
+        """Give what must be counted: each record that the master holds, once."""
+        return dict.fromkeys((at for _, at in self.held), 1)
+
+
+def partials(rows: pa.Table) -> pa.Table:
+    """Make the states of some rows of the master."""
+    if not rows.num_rows:
+        return partial_schema(VIEW).empty_table()
+    with states.connection() as con:
+        con.register("held_rows", rows)
+        return states.partial(con, VIEW, "held_rows")
+
+
+def computed(spark: object, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
+    """Compute what a catch-up adds without Spark, epoch by epoch."""
+    rows = writer.master.table.read()
+    schema = slices_schema(slices.view)
+    found = [schema.empty_table()]
+    for number in sorted(set(rows["_epoch"].to_pylist())):
+        if after < number <= until:
+            own = partials(rows.filter(pc.equal(rows["_epoch"], number)))
+            for name in ("from_epoch", "to_epoch"):
+                own = own.append_column(name, pa.array([number] * own.num_rows, pa.int64()))
+            found.append(own.select(schema.names).cast(schema))
+    return pa.concat_tables(found)
+
+
+def caught_up(writer: Writer, patch: Callable[..., None]) -> None:
+    """Catch the view up as the shipped driver does."""
+    patch(catch_up, "computed", computed)
+    catch_up.catch_up(None, writer)  # type: ignore[arg-type]

@@ -1,0 +1,65 @@
+"""A view's catch-up on the shipped tables: its block is added once, whatever happens after its commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.protocol.shipped import VIEW, Mortal, Stream, caught_up, unanswered
+
+from seamline.lake.tables import EPOCH, Table
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Two records wait."""
+    found = Stream(tmp_path)
+    found.produce(0, 1)
+    return found
+
+
+def failing(stream: Stream, writer: Mortal, *, landed: bool) -> None:
+    """Hold the first record in an epoch whose slices are not there, or are without their writer's knowing."""
+    with unanswered(writer.slices[VIEW.id].table, landed=landed):
+        stream.epoch(writer, 1)
+    assert writer.frontiers[VIEW.id] == -1
+
+
+@pytest.mark.parametrize("landed", [False, True])
+def test_a_block_that_an_epoch_followed_is_not_added_again(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, landed: bool
+) -> None:
+    """The epoch leaves its number where the block left its own; with the master not held it counted twice."""
+    writer = stream.start()
+    failing(stream, writer, landed=landed)
+    assert stream.answered() == {}
+    caught_up(writer, monkeypatch.setattr)
+    assert stream.epoch(writer, dies_after="slices") is None
+    again = stream.start()
+    caught_up(again, monkeypatch.setattr)
+    stream.epoch(again)
+    assert stream.answered() == stream.wanted() == {0: 1, 1: 1}
+
+
+def test_a_block_gives_no_number_out_again(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of a dead attempt is the highest there is, also when a block of older epochs comes after it."""
+    writer = stream.start()
+    failing(stream, writer, landed=False)
+    caught_up(writer, monkeypatch.setattr)
+    stream.epoch(writer, dies_after="slices")
+    again = stream.start()
+    caught_up(again, monkeypatch.setattr)
+    table = Table.open(again.slices[VIEW.id].table.root)
+    assert table.txn(EPOCH) == 1
+    assert stream.start().take() == 2
+
+
+def test_slices_whose_commit_was_not_answered_are_not_added_again(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The view is behind by the master's word, and is not: its catch-up looks at the table anew."""
+    writer = stream.start()
+    failing(stream, writer, landed=True)
+    caught_up(writer, monkeypatch.setattr)
+    stream.epoch(writer)
+    assert stream.answered() == stream.wanted() == {0: 1, 1: 1}
