@@ -1,4 +1,4 @@
-"""The shipped writer, tables, upkeep, publishing and read, with the list of what must be answered, without Spark and Kafka.
+"""The shipped writer, tables, upkeep, publishing and read, and what must be answered, without Spark and Kafka.
 
 Every record has a number, by which the view counts: an answer shows which records it counts, and how often.
 """
