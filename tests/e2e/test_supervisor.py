@@ -15,9 +15,9 @@ import pytest
 
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
-from seamline.model.errors import LeaseHeld
+from seamline.model.errors import GaveUp, LeaseHeld
 from seamline.supervisor.driver import LOG_BYTES, rotate, session
-from seamline.supervisor.heartbeat import Heartbeat, Identity
+from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
 from seamline.supervisor.process import Pace, start_detached, status, stop, supervise, wait_before
 
 DRIVER = """
@@ -186,6 +186,60 @@ def test_the_heartbeat_says_what_is_wrong(layout, tmp_path):
     assert beat.last_error.startswith("exit code 11")
     assert beat.state == "waiting 30 s after exit code 11"
     assert beat.driver is None
+
+
+def test_after_too_many_failures_it_gives_up_aloud(layout, tmp_path):
+    """A crash loop of weeks is nobody's wish; what is wrong stays to be read."""
+    (tmp_path / "exit").write_text("1")
+    ControlTable.ensure(layout).restart(actor="test", reason="", now=datetime.now(UTC))
+    pace = Pace(tick=0.02, back_off=0.01, strikes=3)
+    assert supervise("p", layout, pace=pace) == GaveUp.exit_code
+    assert len((tmp_path / "starts").read_text().splitlines()) == 3
+    beat = Heartbeat.read(tmp_path, "p")
+    assert (beat.state, beat.strikes, beat.restarts) == (GAVE_UP, 3, 1)
+    assert beat.last_error.startswith("exit code 1")
+    assert ControlTable.ensure(layout).read().lease is None
+
+
+def test_a_restart_is_a_new_driver_and_no_strike(layout, tmp_path):
+    """People ask for it; the old driver finishes its epoch first."""
+    start_detached("p", {})
+    first, driver, worker = starts(tmp_path)
+    ControlTable.ensure(layout).restart(actor="test", reason="", now=datetime.now(UTC))
+    second, _, _ = starts(tmp_path, 2)
+    assert second > first
+    assert (tmp_path / "finished").read_text() == "epoch"
+    assert all(gone(each) for each in (driver, worker))
+    assert Heartbeat.read(tmp_path, "p").strikes == 0
+
+
+def test_a_person_need_not_wait_for_the_pause(layout, tmp_path):
+    """Who has mended what was wrong asks for a restart, and does not look at a clock."""
+    (tmp_path / "exit").write_text("11")
+    start_detached("p", {})
+    eventually(lambda: (beat := Heartbeat.read(tmp_path, "p")) and beat.state.startswith("waiting 30 s"))
+    (tmp_path / "exit").unlink()
+    ControlTable.ensure(layout).restart(actor="test", reason="mended", now=datetime.now(UTC))
+    starts(tmp_path, 2)
+
+
+def test_a_driver_that_does_not_get_on_is_started_anew(layout, tmp_path):
+    """Its process lives, and holds no epoch."""
+
+    class Stuck:
+        why = ""
+
+        def stuck(self, now):
+            self.why = "the driver is stuck"
+            return True
+
+        def close(self):
+            pass
+
+    pace = Pace(tick=0.02, back_off=0.01, strikes=2)
+    assert supervise("p", layout, pace=pace, watching=lambda token: Stuck()) == GaveUp.exit_code
+    assert not (tmp_path / "finished").exists(), "it is not asked to finish"
+    assert Heartbeat.read(tmp_path, "p").last_error.startswith("the driver is stuck")
 
 
 def test_the_pauses_grow_and_end_growing():

@@ -18,6 +18,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - FenceLost                   20  a newer writer has taken over
   - LeaseHeld                   21  another supervisor owns the stream
   - IntervalRunning             22  another run builds the interval
+  - GaveUp                      23  a driver failed too often in a row; start it again once that is mended
   - ProtocolError               30  a rule of the protocol was about to be broken
     + StraddlesCut              31  a slice crosses a cut
     + PublishRefused            32  the manifest does not accept the generation
@@ -159,6 +160,12 @@ class IntervalRunning(SeamlineError):
     """Another run is building one of the intervals."""
 
     exit_code = 22
+
+
+class GaveUp(SeamlineError):
+    """A supervisor has given up: its driver failed too often in a row."""
+
+    exit_code = 23
 
 
 class ProtocolError(SeamlineError):

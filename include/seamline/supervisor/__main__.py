@@ -8,15 +8,17 @@ from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, warehouse
 from seamline.model.errors import SeamlineError
 from seamline.supervisor import resident
+from seamline.supervisor.liveness import watching
 from seamline.supervisor.process import say, supervise
 
 
 def main(pipeline: str) -> int:
     """Supervise; give the exit code."""
     try:
-        command = resident.command if pipeline == resident.NAME else None
         layout = Layout(warehouse(), pipeline)
-        return supervise(pipeline, layout if command else require_format(layout), command=command)
+        if pipeline == resident.NAME:
+            return supervise(pipeline, layout, command=resident.command)
+        return supervise(pipeline, require_format(layout), watching=watching(pipeline, layout))
     except SeamlineError as error:
         say(str(error))
         return error.exit_code

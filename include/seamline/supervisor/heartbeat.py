@@ -39,14 +39,15 @@ class Identity:
 
 
 FILE = "supervisor.json"
-STOPPED, LOST = "stopped", "lease lost"
+STOPPED, LOST, GAVE_UP = "stopped", "lease lost", "gave up"
 
 
 @dataclass(frozen=True)
 class Heartbeat:
     """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people.
 
-    The last one of a supervisor says STOPPED or LOST. ``starts`` counts the drivers that it has started.
+    The last one of a supervisor says STOPPED, LOST or GAVE_UP. ``starts`` counts the drivers that it has started,
+    ``restarts`` is how often people had asked for one.
     """
 
     pipeline: str
@@ -58,11 +59,12 @@ class Heartbeat:
     strikes: int = 0
     last_error: str = ""
     starts: int = 0
+    restarts: int = 0
 
     @property
     def running(self) -> bool:
         """True if the supervisor is at work: its process may outlive it."""
-        return self.state not in (STOPPED, LOST) and self.supervisor.alive()
+        return self.state not in (STOPPED, LOST, GAVE_UP) and self.supervisor.alive()
 
     def write(self, home: Path, *, now: datetime) -> Heartbeat:
         """Replace the file whole, and give the heartbeat that was written."""

@@ -25,6 +25,7 @@ from seamline.model.errors import (
     ConnectionMissing,
     DefinitionError,
     FenceLost,
+    GaveUp,
     LeaseHeld,
     LookupBroken,
     OffsetGap,
@@ -34,8 +35,9 @@ from seamline.model.errors import (
 )
 from seamline.model.jobs import StreamJob
 from seamline.supervisor.driver import Driver, end_session, rotate, tail
-from seamline.supervisor.heartbeat import LOST, STOPPED, Heartbeat, Identity, folder
+from seamline.supervisor.heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.jobs import jobs_folder
+from seamline.supervisor.liveness import Watch
 
 WAITS_FOR_A_PERSON = {
     error.exit_code
@@ -53,7 +55,10 @@ WAITS_FOR_A_PERSON = {
 
 @dataclass(frozen=True)
 class Pace:
-    """How long things take, in seconds; ``settled`` is the life of a driver that forgives its strikes."""
+    """How long things take, in seconds; ``settled`` is the life of a driver that forgives its strikes.
+
+    ``strikes`` is how many failures in a row are enough.
+    """
 
     tick: float = 0.5
     renew: float = 5.0
@@ -61,6 +66,7 @@ class Pace:
     back_off: float = 1.0
     most: float = 30.0
     settled: float = 120.0
+    strikes: int = 20
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,8 @@ def wait_before(code: int, strikes: int, pace: Pace) -> float:
 
 Commanding = Callable[[int], Sequence[str]]
 """Gives a driver's command under a fencing token."""
+Watching = Callable[[int], Watch | None]
+"""Begins the watch over the driver that has just been started under a token."""
 
 
 def supervise(
@@ -94,9 +102,11 @@ def supervise(
     command: Commanding | None = None,
     pace: Pace | None = None,
     stop: threading.Event | None = None,
+    watching: Watching | None = None,
 ) -> int:
     """Run the stream, or what ``command`` says, until it is told to stop (0), fenced off (20) or out of its lease (21).
 
+    With ``watching`` a driver that does not get on is started anew. After too many failures in a row it gives up (23).
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
     halt = stop or threading.Event()
@@ -108,7 +118,7 @@ def supervise(
     lease = control.take(holder, now=datetime.now(UTC))
     end_leftover(pipeline)
     run = command or functools.partial(stream_command, pipeline)
-    return Supervisor(pipeline, control, lease, run, pace or Pace(), halt).run()
+    return Supervisor(pipeline, control, lease, run, pace or Pace(), halt, watching).run()
 
 
 def stream_command(pipeline: str, token: int) -> Sequence[str]:
@@ -135,9 +145,10 @@ class Supervisor:
         command: Commanding,
         pace: Pace,
         halt: threading.Event,
+        watching: Watching | None = None,
     ) -> None:
         self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
-        self.command = command
+        self.command, self.watching = command, watching
         self.driver: Driver | None = None
         self.renewed = time.monotonic()
         now = datetime.now(UTC)
@@ -148,7 +159,7 @@ class Supervisor:
         try:
             while (code := self.round()) is None:
                 continue
-            self.say_state(STOPPED)
+            self.say_state(GAVE_UP if code == GaveUp.exit_code else STOPPED)
             return code
         except LeaseHeld as lost:
             self.beat = replace(self.beat, last_error=lost.message)
@@ -168,24 +179,55 @@ class Supervisor:
         starts = self.beat.starts + 1
         self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity, starts=starts)
         self.say_state("running")
-        driver = self.driver
-        self.keep_until(lambda: driver.exit_code is not None or self.unwanted())
-        if driver.exit_code is None or self.unwanted():
+        driver, asked = self.driver, self.control.read().restarts
+        watch = self.watching(self.lease.token) if self.watching else None
+        self.keep_until(
+            lambda: (
+                driver.exit_code is not None
+                or self.unwanted()
+                or self.control.read().restarts != asked
+                or (watch is not None and watch.stuck(time.monotonic()))
+            )
+        )
+        if watch is not None:
+            watch.close()
+        if watch is not None and watch.why:
+            say(f"{self.pipeline}: {watch.why}")
+            return self.struck(driver.kill(), watch.why, began)
+        if self.unwanted():
             self.say_state("stopping")
             self.stop_driver(driver)
             return 0
+        if driver.exit_code is None:
+            self.say_state("restarting")
+            self.stop_driver(driver)
+            self.beat = replace(self.beat, strikes=0, last_error="")
+            self.take_a_new_token()
+            return None
         code = driver.kill()
         if code == FenceLost.exit_code:
             return code
-        strikes = 1 if time.monotonic() - began > self.pace.settled else self.beat.strikes + 1
-        self.beat = replace(
-            self.beat, driver=None, strikes=strikes, last_error=f"exit code {code}\n{tail(self.log)}"
-        )
-        pause = wait_before(code, strikes, self.pace)
-        self.say_state(f"waiting {pause:g} s after exit code {code}")
-        until = time.monotonic() + pause
-        self.keep_until(lambda: time.monotonic() >= until or self.unwanted())
+        return self.struck(code, f"exit code {code}", began)
+
+    def take_a_new_token(self) -> None:
+        """Take the lease again: the next driver fences the last one off."""
         self.lease = self.control.take(self.lease.holder, now=datetime.now(UTC))
+
+    def struck(self, code: int, why: str, began: float) -> int | None:
+        """Wait before the next start, longer after each failure in a row; give up after too many."""
+        strikes = 1 if time.monotonic() - began > self.pace.settled else self.beat.strikes + 1
+        said = f"{why}\n{tail(self.log)}"
+        asked = self.control.read().restarts
+        self.beat = replace(self.beat, driver=None, strikes=strikes, last_error=said, restarts=asked)
+        if strikes >= self.pace.strikes:
+            return GaveUp.exit_code
+        pause = wait_before(code, strikes, self.pace)
+        self.say_state(f"waiting {pause:g} s after {why}")
+        until = time.monotonic() + pause
+        self.keep_until(
+            lambda: time.monotonic() >= until or self.unwanted() or self.control.read().restarts != asked
+        )
+        self.take_a_new_token()
         return None
 
     def stop_driver(self, driver: Driver) -> None:
@@ -271,6 +313,11 @@ def status(pipeline: str, *, now: datetime | None = None) -> Status:
     )
 
 
+def ending(beat: Heartbeat) -> bool:
+    """Tell whether a supervisor that has said its last word is still there; it may be of this process."""
+    return beat.supervisor.pid != os.getpid() and beat.supervisor.alive()
+
+
 def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
     """Want the stream stopped and wait until it is; kill what has not ended in time and give False."""
     if not Table.exists(layout.table("control")):
@@ -280,7 +327,7 @@ def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: 
     until = time.monotonic() + timeout
     while True:
         beat = Heartbeat.read(home(), layout.pipeline)
-        running = beat is not None and beat.running
+        running = beat is not None and (beat.running or ending(beat))
         if not running and not lease_live(control.read(), now=datetime.now(UTC)):
             end_leftover(layout.pipeline)
             return True

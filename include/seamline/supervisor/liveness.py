@@ -1,0 +1,100 @@
+"""Watches a stream's driver: one that has something to read and holds no epoch is stuck."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from seamline.lake.layout import Layout, definitions, home
+from seamline.lake.master import Master
+from seamline.model.catalog import load
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.errors import SeamlineError
+from seamline.model.intervals import parse_duration
+from seamline.plan.liveness import Seen, overdue, verdict
+from seamline.supervisor.topics import offsets_now
+
+log = logging.getLogger("seamline.supervisor")
+STARTS_WITHIN = 300.0
+LOOK_EVERY = 1.0
+
+
+class Watch:
+    """The watch over one driver, under its token; ``why`` says what is wrong with it once that is known.
+
+    Kafka is asked in a thread of its own: a broker that does not answer must not cost the lease.
+    """
+
+    def __init__(
+        self, pipeline: CompiledPipeline, layout: Layout, file: Path, token: int, now: float
+    ) -> None:
+        self.pipeline, self.layout, self.file, self.token = pipeline, layout, file, token
+        self.stuck_after = parse_duration(pipeline.definition.stream.stuck_after).total_seconds()
+        self.seen = Seen("", now)
+        self.looked = now
+        self.asking: Future[int | None] | None = None
+        self.threads = ThreadPoolExecutor(1, thread_name_prefix="lag")
+        self.why = ""
+
+    def stuck(self, now: float) -> bool:
+        """Look, at most once a second; true once the driver must be started anew."""
+        if self.why or now - self.looked < LOOK_EVERY:
+            return bool(self.why)
+        self.looked = now
+        self.seen = self.seen.look(self.mark(), now)
+        if not overdue(self.seen, now, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN):
+            self.asking = None
+        elif self.asking is None:
+            self.asking = self.threads.submit(lag, self.pipeline, self.layout)
+        elif self.asking.done():
+            self.why = verdict(self.seen, now, self.asking.result())
+            self.asking = None
+        return bool(self.why)
+
+    def mark(self) -> str:
+        """Give what changes while the driver gets on; empty until it is up, and always another while it is paused."""
+        try:
+            said = json.loads(self.file.read_text())
+        except (OSError, ValueError):
+            return ""
+        if said.get("token") != self.token:
+            return ""
+        return f"{said['epoch']} {said['at']}" if said["state"] != "running" else f"{said['epoch']}"
+
+    def close(self) -> None:
+        """End the thread, without waiting for Kafka."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+
+def watching(name: str, layout: Layout) -> Callable[[int], Watch | None]:
+    """Give what begins the watch over a stream's drivers, each under its token.
+
+    None where the definition cannot be used: the driver says that itself.
+    """
+    file = home() / "streams" / name / "driver.json"
+
+    def begin(token: int) -> Watch | None:
+        try:
+            pipeline = load(definitions()).pipeline(name)
+        except SeamlineError:
+            return None
+        return Watch(pipeline, layout, file, token, time.monotonic())
+
+    return begin
+
+
+def lag(pipeline: CompiledPipeline, layout: Layout) -> int | None:
+    """Count the records that Kafka has and the master has not read; None where Kafka does not tell."""
+    try:
+        offsets = offsets_now(pipeline)
+    except SeamlineError as error:
+        log.warning("Lag not known: %s", error.message)
+        return None
+    held = Master.open(layout).position(offsets.ends) if Master.exists(layout) else {}
+    return sum(
+        max(end - held.get(lane, offsets.beginnings.get(lane, 0)), 0) for lane, end in offsets.ends.items()
+    )
