@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import OffsetGap, TopicRecreated
-from seamline.model.holes import AcceptedGap, Gap, gaps, positions, refusal, undecided
+from seamline.model.holes import (
+    AcceptedGap,
+    Gap,
+    fillable,
+    gaps,
+    holes,
+    joined,
+    positions,
+    refusal,
+    rest,
+    to_register,
+    undecided,
+)
 from seamline.model.offsets import Lane, OffsetRange
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,7 +54,7 @@ def test_an_accepted_gap_is_gone_once_it_is_registered(end, more):
     """The position moves over it, in the order of epochs."""
     [gap] = gaps([read(0, OLD, 0, end)], {OLD: end + more})
     last = read(0, OLD, 0, end)
-    hole = AcceptedGap(gap, "ada", "retention", NOW).epoch(1, 2, NOW, last)
+    hole = AcceptedGap(gap, "ada", "retention", NOW).epoch(1, 2, NOW, record_version="v", last=last)
     assert (hole.kind, hole.edge, hole.watermark) == (Kind.HOLE, True, last.watermark)
     assert gaps([last, hole], {OLD: end + more}) == ()
     assert positions([last, hole]) == {OLD: end + more}
@@ -53,7 +65,9 @@ def test_a_topic_made_again_closes_its_lanes_for_ever():
     ledger = [read(0, OLD, 0, 7)]
     [gap] = gaps(ledger, {NEW: 0})
     assert gap == Gap(OLD, 7, None)
-    ledger.append(AcceptedGap(gap, "ada", "made again", NOW).epoch(1, 2, NOW, ledger[-1]))
+    ledger.append(
+        AcceptedGap(gap, "ada", "made again", NOW).epoch(1, 2, NOW, record_version="v", last=ledger[-1])
+    )
     assert gaps(ledger, {NEW: 0}) == ()
     ledger.append(read(2, NEW, 0, 9))
     assert positions(ledger) == {NEW: 9}
@@ -65,6 +79,62 @@ def test_a_decision_holds_for_the_very_gap_that_was_shown():
     accepted = [AcceptedGap(shown, "ada", "", NOW)]
     assert undecided([shown], accepted) == ()
     assert undecided([now], accepted) == (now,)
+
+
+def hole(number: int, start: int, end: int) -> Epoch:
+    gap = AcceptedGap(Gap(OLD, start, end), "ada", "skipped", NOW)
+    return gap.epoch(number, 1, NOW, record_version="v")
+
+
+def amend(number: int, start: int, end: int) -> Epoch:
+    return Epoch(number, 1, NOW, "v", kind=Kind.AMEND, ranges=(OffsetRange(OLD, start, end),))
+
+
+def test_a_gap_within_what_was_decided_is_decided():
+    """Somebody passed over 5..20; Kafka has deleted the first half of it before the stream came to know."""
+    accepted = [AcceptedGap(Gap(OLD, 5, 20), "ada", "latest", NOW)]
+    assert undecided([Gap(OLD, 5, 12)], accepted) == ()
+    assert undecided([Gap(NEW, 5, 12), Gap(OLD, 4, 12)], accepted) == (Gap(NEW, 5, 12), Gap(OLD, 4, 12))
+
+
+def test_a_decision_is_registered_from_where_the_lane_is_read_to():
+    """The stream may have gone on between the word and the next start; what it read is not passed over."""
+    accepted = [AcceptedGap(Gap(OLD, 5, 20), "ada", "latest", NOW)]
+    assert to_register([read(0, OLD, 0, 5)], accepted) == accepted
+    [later] = to_register([read(0, OLD, 0, 5), read(1, OLD, 5, 8)], accepted)
+    assert later.gap == Gap(OLD, 8, 20)
+    assert to_register([read(0, OLD, 0, 20)], accepted) == []
+    assert to_register([], accepted) == accepted, "a stream that never ran begins there"
+    assert to_register([hole(0, 5, 20)], accepted) == [], "registered once"
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), max_size=8), st.integers(0, 30))
+def test_what_is_filled_is_no_longer_missing_and_is_filled_once(fills, begins):
+    """Holes are sets of offsets, filling takes them out; Kafka has only what is at or above its beginning."""
+    ledger = [hole(0, 3, 11), read(1, OLD, 11, 15), hole(2, 15, 30)]
+    missing = set(range(3, 11)) | set(range(15, 30))
+    for start, count in fills:
+        wanted = set(range(start, start + count))
+        pieces = fillable(ledger, [OffsetRange(OLD, start, start + count)], {OLD: begins})
+        filled = [at for part in pieces for at in range(part.start, part.end)]
+        assert set(filled) == {at for at in missing & wanted if at >= begins}
+        assert len(filled) == len(set(filled))
+        ledger += [amend(len(ledger) + at, part.start, part.end) for at, part in enumerate(pieces)]
+        missing -= set(filled)
+        assert joined(ledger)
+    left = {at for parts in rest(ledger).values() for part in parts for at in range(part.start, part.end)}
+    assert left == missing
+    assert positions(ledger) == {OLD: 30}, "an amend moves no end"
+
+
+def test_an_amend_of_what_was_read_breaks_the_log():
+    """The certificate would else call an event that is counted twice complete."""
+    ledger = [read(0, OLD, 0, 5), hole(1, 5, 9)]
+    assert joined([*ledger, amend(2, 5, 9)])
+    assert not joined([*ledger, amend(2, 4, 6)])
+    assert not joined([*ledger, amend(2, 5, 9), amend(3, 8, 9)])
+    assert [each.number for each in holes(ledger)] == [1]
+    assert holes([*ledger, amend(2, 5, 9)]) == []
 
 
 @pytest.mark.parametrize(

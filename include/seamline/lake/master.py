@@ -10,7 +10,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import master_schema
 from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
+from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import ProtocolError
 from seamline.model.offsets import Lane, advance
 
@@ -67,13 +67,17 @@ class Master:
         return {lane: end for lane, end in ends.items() if end is not None}
 
     def commit(self, epoch: Epoch, written: Iterable[DataFile]) -> None:
-        """Hold an epoch. Refuses a number at or below E, and a range that does not join the last."""
+        """Hold an epoch. Refuses a number at or below E, and a range that does not join the last.
+
+        What an epoch of kind amend has read was passed over before: it moves no lane's end.
+        """
         if epoch.number <= self.epoch:
             raise ProtocolError(
                 f"The master holds epoch {self.epoch}; {epoch.number} is not above it.",
                 hint="every attempt takes a new number (rule 2).",
             )
-        ends = advance(self.position(part.lane for part in epoch.ranges), epoch.ranges)
+        moved = epoch.ranges if epoch.kind is not Kind.AMEND else ()
+        ends = advance(self.position(part.lane for part in moved), moved)
         txns = {EPOCH: epoch.number, **{f"{END}{lane}": end for lane, end in ends.items()}}
         txns |= {FRONTIER + view: frontier for view, frontier in epoch.frontiers.items()}
         if epoch.edge:

@@ -23,6 +23,7 @@ from seamline.lake.ledger import Ledger
 from seamline.lake.master import Master
 from seamline.model.catalog import load
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Kind
 from seamline.model.errors import SetupError
 from seamline.model.jobs import StreamJob
 from seamline.supervisor.jobs import jobs_folder
@@ -133,7 +134,8 @@ class StreamStack:
         """Give the number of offsets that the ledger's epochs cover."""
         if not Ledger.exists(self.layout):
             return 0
-        return sum(len(part) for epoch in Ledger.ensure(self.layout).epochs() for part in epoch.ranges)
+        epochs = Ledger.ensure(self.layout).epochs()
+        return sum(len(part) for epoch in epochs if epoch.kind is not Kind.AMEND for part in epoch.ranges)
 
     def drain(self, offsets: int, timeout: float = 180) -> None:
         """Wait until so many offsets are read and an edge stands at the end."""

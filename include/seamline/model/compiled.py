@@ -111,7 +111,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     problems.attempt(
         "source.watermark", source.origin, lambda: (source.watermark.bound, source.watermark.idle)
     )
-    for setting in ("trigger", "edge_every", "serve_every"):
+    for setting in ("trigger", "edge_every", "serve_every", "epoch_target", "stuck_after"):
         declared: str = getattr(pipeline.stream, setting)
         problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
     if pipeline.batch.fresh_within:

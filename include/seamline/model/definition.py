@@ -132,10 +132,19 @@ class View:
 
 @dataclass(frozen=True)
 class Stream:
-    """How the speed layer runs: trigger, epoch size, how often cuts may fall, how fresh serving is kept."""
+    """How the speed layer runs: trigger, epoch size, how often cuts may fall, how fresh serving is kept.
+
+    An epoch reads at most ``max_offsets_per_epoch``, and fewer where it would take much longer than
+    ``epoch_target``. A stream that has something to read and holds no epoch for ``stuck_after`` is started anew.
+    ``master`` is Spark's, ``memory`` its driver's heap.
+    """
 
     trigger: str = "1 second"
     max_offsets_per_epoch: int = 1_000_000
+    epoch_target: str = "10 seconds"
+    stuck_after: str = "2 minutes"
+    master: str = "local[2]"
+    memory: str = "2g"
     edge_epochs: int = 30
     edge_every: str = "1 minute"
     serve_every: str = "10 seconds"

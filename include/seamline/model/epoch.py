@@ -24,6 +24,7 @@ class Kind(StrEnum):
 class Epoch:
     """One ledger row.
 
+    ``ranges`` are what it read, the offsets that a hole passes over, or what of holes an amend has read.
     ``accepted`` counts rows per interval id, ``refused`` rows per reason; ``frontiers`` is W(v) per
     ``view/fingerprint``, equal to ``number`` for every view that is not behind. ``reason`` says who decided on
     a hole or declared a topic finite, and why; ``bounds`` are the event times that a hole can have touched,

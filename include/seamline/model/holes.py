@@ -1,15 +1,20 @@
-"""Holes: offsets that Kafka can no longer give us, found by comparison and registered by a person (rule 13)."""
+"""Holes: offsets that were not read, because Kafka lost them or a person passed over them (rule 13).
+
+A hole is registered by a person's decision. What Kafka still has of it may be read later: epochs of kind amend
+fill it, range by range, and move no lane's end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane, OffsetRange, Vector
+from seamline.model.intervals import Interval, parse_moment, stamp
+from seamline.model.offsets import Lane, OffsetRange, Vector, advance
 
 
 @dataclass(frozen=True, order=True)
@@ -44,19 +49,44 @@ class AcceptedGap:
     at: datetime
     bounds: Interval | None = None
 
-    def epoch(self, number: int, token: int, now: datetime, last: Epoch) -> Epoch:
+    def epoch(
+        self, number: int, token: int, now: datetime, *, record_version: str, last: Epoch | None = None
+    ) -> Epoch:
         """Give the epoch of kind hole that registers the gap; it is an edge and moves no watermark."""
         return Epoch(
             number=number,
             token=token,
             committed_at=now,
-            record_version=last.record_version,
+            record_version=last.record_version if last else record_version,
             kind=Kind.HOLE,
             edge=True,
             ranges=(self.gap.range,),
-            watermark=last.watermark,
+            watermark=last.watermark if last else None,
             reason=f"{self.actor}: {self.reason}",
             bounds=self.bounds,
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """Write it as JSON-like facts."""
+        return {
+            "lane": str(self.gap.lane),
+            "start": self.gap.start,
+            "end": self.gap.end,
+            "actor": self.actor,
+            "reason": self.reason,
+            "at": stamp(self.at),
+            "bounds": str(self.bounds) if self.bounds else None,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> AcceptedGap:
+        """Read what ``to_row`` wrote."""
+        return cls(
+            Gap(Lane.parse(row["lane"]), row["start"], row["end"]),
+            row["actor"],
+            row["reason"],
+            parse_moment(row["at"]),
+            Interval.parse(row["bounds"]) if row["bounds"] else None,
         )
 
 
@@ -64,7 +94,7 @@ def positions(ledger: Iterable[Epoch]) -> dict[Lane, int]:
     """Give the end offset of every lane that was read, those closed by a hole left out."""
     ends: dict[Lane, int] = {}
     for epoch in ledger:
-        for part in epoch.ranges:
+        for part in epoch.ranges if epoch.kind is not Kind.AMEND else ():
             if epoch.kind is Kind.HOLE and not len(part):
                 ends.pop(part.lane, None)
             else:
@@ -85,9 +115,38 @@ def gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
 
 
 def undecided(found: Iterable[Gap], accepted: Iterable[AcceptedGap]) -> tuple[Gap, ...]:
-    """Leave out the gaps that somebody has accepted, to the offset."""
-    decided = {each.gap for each in accepted}
-    return tuple(gap for gap in found if gap not in decided)
+    """Leave out the gaps that lie in one that somebody has accepted."""
+    decided = [each.gap for each in accepted]
+    return tuple(gap for gap in found if not any(covers(each, gap) for each in decided))
+
+
+def covers(decided: Gap, gap: Gap) -> bool:
+    """Tell whether every offset of a gap is in one that was decided on."""
+    if decided.lane != gap.lane or decided.start > gap.start:
+        return False
+    if decided.end is None or gap.end is None:
+        return decided == gap
+    return gap.end <= decided.end
+
+
+def to_register(ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> list[AcceptedGap]:
+    """List the decisions that no hole tells of yet, each from where its lane is read to by now.
+
+    A decision about offsets that were read in the meantime is over.
+    """
+    ends = positions(ledger)
+    waiting = []
+    for each in accepted:
+        lane, start, end = each.gap.lane, each.gap.start, each.gap.end
+        at = ends.get(lane)
+        if end is None:
+            if at == start:
+                waiting.append(each)
+                del ends[lane]
+        elif end > start and (at is None or start <= at < end):
+            waiting.append(replace(each, gap=Gap(lane, start if at is None else at, end)))
+            ends[lane] = end
+    return waiting
 
 
 def refusal(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> SeamlineError:
@@ -109,8 +168,71 @@ def refusal(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> S
 
 
 def holes(ledger: Iterable[Epoch]) -> list[Epoch]:
-    """List the register: the epochs of kind hole."""
-    return [epoch for epoch in ledger if epoch.kind is Kind.HOLE]
+    """List the register: the epochs of kind hole that are not filled by now."""
+    known = list(ledger)
+    lacking = rest(known)
+    return [epoch for epoch in known if epoch.number in lacking]
+
+
+def rest(ledger: Iterable[Epoch]) -> dict[int, tuple[OffsetRange, ...]]:
+    """Give what is still missing of each hole, by its number; of a lane that ended with its topic the empty range."""
+    missing: dict[int, tuple[OffsetRange, ...]] = {}
+    for epoch in ledger:
+        if epoch.kind is Kind.HOLE:
+            missing[epoch.number] = epoch.ranges
+        elif epoch.kind is Kind.AMEND:
+            missing = {number: without(parts, epoch.ranges) for number, parts in missing.items()}
+    return {number: parts for number, parts in missing.items() if parts}
+
+
+def without(parts: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Take ranges out of others; an empty range stays as it is."""
+    left = list(parts)
+    for cut in taken:
+        left = [piece for part in left for piece in cut_out(part, cut)]
+    return tuple(left)
+
+
+def cut_out(part: OffsetRange, cut: OffsetRange) -> list[OffsetRange]:
+    """Give what is left of a range, in up to two pieces."""
+    if part.lane != cut.lane or not len(part) or cut.end <= part.start or part.end <= cut.start:
+        return [part]
+    pieces = [replace(part, end=cut.start), replace(part, start=cut.end)]
+    return [piece for piece in pieces if piece.end > piece.start]
+
+
+def overlap(part: OffsetRange, other: OffsetRange) -> OffsetRange | None:
+    """Give what two ranges share, None for nothing."""
+    start, end = max(part.start, other.start), min(part.end, other.end)
+    return OffsetRange(part.lane, start, end) if part.lane == other.lane and start < end else None
+
+
+def fillable(ledger: Iterable[Epoch], asked: Iterable[OffsetRange], beginnings: Vector) -> list[OffsetRange]:
+    """List what was asked to be filled, is still missing, and Kafka still has: from ``beginnings`` on."""
+    missing = [part for parts in rest(ledger).values() for part in parts if part.lane in beginnings]
+    there = [OffsetRange(part.lane, beginnings[part.lane], part.end) for part in missing]
+    had = [both for part, kept in zip(missing, there, strict=True) if (both := overlap(part, kept))]
+    return sorted({both for part in had for wanted in asked if (both := overlap(part, wanted))})
+
+
+def joined(ledger: Iterable[Epoch]) -> bool:
+    """Tell whether each range starts where its lane ends, and what amends it was in a hole and in no other amend."""
+    ends: Vector = {}
+    open_: tuple[OffsetRange, ...] = ()
+    for epoch in ledger:
+        if epoch.kind is Kind.AMEND:
+            left = without(open_, epoch.ranges)
+            if sum(map(len, open_)) - sum(map(len, left)) != sum(map(len, epoch.ranges)):
+                return False
+            open_ = left
+            continue
+        try:
+            ends = advance(ends, epoch.ranges)
+        except OffsetGap:
+            return False
+        if epoch.kind is Kind.HOLE:
+            open_ = (*open_, *epoch.ranges)
+    return True
 
 
 def touching(register: Collection[Epoch], interval: Interval) -> int:

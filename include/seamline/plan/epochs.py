@@ -77,3 +77,22 @@ def idle_lanes(
         for lane, end in broker_ends.items()
         if positions.get(lane, 0) >= end and now - last_seen.get(lane, now) >= after
     )
+
+
+LEAST = 1000
+"""Records: a smaller epoch is mostly overhead."""
+FURTHEST = 4.0
+"""How many times larger or smaller the next size may be."""
+
+
+def next_size(size: int, records: int, seconds: float, *, target: float, most: int) -> int:
+    """Give the size of the next epochs, after one of ``records`` that took ``seconds``.
+
+    It changes where the epoch was half as long again as the target, or as large as allowed and less than half as
+    long; in proportion, for the records' share of the time is by far the largest in epochs of such a length.
+    """
+    full = records * 10 >= size * 9
+    if not (seconds > 1.5 * target or (full and seconds < target / 2)):
+        return size
+    factor = min(max(target / max(seconds, 0.001), 1 / FURTHEST), FURTHEST)
+    return min(max(int(min(size, max(records, 1)) * factor), min(LEAST, most)), most)

@@ -25,10 +25,9 @@ from seamline.model.certificate import Certificate, Evidence, Making, judge, onl
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
-from seamline.model.errors import CertificateFailed, NotFound, OffsetGap
-from seamline.model.holes import holes, touching
+from seamline.model.errors import CertificateFailed, NotFound
+from seamline.model.holes import holes, joined, touching
 from seamline.model.intervals import Interval, parse_moment
-from seamline.model.offsets import Vector, advance
 from seamline.model.restated import about
 from seamline.model.ruling import Gaps
 from seamline.plan.batch import Arrivals
@@ -152,17 +151,6 @@ def versions(epochs: Sequence[Epoch]) -> dict[str, dict[str, tuple[str, ...]]]:
                 if version not in mine.get(name, ()):
                     mine[name] = (*mine.get(name, ()), version)
     return found
-
-
-def joined(epochs: Sequence[Epoch]) -> bool:
-    """Tell whether each range starts where the one before it in its lane ends."""
-    ends: Vector = {}
-    try:
-        for epoch in epochs:
-            ends = advance(ends, epoch.ranges)
-    except OffsetGap:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from seamline.lake.control import Drained
 from seamline.lake.lookups import Lookups
-from seamline.model.epoch import Epoch
+from seamline.model.epoch import Epoch, Kind
+from seamline.model.errors import KafkaUnavailable
 from seamline.model.intervals import parse_duration, stamp
-from seamline.model.offsets import Lane, OffsetRange, Vector, ranges_between
+from seamline.model.offsets import OffsetRange, Vector, ranges_between
 from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
 from seamline.spark.catch_up import catch_up
@@ -26,12 +28,35 @@ from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
 from seamline.spark.register import Register
 from seamline.spark.serving import Refresher
+from seamline.spark.sizing import EpochSize
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
-ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one run of the kernel made, under which number, for which views, with which look-ups."""
+
+    number: int
+    views: frozenset[str]
+    versions: Mapping[str, str]
+    result: KernelResult
+
+    def facts(self, ranges: Sequence[OffsetRange]) -> dict[str, Any]:
+        """Give what the ledger's row says of it."""
+        result = self.result
+        return {
+            "ranges": tuple(ranges),
+            "accepted": dict(result.accepted),
+            "refused": dict(result.refused),
+            "late": dict(result.late),
+            "very_late": dict(result.very_late),
+            "max_event_time": result.max_event_time,
+            "lookups": self.versions,
+        }
 
 
 class Epochs:
@@ -54,76 +79,77 @@ class Epochs:
         self.register = Register(self.pipeline, writer.layout) if self.pipeline.surveyed else None
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = Progress.resumed(ledger, topics.starts(writer.master), datetime.now(UTC))
-        self.limit = stream.max_offsets_per_epoch
+        self.size = EpochSize(stream)
         self.refusals = Refusals(self.pipeline.name)
-        self.retries = self.failures = self.alone = 0
-        self.condemned = ""
-        self.trouble: Vector = {}
-        self.suspects: list[Lane] = []
-        self.turned = False
+        self.retries = 0
+        self.ends: Vector = {}
         self.seconds: dict[str, float] = {}
         self.marked = time.monotonic()
         self.trail = Trail()
         writer.phases = self.mark
 
     @property
-    def halved(self) -> bool:
-        """Tell whether epochs are smaller than declared, because larger ones failed."""
-        return self.limit != self.pipeline.definition.stream.max_offsets_per_epoch
-
-    @property
-    def recovered(self) -> bool:
-        """Tell whether the records that made larger epochs fail are behind us."""
-        vector = self.progress.vector
-        return self.halved and all(vector.get(lane, 0) >= end for lane, end in self.trouble.items())
-
-    @property
     def outdated(self) -> bool:
-        """Tell whether the query must be started anew: for another lane, or for epochs of full size."""
-        return self.turned or self.recovered
+        """Tell whether the query must be started anew: for another lane, or for another size."""
+        return self.size.outdated(self.progress.vector)
 
     def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
         """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
         self.seconds, self.marked = {}, time.monotonic()
+        began = self.marked
         before = self.meet(ends)
         ranges = ranges_between(before.vector, ends)
         if not ranges:
             return
+        try:
+            attempt = self.attempt(frame, self.progress.vector, condemned=self.size.condemned)
+        except KernelFailed as error:
+            self.size.failed(said(error.cause), ends, ranges)
+            raise error.cause from None
+        now = datetime.now(UTC)
+        after = before.read(ranges, attempt.result.max_event_time, now)
+        due = stopping or before.edge_due(self.policy, attempt.number, now)
+        epoch = replace(self.blank(attempt.number, after, now), edge=due, **attempt.facts(ranges))
+        self.hold(after, epoch, attempt)
+        self.size.held(sum(map(len, ranges)), time.monotonic() - began)
+        self.retries = 0
+        self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
+        self.heartbeat()
+
+    def amend(self, frame: DataFrame, part: OffsetRange, *, condemned: str = "") -> Epoch:
+        """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND)."""
+        self.seconds, self.marked = {}, time.monotonic()
+        try:
+            attempt = self.attempt(frame, {part.lane: part.start}, condemned=condemned)
+        except KernelFailed as error:
+            raise error.cause from None
+        now = datetime.now(UTC)
+        after = self.progress.amended(attempt.result.max_event_time)
+        due = self.progress.edge_due(self.policy, attempt.number, now)
+        blank = self.blank(attempt.number, after, now)
+        epoch = replace(blank, kind=Kind.AMEND, edge=due, **attempt.facts([part]))
+        self.hold(after, epoch, attempt)
+        self.heartbeat()
+        return epoch
+
+    def attempt(self, frame: DataFrame, held: Vector, *, condemned: str) -> Attempt:
+        """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
         self.topics.assert_same()
         number, views = self.writer.take(), self.writer.current
         self.writer.done("planned")
         versions = self.lookups.current()
-        result = self.computed(frame, number, views, ends, ranges, versions)
+        result = self.computed(frame, number, views, held, versions, condemned)
         self.writer.done("files")
         self.topics.assert_same()
-        now = datetime.now(UTC)
-        times = result.max_event_time
-        after = before.read(ranges, times, now)
-        epoch = replace(
-            self.blank(number, after, now),
-            edge=stopping or before.edge_due(self.policy, number, now),
-            ranges=ranges,
-            accepted=dict(result.accepted),
-            refused=dict(result.refused),
-            late=dict(result.late),
-            very_late=dict(result.very_late),
-            max_event_time=times,
-            lookups=versions,
-        )
-        self.progress = after.held(self.writer.commit(epoch, result, views))
+        return Attempt(number, views, versions, result)
+
+    def hold(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
+        """Commit an epoch, and remember it."""
+        self.progress = after.held(self.writer.commit(epoch, attempt.result, attempt.views))
         if self.register:
             self.register.hold()
-        warn(self.refusals.take(number, result.refused, now))
-        if self.condemned:
-            self.trouble, self.suspects = {}, []
-        elif self.suspects:
-            self.suspects.pop(0)
-            self.turned = True
-        self.retries = self.failures = self.alone = 0
-        self.condemned = ""
+        warn(self.refusals.take(epoch.number, attempt.result.refused, epoch.committed_at))
         self.refresher.touch(epoch.accepted)
-        self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
-        self.heartbeat()
 
     def meet(self, ends: Vector) -> Progress:
         """Give the progress with new lanes taken in."""
@@ -147,52 +173,33 @@ class Epochs:
         frame: DataFrame,
         number: int,
         views: frozenset[str],
-        ends: Vector,
-        ranges: Sequence[OffsetRange],
+        held: Vector,
         versions: Mapping[str, str],
+        condemned: str,
     ) -> KernelResult:
-        """Run the kernel once over the micro-batch."""
+        """Run the kernel once over the micro-batch; KernelFailed with what it raised."""
         config = KernelConfig(
             pipeline=self.pipeline,
             topic_ids=self.topics.ids,
             token=self.writer.token,
             epoch=number,
-            held=self.progress.vector,
+            held=held,
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
-            condemned=self.condemned,
+            condemned=condemned,
             watermark=self.progress.epoch.watermark if self.progress.epoch else None,
             at=datetime.now(UTC),
             lookups=self.lookups.paths(versions),
         )
         try:
-            if self.register and not self.condemned:
+            if self.register and not condemned:
                 config = self.register.survey(frame, config)
                 self.writer.done("surveyed")
             rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
         except Exception as error:
-            self.failed(error, ends, ranges)
-            raise
+            raise KernelFailed(error) from error
         return gathered((row.kind, row.payload) for row in rows)
-
-    def failed(self, error: Exception, ends: Vector, ranges: Sequence[OffsetRange]) -> None:
-        """Count kernel failures at one start: halve the epoch, condemn a record that fails alone (rule 17).
-
-        The first halving waits for the third failure; once there is known to be trouble, each failure halves
-        again, until a record has failed three times alone. Spark gives every lane at least one record: at one
-        for each, the lanes are read one by one.
-        """
-        records = sum(map(len, ranges))
-        self.failures += 1
-        self.alone = self.alone + 1 if records == 1 else 0
-        self.trouble = {**ends, **self.trouble} if self.halved else dict(ends)
-        if self.halved or self.failures >= ATTEMPTS:
-            self.limit = max(records // 2, 1)
-            if 1 < records <= len(ranges):
-                self.suspects = [part.lane for part in ranges]
-        if self.alone >= ATTEMPTS:
-            self.condemned = said(error)
 
     def restart(self) -> None:
         """Read again where the master ends: an attempt that failed late may have been held after all."""
@@ -200,11 +207,9 @@ class Epochs:
         ledger = self.writer.repaired()
         starts = self.topics.starts(self.writer.master)
         self.progress = Progress.resumed(ledger, starts, datetime.now(UTC))
-        self.turned = False
         if self.register:
             self.register.forget()
-        if self.recovered:
-            self.limit = self.pipeline.definition.stream.max_offsets_per_epoch
+        self.size.restart(starts)
 
     def rest(self, drained: Drained | None) -> None:
         """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.
@@ -241,20 +246,21 @@ class Epochs:
         if catch_up(spark, self.writer):
             self.empty()
 
-    def close(self) -> None:
+    def close(self, state: str = "stopped") -> None:
         """Declare the last edge."""
         warn(self.refusals.due(datetime.now(UTC), ending=True))
         last = self.progress.epoch
         if last is not None and not last.edge:
             self.empty()
         if last is not None:
-            self.heartbeat("stopped")
+            self.heartbeat(state)
 
     def heartbeat(self, state: str = "running") -> None:
         """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
         epoch = self.progress.epoch or Epoch(-1, self.writer.token, datetime.now(UTC), "")
-        ends = self.topics.ends()
-        at = {lane: (end, ends.get(lane, end)) for lane, end in self.progress.vector.items()}
+        with contextlib.suppress(KafkaUnavailable):
+            self.ends = self.topics.ends()
+        at = {lane: (end, self.ends.get(lane, end)) for lane, end in self.progress.vector.items()}
         now = datetime.now(UTC)
         read, end = (sum(both[which] for both in at.values()) for which in (0, 1))
         reached, earlier = self.trail.add(now, read, end)
@@ -284,6 +290,14 @@ class Epochs:
         now = time.monotonic()
         self.seconds[phase] = round(now - self.marked, 4)
         self.marked = now
+
+
+class KernelFailed(Exception):
+    """The kernel's run ended in ``cause``."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 def warn(lines: Iterable[str]) -> None:

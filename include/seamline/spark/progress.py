@@ -51,6 +51,10 @@ class Progress:
             last_seen={**self.last_seen, **{part.lane: now for part in ranges}},
         )
 
+    def amended(self, event_times: Mapping[Lane, datetime]) -> Progress:
+        """Take in what an epoch has read of holes: no lane moves by it."""
+        return replace(self, largest=latest(self.largest, event_times))
+
     def held(self, epoch: Epoch) -> Progress:
         """Remember the epoch that the master now holds."""
         moved = replace(self, epoch=epoch)

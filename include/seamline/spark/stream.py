@@ -26,13 +26,16 @@ from seamline.lake.lookups import Lookups
 from seamline.model import catalog
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
-from seamline.model.errors import FenceLost, SeamlineError
+from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError
+from seamline.model.holes import to_register
 from seamline.model.jobs import StreamJob
 from seamline.model.lookups import in_force
+from seamline.model.offsets import OffsetRange
 from seamline.plan.epochs import Resume, position
 from seamline.spark.checkpoint import Checkpoints, planned_ends
 from seamline.spark.ending import end
 from seamline.spark.epochs import Epochs
+from seamline.spark.filling import Filler
 from seamline.spark.kernel import KernelResult
 from seamline.spark.serving import Refresher
 from seamline.spark.session import session
@@ -43,6 +46,7 @@ from seamline.spark.writer import Writer
 log = logging.getLogger("seamline.stream")
 TICK = 0.25
 CATCH_UP_EVERY = 15.0
+TELL_EVERY = 5.0
 GIVE_UP = 45
 
 
@@ -68,6 +72,9 @@ class Driver:
         self.closed = False
         self.failure: BaseException | None = None
         self.drained: Drained | None = None
+        self.fills: tuple[OffsetRange, ...] = ()
+        self.paused = False
+        self.told = 0.0
 
     def start(self, spark: SparkSession) -> None:
         """Take the tables over, repair what is short, catch up, and find where to read from."""
@@ -78,15 +85,23 @@ class Driver:
         self.epochs = Epochs(
             self.writer, self.topics, self.refresher, self.lookups, ledger, self.folder / "driver.json"
         )
+        self.filler = Filler(self.epochs, ledger)
         self.epochs.catch_up(spark)
         warm(spark)
 
     def registered(self, ledger: list[Epoch]) -> list[Epoch]:
-        """Hold an epoch of kind hole for every gap that somebody has accepted, and give the ledger with them."""
-        decisions = {each.gap: each for each in self.control.read().accepted}
-        for gap in self.topics.require_whole(ledger, decisions.values()):
-            log.warning("Registering a hole: %s (%s)", gap, decisions[gap].reason)
-            epoch = decisions[gap].epoch(self.writer.take(), self.token, datetime.now(UTC), ledger[-1])
+        """Hold an epoch of kind hole for every gap that somebody has decided on, and give the ledger with them."""
+        accepted = self.control.read().accepted
+        self.topics.require_whole(ledger, accepted)
+        for decision in to_register(ledger, accepted):
+            log.warning("Registering a hole: %s (%s)", decision.gap, decision.reason)
+            epoch = decision.epoch(
+                self.writer.take(),
+                self.token,
+                datetime.now(UTC),
+                record_version=self.pipeline.record_version,
+                last=ledger[-1] if ledger else None,
+            )
             ledger = [*ledger, self.writer.commit(epoch, KernelResult(), self.writer.current)]
         return ledger
 
@@ -97,12 +112,13 @@ class Driver:
         ends = {name: offsets for name, offsets in held.items() if offsets}
         decision = position(ends, self.checkpoints.read())
         newest = self.checkpoints.newest
-        if not isinstance(decision, Resume) or newest is None or self.epochs.halved:
+        if not isinstance(decision, Resume) or newest is None or self.epochs.size.halved:
             newest = self.checkpoints.begin()
         self.checkpoint = newest
         log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
-        suspect = self.epochs.suspects[0] if self.epochs.suspects else None
-        frame = self.topics.read(self.spark, start, limit=self.epochs.limit, only=suspect)
+        size = self.epochs.size
+        suspect = size.suspects[0] if size.suspects else None
+        frame = self.topics.read(self.spark, start, limit=size.limit, only=suspect)
         writer = frame.writeStream.foreachBatch(self.on_batch).option("checkpointLocation", str(newest))
         return writer.trigger(processingTime=self.pipeline.definition.stream.trigger).start()
 
@@ -125,45 +141,88 @@ class Driver:
 
     def run(self) -> None:
         """Keep the query going until it is told to stop; a failed epoch is tried again under a new number."""
-        query = self.query()
+        query: StreamingQuery | None = self.query()
         self.epochs.heartbeat()
         asked = caught = time.monotonic()
         while not self.stopping.wait(TICK):
+            now = time.monotonic()
+            if now - asked > 1:
+                asked = now
+                self.obey()
+            if self.paused:
+                self.rest(query)
+                query = None
+                continue
+            if query is None:
+                self.epochs.restart()
+                query = self.query()
             if self.failure or not query.isActive:
                 query = self.again(query)
                 continue
             if self.epochs.outdated:
                 query = self.anew(query)
-            now = time.monotonic()
-            if now - asked > 1:
-                asked = now
-                self.obey()
-            if self.lock.acquire(blocking=False):
+            if self.lock.acquire(timeout=TICK if self.filler.pending else 0):
                 try:
-                    self.epochs.rest(self.drained)
-                    if now - caught > CATCH_UP_EVERY:
-                        caught = now
-                        self.epochs.catch_up(self.spark)
+                    self.between(now - caught > CATCH_UP_EVERY)
                 finally:
                     self.lock.release()
+                if now - caught > CATCH_UP_EVERY:
+                    caught = now
         self.finish(query)
 
+    def between(self, catch_up: bool) -> None:
+        """Do what is done between two epochs; that Kafka does not answer is no reason to end."""
+        try:
+            self.epochs.rest(self.drained)
+            if catch_up:
+                self.epochs.catch_up(self.spark)
+            self.filler.ask(self.fills)
+            if self.filler.pending:
+                self.filler.step(self.spark)
+        except KafkaUnavailable as error:
+            log.warning("Kafka does not answer: %s", error.message)
+
+    def rest(self, query: StreamingQuery | None) -> None:
+        """Have no query while the stream is paused: the driver stays up, and its heartbeat tells the lag."""
+        if query is not None:
+            self.still(query)
+            with contextlib.suppress(KafkaUnavailable):
+                self.epochs.close("paused")
+            log.info("Paused at epoch %s", self.writer.master.epoch)
+        elif time.monotonic() - self.told > TELL_EVERY:
+            self.told = time.monotonic()
+            self.epochs.heartbeat("paused")
+
     def again(self, query: StreamingQuery) -> StreamingQuery:
-        """Start a new query after a failure, unless the failure says that nothing can be done."""
+        """Start a new query after a failure, unless the failure says that nothing can be done.
+
+        For a broker that does not answer it waits as long as it takes: a new driver could do no more.
+        """
         if query.isActive:
             self.ended(query)
         failure = self.failure or query.exception()
-        if isinstance(failure, SeamlineError):
-            raise failure
-        self.epochs.retries += 1
+        while not self.stopping.is_set():
+            if isinstance(failure, SeamlineError) and not isinstance(failure, KafkaUnavailable):
+                raise failure
+            self.tried(failure)
+            try:
+                self.epochs.restart()
+                self.failure = None
+                return self.query()
+            except KafkaUnavailable as error:
+                failure = error
+        return query
+
+    def tried(self, failure: BaseException | None) -> None:
+        """Count a failure, and wait a little before the next attempt; SeamlineError after too many."""
+        self.obey()
+        log.error("Attempt %s at one place failed: %s", self.epochs.retries + 1, shown(failure))
+        if not isinstance(failure, KafkaUnavailable):
+            self.epochs.retries += 1
         if self.epochs.retries > GIVE_UP:
             raise SeamlineError(f"The stream's query ended: {failure}", hint="see the driver's log.")
-        log.error("Attempt %s at one place failed: %s", self.epochs.retries, shown(failure))
-        self.epochs.restart()
-        self.failure = None
-        if not self.epochs.halved:
-            time.sleep(min(0.5 * self.epochs.retries, 5))
-        return self.query()
+        if not self.epochs.size.halved:
+            self.stopping.wait(min(0.5 * max(self.epochs.retries, 1), 5))
 
     def ended(self, query: StreamingQuery) -> None:
         """Wait until a query that has failed is over; its error is ours to report."""
@@ -172,30 +231,37 @@ class Driver:
 
     def anew(self, query: StreamingQuery) -> StreamingQuery:
         """Start a new query between two epochs, over the lanes and with the size that are right by now."""
+        self.still(query)
+        self.epochs.restart()
+        log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)
+        return self.query()
+
+    def still(self, query: StreamingQuery) -> None:
+        """Stop a query between two epochs."""
         with self.lock:
             self.closed = True
         query.stop()
         self.closed = False
-        self.epochs.restart()
-        return self.query()
 
     def obey(self) -> None:
         """Look at what the stream should be doing, who holds the lease, and whether our parent lives."""
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:
             leave(FenceLost(f"The lease has token {found.lease.token}, ours is {self.token}.", hint="exit."))
-        self.drained = found.drained
+        self.drained, self.fills = found.drained, found.fills
+        self.paused = found.desired is Desired.PAUSED
         if found.desired is Desired.STOPPED or os.getppid() != self.parent:
             self.stopping.set()
 
-    def finish(self, query: StreamingQuery) -> None:
+    def finish(self, query: StreamingQuery | None) -> None:
         """Let the epoch finish, declare an edge, and stop the query between epochs."""
         with self.lock:
             self.closed = True
             if not self.failure:
                 self.epochs.close()
         self.refresher.close()
-        query.stop()
+        if query is not None:
+            query.stop()
 
 
 def shown(failure: BaseException | None) -> str:
@@ -224,7 +290,8 @@ def main(argv: list[str]) -> int:
         pipeline = catalog.load(places.definitions()).pipeline(job.pipeline)
         layout = require_format(Layout(places.warehouse(), job.pipeline))
         driver = Driver(pipeline, layout, job.token, places.home())
-        spark = session(f"seamline stream {job.pipeline}")
+        stream = pipeline.definition.stream
+        spark = session(f"seamline stream {job.pipeline}", cores=stream.master, memory=stream.memory)
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda *_: driver.stopping.set())
         driver.start(spark)

@@ -15,13 +15,16 @@ from seamline.model.definition import KafkaSource
 from seamline.model.epoch import Epoch
 from seamline.model.errors import SeamlineError, TopicRecreated
 from seamline.model.holes import AcceptedGap, Gap, gaps, refusal, undecided
-from seamline.model.offsets import Lane, Vector
+from seamline.model.offsets import Lane, OffsetRange, Vector
 
 log = logging.getLogger("seamline.stream")
 
 
 # Spark measures an Arrow batch after each row, and a nested column as a whole: text costs a tenth.
 RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(headers) AS headers")
+
+LEAST_SHARE = 50_000
+"""Records: a lane's share of an epoch is not cut into smaller parts than this."""
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Offsets by topic and partition, as Spark writes them."""
@@ -73,15 +76,10 @@ class Topics:
                     f"`seamline holes list {self.pipeline}` shows what is gone.",
                 )
 
-    def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> list[Gap]:
-        """Give the gaps between the log and the topics that somebody has accepted; raise for one that nobody has.
-
-        TopicRecreated or OffsetGap.
-        """
-        found = gaps(ledger, self.beginnings())
-        if open_ := undecided(found, accepted):
+    def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> None:
+        """Raise TopicRecreated or OffsetGap for a gap between the log and the topics that nobody has accepted."""
+        if open_ := undecided(gaps(ledger, self.beginnings()), accepted):
             raise refusal(self.pipeline, self.ids, open_)
-        return list(found)
 
     def starts(self, master: Master) -> dict[Lane, int]:
         """Give the offset from which each lane is read: the master's end, or the beginning of a new lane.
@@ -105,24 +103,47 @@ class Topics:
     def read(self, spark: SparkSession, start: Vector, *, limit: int, only: Lane | None = None) -> DataFrame:
         """Open the topics as one stream of raw records from ``start``, at most ``limit`` of them at a time.
 
-        ``only`` leaves out every lane but one.
+        ``only`` leaves out every lane but one. A lane with by far the most records is read by several tasks.
         """
         reader = spark.readStream.format("kafka").options(**self.connection.for_spark())
         if only is None:
             reader = reader.option("subscribe", ",".join(self.names))
         else:
             start = {only: start[only]}
-            lanes = {name: list(found) for name, found in self.offsets(start).items() if found}
-            reader = reader.option("assign", json.dumps(lanes))
-        offsets = {name: found for name, found in self.offsets(start).items() if found}
+            reader = reader.option("assign", self.assigned(only))
+        share = max(limit // (2 * spark.sparkContext.defaultParallelism), LEAST_SHARE)
         return (
-            reader.option("startingOffsets", json.dumps(offsets))
+            reader.option("startingOffsets", json.dumps(self.named(start)))
             .option("includeHeaders", "true")
             .option("failOnDataLoss", "true")
             .option("maxOffsetsPerTrigger", str(limit))
+            .option("maxRecordsPerPartition", str(share))
             .load()
             .selectExpr(*RAW)
         )
+
+    def between(self, spark: SparkSession, part: OffsetRange) -> DataFrame:
+        """Read the raw records of one range, at once."""
+        reader = spark.read.format("kafka").options(**self.connection.for_spark())
+        share = max(len(part) // spark.sparkContext.defaultParallelism, LEAST_SHARE)
+        return (
+            reader.option("assign", self.assigned(part.lane))
+            .option("startingOffsets", json.dumps(self.named({part.lane: part.start})))
+            .option("endingOffsets", json.dumps(self.named({part.lane: part.end})))
+            .option("includeHeaders", "true")
+            .option("failOnDataLoss", "true")
+            .option("maxRecordsPerPartition", str(share))
+            .load()
+            .selectExpr(*RAW)
+        )
+
+    def assigned(self, lane: Lane) -> str:
+        """Name one lane as Spark's Kafka source wants it."""
+        return json.dumps({name: list(found) for name, found in self.named({lane: 0}).items()})
+
+    def named(self, vector: Vector) -> dict[str, dict[int, int]]:
+        """Turn a vector into offsets per topic and partition, topics without a lane left out."""
+        return {name: found for name, found in self.offsets(vector).items() if found}
 
     def tell_group(self, group: str, vector: Vector) -> None:
         """Commit a consumer group's offsets for other people's lag tools; nobody here reads them."""

@@ -1,0 +1,78 @@
+"""Reading what was passed over: offsets of a hole that Kafka still has, between the epochs of the live stream."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from seamline.model.epoch import Epoch, Kind
+from seamline.model.errors import SeamlineError
+from seamline.model.holes import fillable
+from seamline.model.offsets import OffsetRange
+from seamline.spark.epochs import Epochs, said
+from seamline.spark.sizing import ATTEMPTS
+
+log = logging.getLogger("seamline.stream")
+PIECE = 200_000
+"""Records that an amending epoch reads at most: live epochs wait for it."""
+
+
+class Filler:
+    """Fills holes piece by piece, each an epoch of kind amend (rule 1 makes it exactly once).
+
+    A piece that fails is halved, and a record that fails alone is condemned, as in a live epoch.
+    """
+
+    def __init__(self, epochs: Epochs, ledger: Sequence[Epoch]) -> None:
+        self.epochs = epochs
+        self.known = [epoch for epoch in ledger if epoch.kind is not Kind.READ]
+        self.size = min(PIECE, epochs.size.most)
+        self.failures, self.why = 0, ""
+        self.asked: tuple[OffsetRange, ...] = ()
+        self.pieces: list[OffsetRange] = []
+
+    def ask(self, asked: Iterable[OffsetRange]) -> None:
+        """Take in what people have asked to be filled; Kafka is asked for what it still has of it."""
+        wanted = tuple(asked)
+        if wanted != self.asked:
+            self.pieces = fillable(self.known, wanted, self.epochs.topics.beginnings()) if wanted else []
+            self.asked = wanted
+            if self.pieces:
+                log.info("Filling %s offsets that were passed over", sum(map(len, self.pieces)))
+
+    @property
+    def pending(self) -> bool:
+        """Tell whether there is something to fill."""
+        return bool(self.pieces)
+
+    def step(self, spark: SparkSession) -> None:
+        """Read one piece and hold it; the caller sees to it that no other epoch is made meanwhile."""
+        whole = self.pieces[0]
+        part = replace(whole, end=min(whole.start + self.size, whole.end))
+        try:
+            frame = self.epochs.topics.between(spark, part)
+            held = self.epochs.amend(frame, part, condemned=self.why if self.failures >= ATTEMPTS else "")
+        except SeamlineError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the live stream goes on
+            self.failed(part, error)
+            return
+        self.failures = 0
+        self.size = min(self.size * 2, PIECE, self.epochs.size.most)
+        self.known.append(held)
+        rest = replace(whole, start=part.end)
+        self.pieces[:1] = [rest] if len(rest) else []
+        if not self.pieces:
+            log.info("Filled what was passed over, up to %s", part)
+
+    def failed(self, part: OffsetRange, error: Exception) -> None:
+        """Take a smaller piece next; what Kafka has lost in the meantime is no longer tried."""
+        self.why = said(error)
+        log.error("Filling %s failed: %s", part, self.why)
+        self.failures = self.failures + 1 if len(part) == 1 else 0
+        self.size = max(len(part) // 2, 1)
+        self.epochs.restart()
+        self.pieces = fillable(self.known, self.asked, self.epochs.topics.beginnings())
