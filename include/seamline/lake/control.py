@@ -21,10 +21,11 @@ from seamline.lake.pins import look
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
 from seamline.model.errors import Conflict, LeaseHeld
-from seamline.model.holes import AcceptedGap, Gap
-from seamline.model.intervals import Interval, parse_moment, stamp
-from seamline.model.offsets import Lane
+from seamline.model.holes import AcceptedGap
+from seamline.model.intervals import parse_moment, stamp
+from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.restated import Restatement
+from seamline.model.savepoint import Savepoint, with_one_more
 
 APP = "seamline.control"
 STATE = "seamline.control"
@@ -33,10 +34,11 @@ SCHEMA = pa.schema([("state", pa.string()), ("actor", pa.string()), ("reason", p
 
 
 class Desired(StrEnum):
-    """What a stream should be doing; UNSET until somebody first says so."""
+    """What a stream should be doing: UNSET until somebody says so, PAUSED with its driver up and reading nothing."""
 
     UNSET = "unset"
     RUNNING = "running"
+    PAUSED = "paused"
     STOPPED = "stopped"
 
 
@@ -60,7 +62,11 @@ class Drained:
 
 @dataclass(frozen=True)
 class Control:
-    """The state of a stream's control table."""
+    """The state of a stream's control table.
+
+    ``restarts`` counts how often people have asked for a restart. ``fills`` are offsets that were passed over and
+    shall be read from Kafka after all.
+    """
 
     desired: Desired = Desired.UNSET
     actor: str = ""
@@ -69,6 +75,9 @@ class Control:
     drained: Drained | None = None
     accepted: tuple[AcceptedGap, ...] = ()
     restated: tuple[Restatement, ...] = ()
+    restarts: int = 0
+    fills: tuple[OffsetRange, ...] = ()
+    savepoints: tuple[Savepoint, ...] = ()
 
     def to_json(self) -> str:
         """Write the state as the JSON that a commit carries."""
@@ -84,25 +93,17 @@ class Control:
                 "actor": drained.actor,
                 "reason": drained.reason,
             },
-            "accepted": [
-                {
-                    "lane": str(each.gap.lane),
-                    "start": each.gap.start,
-                    "end": each.gap.end,
-                    "actor": each.actor,
-                    "reason": each.reason,
-                    "at": stamp(each.at),
-                    "bounds": str(each.bounds) if each.bounds else None,
-                }
-                for each in self.accepted
-            ],
+            "accepted": [each.to_row() for each in self.accepted],
             "restated": [each.to_row() for each in self.restated],
+            "restarts": self.restarts,
+            "fills": [[str(part.lane), part.start, part.end] for part in self.fills],
+            "savepoints": [each.to_row() for each in self.savepoints],
         }
         return json.dumps(row)
 
     @classmethod
     def from_json(cls, text: str) -> Control:
-        """Read what ``to_json`` wrote."""
+        """Read what ``to_json`` wrote; an earlier release knew fewer fields."""
         row = json.loads(text)
         lease, drained = row["lease"], row["drained"]
         return cls(
@@ -117,17 +118,11 @@ class Control:
             )
             if drained
             else None,
-            tuple(
-                AcceptedGap(
-                    Gap(Lane.parse(each["lane"]), each["start"], each["end"]),
-                    each["actor"],
-                    each["reason"],
-                    parse_moment(each["at"]),
-                    Interval.parse(each["bounds"]) if each["bounds"] else None,
-                )
-                for each in row["accepted"]
-            ),
+            tuple(map(AcceptedGap.from_row, row["accepted"])),
             tuple(map(Restatement.from_row, row.get("restated", []))),
+            row.get("restarts", 0),
+            tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row.get("fills", [])),
+            tuple(map(Savepoint.from_row, row.get("savepoints", []))),
         )
 
 
@@ -153,13 +148,34 @@ class ControlTable:
         row = {"state": desired.value, "actor": actor, "reason": reason, "at": now}
         self._decide(row, lambda found: replace(found, desired=desired, actor=actor, reason=reason))
 
+    def restart(self, *, actor: str, reason: str, now: datetime) -> None:
+        """Ask for the driver to be started anew, and want the stream to run."""
+        row = {"state": "restart", "actor": actor, "reason": reason, "at": now}
+
+        def change(found: Control) -> Control:
+            again = replace(found, desired=Desired.RUNNING, restarts=found.restarts + 1)
+            return replace(again, actor=actor, reason=reason)
+
+        self._decide(row, change)
+
+    def fill(self, parts: Iterable[OffsetRange], *, actor: str, reason: str, now: datetime) -> None:
+        """Ask for offsets that were passed over to be read."""
+        more = tuple(parts)
+        row = {"state": "fill", "actor": actor, "reason": reason, "at": now}
+        self._decide(row, lambda found: replace(found, fills=(*found.fills, *more)))
+
+    def save(self, savepoint: Savepoint) -> None:
+        """Name a position; BadRange where the name is taken."""
+        row = {"state": "savepoint", "actor": savepoint.actor, "reason": str(savepoint), "at": savepoint.at}
+        self._decide(row, lambda found: replace(found, savepoints=with_one_more(found.savepoints, savepoint)))
+
     def declare_drained(self, drained: Drained, *, now: datetime) -> None:
         """Declare that the topic is finite."""
         row = {"state": "drained", "actor": drained.actor, "reason": drained.reason, "at": now}
         self._decide(row, lambda found: replace(found, drained=drained))
 
     def accept(self, gaps: Iterable[AcceptedGap]) -> None:
-        """Let the stream go on without what is gone."""
+        """Let the stream go on without what is gone; a supervisor that waits or has given up tries again at once."""
         more = tuple(gaps)
         row = {
             "state": "hole accepted",
@@ -167,7 +183,32 @@ class ControlTable:
             "reason": f"{'; '.join(str(each.gap) for each in more)}: {more[0].reason}",
             "at": more[0].at,
         }
-        self._decide(row, lambda found: replace(found, accepted=(*found.accepted, *more)))
+        self._decide(
+            row,
+            lambda found: replace(found, accepted=(*found.accepted, *more), restarts=found.restarts + 1),
+        )
+
+    def pass_over(
+        self,
+        gaps: Iterable[AcceptedGap],
+        *,
+        void: Iterable[AcceptedGap],
+        fill: bool,
+        actor: str,
+        reason: str,
+        now: datetime,
+    ) -> None:
+        """Begin elsewhere: accept gaps, in the place of decisions that are void by it; with ``fill`` read them too."""
+        more, gone = tuple(gaps), tuple(void)
+        told = "; ".join(str(each.gap) for each in more) or "nothing"
+        row = {"state": "passed over", "actor": actor, "reason": f"{told}: {reason}", "at": now}
+        fills = tuple(each.gap.range for each in more) if fill else ()
+
+        def change(found: Control) -> Control:
+            kept = tuple(each for each in found.accepted if each not in gone)
+            return replace(found, accepted=(*kept, *more), fills=(*found.fills, *fills))
+
+        self._decide(row, change)
 
     def restate(self, decision: Restatement) -> None:
         """Let builds take rows of some intervals as another version of a look-up has them."""

@@ -36,6 +36,7 @@ from seamline.orchestration.assets import Assets
 from seamline.orchestration.building import BuildOperator
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.freshness import freshness
+from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 from seamline.orchestration.verdicts import judged
 from seamline.supervisor import resident
@@ -227,6 +228,7 @@ def stream_dag(pipeline: Pipeline) -> DAG:
     with DAG(
         **common(pipeline, "stream", retries=0),
         schedule=every(),
+        params=ORDER,
         dagrun_timeout=timedelta(minutes=5),
         max_consecutive_failed_dag_runs=0,
     ) as dag:
@@ -282,7 +284,8 @@ def doc(pipeline: Pipeline, layer: str) -> str:
     about = {
         "batch": "Plans, builds, certifies and publishes intervals. A scheduled run takes its interval and the "
         "dirty ones; a backfill exactly its own; a trigger takes the form's span, or the dirty intervals.",
-        "stream": "Starts the stream's supervisor where none lives. Pausing this DAG stops the reconciling, "
+        "stream": "Starts the stream's supervisor where none lives. A trigger takes the form's action: start, stop, "
+        "pause, restart, savepoint or restore. Pausing this DAG stops the reconciling, "
         f"never the stream; `seamline stream stop {pipeline.name}` stops the stream.",
         "upkeep": "Compacts and cleans up. Never touches what a reader may still need.",
     }[layer]

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, Connection, get_current_context
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 
-from seamline.model.errors import DefinitionError, SetupError
+from seamline.model.errors import DefinitionError, GaveUp, SetupError
 from seamline.orchestration.failures import told
 from seamline.orchestration.intervals import RunRequest, before_the_clock, resolve
+from seamline.orchestration.orders import order_of
 from seamline.plan.batch import needs_approval
 from seamline.plan.told import lines, table
 
@@ -186,23 +187,27 @@ def upkeep(name: str, connection: str) -> None:
 
 @told
 def reconcile(name: str, connection: str, asset: Asset) -> None:
-    """Compare what the stream should be doing with what it does, and start a supervisor where none lives.
+    """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
 
     It leaves a mark: who shows the stream's state can say since when nobody has looked.
     """
     from seamline.lake.control import ControlTable, Desired
     from seamline.lake.layout import Layout, home, warehouse
+    from seamline.supervisor.operations import carry_out
     from seamline.supervisor.process import status
     from seamline.supervisor.said import RECONCILED, leave_mark
 
+    context = get_current_context()
     leave_mark(home(), name, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(Layout(warehouse(), name))
+    if order := order_of(context["params"], asked_by(context)):
+        for line in carry_out(order, *compiled(name), env=connection_env(connection)):
+            print(line)
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
-    if why := reason_to_leave(control.read(), now=datetime.now(UTC)):
+    if why := reason_to_leave(name, control.read(), now=datetime.now(UTC)):
         raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
     token, pid = started(name, control, connection_env(connection))
-    context = get_current_context()
     context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
 
 
@@ -213,7 +218,7 @@ def reconcile_driver() -> None:
     from seamline.supervisor import resident
 
     control = ControlTable.ensure(resident.layout())
-    if why := reason_to_leave(control.read(), now=datetime.now(UTC)):
+    if why := reason_to_leave(resident.NAME, control.read(), now=datetime.now(UTC)):
         raise AirflowSkipException(why)
     started(resident.NAME, control, {})
 
@@ -228,14 +233,24 @@ def started(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[i
     return await_lease(control), pid
 
 
-def reason_to_leave(control: Control, *, now: datetime) -> str:
-    """Say why nothing is to be done; empty when a supervisor must be started."""
+def reason_to_leave(name: str, control: Control, *, now: datetime) -> str:
+    """Say why nothing is to be done; empty when a supervisor must be started. GaveUp where a person must act."""
     from seamline.lake.control import Desired
+    from seamline.lake.layout import home
+    from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
     from seamline.supervisor.process import lease_live
 
-    if control.desired is not Desired.RUNNING:
+    if control.desired not in (Desired.RUNNING, Desired.PAUSED):
         return f"{control.desired} by {control.actor or 'nobody'} ({control.reason})"
-    return "up" if lease_live(control, now=now) else ""
+    if lease_live(control, now=now):
+        return "up"
+    beat = Heartbeat.read(home(), name)
+    if beat and beat.state == GAVE_UP and beat.restarts == control.restarts:
+        raise GaveUp(
+            f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",
+            hint=f"mend it, then `seamline stream start {name}` (or the form of this DAG).",
+        )
+    return ""
 
 
 def await_lease(control: ControlTable) -> int:

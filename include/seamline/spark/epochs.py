@@ -252,8 +252,7 @@ class Epochs:
         last = self.progress.epoch
         if last is not None and not last.edge:
             self.empty()
-        if last is not None:
-            self.heartbeat(state)
+        self.heartbeat(state)
 
     def heartbeat(self, state: str = "running") -> None:
         """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
@@ -273,7 +272,7 @@ class Epochs:
                 watermark=stamp(epoch.watermark) if epoch.watermark else "",
                 rows=epoch.rows,
                 refused=sum(epoch.refused.values()),
-                lag={str(lane): end - read for lane, (read, end) in at.items()},
+                lag={str(lane): max(end - read, 0) for lane, (read, end) in at.items()},
                 seconds=self.seconds,
                 behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
                 state=state,

@@ -3,30 +3,74 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import resolve
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.definition import KafkaSource
 from seamline.model.errors import SeamlineError
 from seamline.model.holes import Gap, gaps
-from seamline.model.offsets import Lane
+from seamline.model.offsets import Lane, Vector
+from seamline.plan.positions import From, Place, named
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What Kafka has of each lane: its first offset, its end, and the one that was chosen to start from."""
+
+    beginnings: Vector
+    ends: Vector
+    chosen: Vector
+
+
+def by_lane(
+    admin: TopicAdmin, source: KafkaSource, ask: Callable[[str], Mapping[int, int]]
+) -> dict[Lane, int]:
+    """Ask something of each topic of a source, by lane."""
+    return {
+        Lane(admin.topic_id(name), partition): at
+        for name in source.topics
+        for partition, at in ask(name).items()
+    }
+
+
+def offsets_now(
+    compiled: CompiledPipeline, place: Place | None = None, env: Mapping[str, str] = os.environ
+) -> Offsets:
+    """Ask Kafka where each lane begins and ends, and which offset a place means in it."""
+    source, place = compiled.definition.source, place or Place()
+    with TopicAdmin(resolve(source.connection, env)) as admin:
+        first = by_lane(admin, source, admin.beginning_offsets)
+        ends = by_lane(admin, source, admin.end_offsets)
+        match place.kind:
+            case From.LATEST:
+                chosen = ends
+            case From.EARLIEST:
+                chosen = first
+            case From.TIMESTAMP:
+                chosen = by_lane(admin, source, partial(at_or_after, admin, place))
+            case From.OFFSETS:
+                chosen = named(place, {name: admin.topic_id(name) for name in source.topics})
+            case From.LEDGER:
+                chosen = {}
+    return Offsets(first, ends, chosen)
+
+
+def at_or_after(admin: TopicAdmin, place: Place, topic: str) -> Mapping[int, int]:
+    """Give the offsets of a topic at an instant."""
+    assert place.instant is not None
+    return admin.offsets_at(topic, place.instant)
 
 
 def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
     """Compare the log with the topic as it is now."""
-    source = compiled.definition.source
-    with TopicAdmin(resolve(source.connection)) as admin:
-        beginnings = {
-            Lane(admin.topic_id(name), partition): at
-            for name in source.topics
-            for partition, at in admin.beginning_offsets(name).items()
-        }
-    return gaps(known_epochs(layout), beginnings)
+    return gaps(known_epochs(layout), offsets_now(compiled).beginnings)
 
 
 def ageing(

@@ -1,0 +1,127 @@
+"""Another pipeline that begins with a pipeline's log up to a savepoint, and goes on by itself.
+
+Files that lie wholly below the savepoint are linked, not copied: files never change. The master is put in its place
+last, so a fork that was cut short leaves nothing that counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake import files
+from seamline.lake.control import ControlTable
+from seamline.lake.layout import Layout
+from seamline.lake.ledger import Ledger
+from seamline.lake.log import known_epochs
+from seamline.lake.master import EDGE, END, ROW
+from seamline.lake.rewrites import pieces
+from seamline.lake.tables import EPOCH, Table
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.model.errors import BadRange, LeaseHeld
+from seamline.model.savepoint import Savepoint
+
+LAST = "master"
+
+
+def fork(
+    source: CompiledPipeline, layout: Layout, point: Savepoint, other: CompiledPipeline, to: Layout
+) -> int:
+    """Begin ``other`` with the log of ``source`` up to a savepoint; give the rows of its master.
+
+    BadRange where it has a log already, or reads other topics than the source.
+    """
+    require_new(source, other, to)
+    held = [replace(epoch, frontiers={}) for epoch in known_epochs(layout) if epoch.number <= point.epoch]
+    draft = Layout(to.warehouse, f".fork-{to.pipeline}-{uuid.uuid4().hex[:8]}")
+    try:
+        rows = begun(layout, draft, held, point)
+        placed(draft, to)
+    finally:
+        shutil.rmtree(draft.warehouse / draft.pipeline, ignore_errors=True)
+    return rows
+
+
+def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -> None:
+    """Refuse a fork into a pipeline that has begun, or that reads something else."""
+    theirs, ours = (each.definition.source for each in (source, other))
+    if (theirs.topics, theirs.connection) != (ours.topics, ours.connection):
+        raise BadRange(
+            f"{other.name} reads {', '.join(ours.topics)} of {ours.connection}, {source.name} reads "
+            f"{', '.join(theirs.topics)} of {theirs.connection}.",
+            hint="a fork goes on in the same topics: offsets mean nothing elsewhere.",
+        )
+    if Table.exists(to.table(LAST)):
+        raise BadRange(
+            f"{other.name} has a log of its own at {to.table(LAST)}.",
+            hint="fork into a pipeline that never ran.",
+        )
+    if Table.exists(to.table("control")):
+        lease = ControlTable.ensure(to).read().lease
+        if lease is not None and lease.until > datetime.now(UTC):
+            raise LeaseHeld(f"{lease.holder} is about to run {other.name}.", hint="stop its stream first.")
+
+
+def begun(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint) -> int:
+    """Make the tables of the log; give the master's rows."""
+    numbers = {epoch.number for epoch in held}
+    taken = {name: taken_over(layout, draft, name, numbers) for name in (LAST, "quarantine")}
+    edges = [epoch.number for epoch in held if epoch.edge]
+    txns = {EPOCH: point.epoch, **{f"{END}{lane}": end for lane, end in point.ends.items()}}
+    txns |= {EDGE: edges[-1]} if edges else {}
+    Table.open(draft.table("quarantine")).append(taken["quarantine"], txns={EPOCH: point.epoch})
+    Table.open(draft.table(LAST)).append(taken[LAST], txns=txns, metadata={ROW: held[-1].to_json()})
+    Ledger.ensure(draft).append(list(held))
+    if (lookups := layout.table("lookups")).is_dir():
+        shutil.copytree(lookups, draft.table("lookups"), copy_function=linked)
+    return sum(file.rows for file in taken[LAST])
+
+
+def taken_over(layout: Layout, draft: Layout, name: str, numbers: set[int]) -> list[files.DataFile]:
+    """Link or write again the files of a table as far as their epochs are among ``numbers``."""
+    table = Table.open(layout.table(name))
+    schema = table.handle.to_pyarrow_dataset().schema.remove_metadata()
+    made = Table.ensure(draft.table(name), schema)
+    found = []
+    for piece in pieces(table, "_epoch", "_epoch"):
+        if piece.first > max(numbers):
+            continue
+        path = table.root / piece.path
+        if set(range(piece.first, piece.last + 1)) <= numbers:
+            linked(str(path), str(made.root / path.name))
+            found.append(files.described(made.root, path.name))
+            continue
+        rows = pq.read_table(path, partitioning=None)
+        rows = rows.filter(pc.is_in(rows["_epoch"], pa.array(sorted(numbers), pa.int64())))
+        if rows.num_rows:
+            found.append(files.write(rows, made.root, f"fork-{uuid.uuid4().hex}.parquet"))
+    return found
+
+
+def linked(path: str, target: str) -> str:
+    """Link a file, or copy it to where links do not reach."""
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copy2(path, target)
+    return target
+
+
+def placed(draft: Layout, to: Layout) -> None:
+    """Put the tables in their place, the master last; what an earlier fork left there gives way."""
+    names = sorted(path.name for path in draft.table(LAST).parent.iterdir())
+    for name in [*(name for name in names if name != LAST), LAST]:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(to.table(name))
+        to.table(name).parent.mkdir(parents=True, exist_ok=True)
+        draft.table(name).rename(to.table(name))

@@ -1,0 +1,80 @@
+"""What people ask of a stream in Airflow: the form of its DAG, which REST fills in too (``conf``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Param
+
+from seamline.model.errors import BadRange
+from seamline.orchestration.intervals import flag, form_span
+from seamline.plan.positions import Place
+
+if TYPE_CHECKING:
+    from seamline.supervisor.operations import Order
+
+ACTIONS = ("start", "stop", "pause", "restart", "savepoint", "restore")
+UPGRADES = ("last-state", "savepoint", "stateless")
+FORM = {
+    "action": Param(
+        None,
+        type=["null", "string"],
+        enum=[None, *ACTIONS],
+        title="Action",
+        description="What the stream should do. Empty: only see to it that it does what it should.",
+    ),
+    "position": Param(
+        "ledger",
+        type="string",
+        title="Read from",
+        description="Of a start or restart: ledger (where the log ends), earliest, latest, an instant of Kafka's "
+        "time, or offsets like 0:1200,1:1180.",
+    ),
+    "then_backfill_gap": Param(
+        False,
+        type="boolean",
+        title="Backfill the gap",
+        description="Read what is passed over by it too, beside the live stream.",
+    ),
+    "from": Param(None, type=["null", "string"], format="date-time", title="Passed over from",
+                  description="First event time, with its zone, that may be passed over; empty for any."),
+    "to": Param(None, type=["null", "string"], format="date-time", title="Passed over to",
+                description="Exclusive end of it."),
+    "upgrade": Param(
+        "last-state",
+        type="string",
+        enum=list(UPGRADES),
+        title="Upgrade mode",
+        description="Of a restart: savepoint names the position before it, stateless passes over what is unread.",
+    ),
+    "name": Param(None, type=["null", "string"], title="Savepoint", description="Of a savepoint, restore or restart."),
+    "reason": Param(None, type=["null", "string"], title="Reason", description="Kept with the order."),
+}  # fmt: skip
+
+
+def order_of(params: Mapping[str, object], actor: str) -> Order | None:
+    """Read the form; None where nothing is asked for. BadRange names the field that is wrong."""
+    from seamline.supervisor.operations import Action, Order, Upgrade
+
+    asked = params.get("action")
+    if asked in (None, ""):
+        return None
+    if asked not in ACTIONS:
+        raise BadRange(f"action: {asked!r} is none.", hint=f"there are: {', '.join(ACTIONS)}.")
+    name = str(params.get("name") or "")
+    if asked in ("savepoint", "restore") and not name:
+        raise BadRange(f"name: a {asked} needs one.", hint="give the savepoint's name.")
+    upgrade = str(params.get("upgrade") or UPGRADES[0])
+    if upgrade not in UPGRADES:
+        raise BadRange(f"upgrade: {upgrade!r} is no mode.", hint=f"there are: {', '.join(UPGRADES)}.")
+    return Order(
+        Action(str(asked)),
+        actor,
+        reason=str(params.get("reason") or ""),
+        place=Place.parse(str(params.get("position") or "ledger")),
+        fill=bool(flag("then_backfill_gap", params.get("then_backfill_gap"))),
+        lost=form_span(params),
+        name=name,
+        upgrade=Upgrade(upgrade),
+    )

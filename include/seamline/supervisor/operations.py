@@ -1,0 +1,237 @@
+"""What people do with a stream: one implementation for the command line, the DAG's form and REST.
+
+An order changes the control table; whoever keeps the stream up (its supervisor, the reconcile DAG) makes it so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from seamline.lake.control import ControlTable, Desired
+from seamline.lake.flipping import flip_view
+from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
+from seamline.lake.snapshot import manifest_of
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.errors import BadRange
+from seamline.model.holes import AcceptedGap, gaps, positions, rest, to_register
+from seamline.model.intervals import Interval
+from seamline.model.manifest import Manifest
+from seamline.model.offsets import Lane, OffsetRange, Vector
+from seamline.model.savepoint import Savepoint, named
+from seamline.plan.positions import From, Place, passed_over
+from seamline.supervisor.topics import Offsets, offsets_now
+
+
+class Action(StrEnum):
+    """What may be done; a savepoint and a restore need a name."""
+
+    START = "start"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESTART = "restart"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+
+
+class Upgrade(StrEnum):
+    """How a restart takes up a changed definition, as operators of stream processors know it.
+
+    LAST_STATE: changed views begin as new versions, the others go on, nothing is passed over. SAVEPOINT: the same,
+    and the position before it gets a name to which `restore` goes back. STATELESS: what is not read yet is passed over.
+    """
+
+    LAST_STATE = "last-state"
+    SAVEPOINT = "savepoint"
+    STATELESS = "stateless"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What somebody wants done, and why.
+
+    ``place`` is where a start or restart reads from; with ``fill`` what is passed over by it is read beside the
+    live stream; ``lost`` are the event times that it can have touched. ``name`` is a savepoint's.
+    """
+
+    action: Action
+    actor: str
+    reason: str = ""
+    place: Place = Place()
+    fill: bool = False
+    lost: Interval | None = None
+    name: str = ""
+    upgrade: Upgrade = Upgrade.LAST_STATE
+
+
+def carry_out(
+    order: Order, pipeline: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ
+) -> list[str]:
+    """Do it and say in lines what was done; ``env`` has the pipeline's connection."""
+    control, now = ControlTable.ensure(layout), datetime.now(UTC)
+    match order.action:
+        case Action.START | Action.RESTART:
+            return started(order, pipeline, layout, control, now, env)
+        case Action.STOP | Action.PAUSE:
+            lines = [saved(order, pipeline, layout, control, now)] if order.name else []
+            state = Desired.STOPPED if order.action is Action.STOP else Desired.PAUSED
+            control.want(state, actor=order.actor, reason=order.reason, now=now)
+            return [*lines, f"{pipeline.name}: the stream should be {state}."]
+        case Action.SAVEPOINT:
+            return [saved(order, pipeline, layout, control, now)]
+        case Action.RESTORE:
+            return restored(order, pipeline, layout, control)
+
+
+def started(
+    order: Order,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    control: ControlTable,
+    now: datetime,
+    env: Mapping[str, str],
+) -> list[str]:
+    """Want the stream to run, from where it was asked for."""
+    lines = []
+    if order.upgrade is Upgrade.SAVEPOINT or order.name:
+        lines.append(saved(order, pipeline, layout, control, now))
+    place = order.place
+    if order.upgrade is Upgrade.STATELESS and place.kind is From.LEDGER:
+        place = Place(From.LATEST)
+    if place.kind is not From.LEDGER:
+        lines += moved(order, place, pipeline, layout, control, now, env)
+    elif order.fill:
+        raise BadRange(
+            "Nothing is passed over by a start at the ledger's end.", hint="give --from, or leave it out."
+        )
+    found = control.read()
+    if order.action is Action.RESTART or found.lease is None or found.lease.until <= now:
+        # A supervisor that has given up starts again for this alone.
+        control.restart(actor=order.actor, reason=order.reason, now=now)
+    else:
+        control.want(Desired.RUNNING, actor=order.actor, reason=order.reason, now=now)
+    done = "be started anew" if order.action is Action.RESTART else "be running"
+    return [*lines, f"{pipeline.name}: the stream should {done}."]
+
+
+def moved(
+    order: Order,
+    place: Place,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    control: ControlTable,
+    now: datetime,
+    env: Mapping[str, str],
+) -> list[str]:
+    """Decide on what is passed over; what an earlier such order passes over and no stream has met yet is void."""
+    offsets = offsets_now(pipeline, place, env)
+    ledger = known_epochs(layout)
+    held = positions(ledger)
+    found = passed_over(held, offsets.beginnings, offsets.ends, wanted(place, offsets, held))
+    kept = gaps(ledger, offsets.beginnings)
+    before = control.read().accepted
+    waiting = {each.gap.lane for each in to_register(ledger, before)}
+    void = [each for each in before if each.gap.lane in waiting and each.gap not in kept]
+    reason = order.reason or f"started at {place.kind}"
+    accepted = [AcceptedGap(gap, order.actor, reason, now, order.lost) for gap in found]
+    control.pass_over(accepted, void=void, fill=order.fill, actor=order.actor, reason=reason, now=now)
+    count = sum(len(gap.range) for gap in found)
+    if not count:
+        return [f"{pipeline.name}: nothing is passed over; every partition goes on where it was read to."]
+    then = "read from Kafka beside the live stream" if order.fill else "a hole in the log"
+    return [
+        f"{pipeline.name}: {count} offsets are passed over, and will be {then}:",
+        *(f"  {gap}" for gap in found),
+    ]
+
+
+def wanted(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
+    """Give the offset at which each lane shall be read; what was read already is not asked for again."""
+    chosen = offsets.chosen
+    if place.kind is From.OFFSETS:
+        return dict(chosen)
+    return {lane: max(at, held.get(lane, at)) for lane, at in chosen.items()}
+
+
+def saved(
+    order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable, now: datetime
+) -> str:
+    """Name the newest epoch that is held."""
+    ledger = known_epochs(layout)
+    if not ledger:
+        raise BadRange(
+            f"{pipeline.name} has no epoch yet.", hint="start its stream; there is nothing to go back to."
+        )
+    point = Savepoint(
+        name=order.name or f"before-{now:%Y%m%dT%H%M%SZ}",
+        epoch=ledger[-1].number,
+        ends=positions(ledger),
+        served=dict(manifest_of(layout).serving),
+        record_version=ledger[-1].record_version,
+        actor=order.actor,
+        reason=order.reason,
+        at=now,
+    )
+    control.save(point)
+    return f"{pipeline.name}: savepoint {point}"
+
+
+def restored(order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable) -> list[str]:
+    """Serve the versions that a savepoint names; the log is not cut back, and nothing is read twice."""
+    point = named(control.read().savepoints, order.name)
+    ledger = known_epochs(layout)
+    if not ledger or ledger[-1].number < point.epoch:
+        raise BadRange(
+            f"The log ends at epoch {ledger[-1].number if ledger else -1}, before the savepoint's {point.epoch}.",
+            hint="the tables are older than the savepoint: start the stream, it reads on from where they end.",
+        )
+    manifest = manifest_of(layout)
+    lines = [
+        f"{pipeline.name}: restored {point.name}, epoch {point.epoch}; the log goes on at {ledger[-1].number}."
+    ]
+    for view, id in sorted(point.served.items()):
+        if manifest.serving.get(view) == id:
+            lines.append(f"  {view}: {id} is served, as then")
+            continue
+        flip_view(pipeline, layout, view, to=id.partition("/")[2])
+        lines.append(f"  {view}: {id} is served again, instead of {manifest.serving.get(view, 'none')}")
+    lines += beside(pipeline, point, manifest)
+    return lines
+
+
+def beside(pipeline: CompiledPipeline, point: Savepoint, manifest: Manifest) -> list[str]:
+    """Say what the definition has that the savepoint had not."""
+    lines = [
+        f"  the definition's {view.id} is fed beside it; mend the file, or flip to it again"
+        for view in pipeline.views
+        if view.id in manifest.births and view.id not in point.served.values()
+    ]
+    if pipeline.record_version != point.record_version:
+        lines.append(
+            f"  records are judged by version {pipeline.record_version} now, then by {point.record_version}: "
+            f"restore the file as well, restart, then `seamline quarantine replay {pipeline.name}`"
+        )
+    return lines
+
+
+def fillings(
+    pipeline: CompiledPipeline, layout: Layout, number: int | None, actor: str, reason: str
+) -> list[OffsetRange]:
+    """Ask for holes to be filled, the one of that number or all; give the offsets."""
+    missing = rest(known_epochs(layout))
+    if number is not None and number not in missing:
+        raise BadRange(
+            f"Epoch {number} is no hole with something missing.",
+            hint=f"see `seamline holes list {pipeline.name}`.",
+        )
+    parts = [part for hole, some in missing.items() if number in (None, hole) for part in some if len(part)]
+    if not parts:
+        raise BadRange(
+            "No hole has offsets that are missing.", hint=f"see `seamline holes list {pipeline.name}`."
+        )
+    ControlTable.ensure(layout).fill(parts, actor=actor, reason=reason, now=datetime.now(UTC))
+    return parts

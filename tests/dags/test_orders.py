@@ -1,0 +1,130 @@
+"""What people ask of a stream in the form of its DAG, or by REST."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+from tests.unit.shop import opened
+
+from seamline.lake.control import ControlTable, Desired
+from seamline.model.errors import BadRange, GaveUp
+from seamline.model.intervals import Interval, parse_moment
+from seamline.orchestration import tasks
+from seamline.orchestration.dags import stream_dag
+from seamline.orchestration.orders import FORM, order_of
+from seamline.plan.positions import From, Place
+from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
+from seamline.supervisor.operations import Action, Upgrade
+
+EMPTY = {name: param.value for name, param in FORM.items()}
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_scheduled_run_asks_for_nothing():
+    """It has the form's defaults."""
+    assert order_of(EMPTY, "airflow") is None
+
+
+def test_every_field_of_the_form_is_meant():
+    """The same order as by the command line."""
+    given = {
+        "action": "restart",
+        "position": "latest",
+        "then_backfill_gap": True,
+        "upgrade": "savepoint",
+        "name": "monday",
+        "reason": "sale",
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-01-02T00:00:00Z",
+    }
+    order = order_of({**EMPTY, **given}, "airflow:ada")
+    assert order is not None
+    assert (order.action, order.actor, order.place) == (Action.RESTART, "airflow:ada", Place(From.LATEST))
+    assert (order.fill, order.upgrade, order.name, order.reason) == (
+        True,
+        Upgrade.SAVEPOINT,
+        "monday",
+        "sale",
+    )
+    assert order.lost == Interval(parse_moment("2026-01-01"), parse_moment("2026-01-02"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"action": "explode"},
+        {"action": "savepoint"},
+        {"action": "start", "position": "newest"},
+        {"action": "start", "then_backfill_gap": "yes"},
+        {"action": "restart", "upgrade": "gentle"},
+        {"action": "start", "from": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_a_wrong_field_is_named(given):
+    """REST's conf is not checked by a form."""
+    with pytest.raises(BadRange):
+        order_of({**EMPTY, **given}, "airflow")
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A pipeline, in a home of its own, and a run of its stream DAG whose form is ``params``."""
+    made = opened(tmp_path, monkeypatch)
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
+    monkeypatch.setattr(tasks, "connection_env", lambda _: {})
+    made.params = dict(EMPTY)
+    run = SimpleNamespace(run_type=SimpleNamespace(value="manual"), triggering_user_name="ada")
+    outlets = {None: SimpleNamespace(extra=None)}
+    context = {"dag_run": run, "params": made.params, "outlet_events": outlets}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: context)
+    return made
+
+
+def reconcile() -> None:
+    tasks.reconcile("shop", "kafka_default", None)
+
+
+def test_an_order_is_carried_out_before_anything_is_started(shop, capsys):
+    """The run that asks for a stop starts nothing."""
+    shop.params |= {"action": "stop", "reason": "night"}
+    with pytest.raises(AirflowSkipException, match=r"stopped by airflow:ada \(night\)"):
+        reconcile()
+    assert "shop: the stream should be stopped." in capsys.readouterr().out
+    assert ControlTable.ensure(shop.layout).read().desired is Desired.STOPPED
+
+
+def test_who_has_given_up_is_not_started_until_somebody_says_so(shop, tmp_path, monkeypatch):
+    """Loud, at every look, with the driver's words; a word of a person begins anew."""
+    control = ControlTable.ensure(shop.layout)
+    control.want(Desired.RUNNING, actor="ada", reason="", now=NOW)
+    me = Identity.of(psutil.Process().pid)
+    Heartbeat("shop", me, 3, GAVE_UP, NOW, strikes=20, last_error="no such topic").write(tmp_path, now=NOW)
+    for _ in range(2):
+        with pytest.raises(GaveUp, match="20 times in a row: no such topic"):
+            reconcile()
+    begun = []
+    monkeypatch.setattr(tasks, "started", lambda *_: begun.append(1) or (4, 5))
+    shop.params |= {"action": "start"}
+    reconcile()
+    assert begun == [1]
+
+
+def test_a_paused_stream_is_kept_up(shop, monkeypatch):
+    """Its driver waits; a host that was started again starts it too."""
+    control = ControlTable.ensure(shop.layout)
+    control.want(Desired.PAUSED, actor="ada", reason="", now=NOW)
+    assert tasks.reason_to_leave("shop", control.read(), now=NOW) == ""
+    stopped = replace(control.read(), desired=Desired.STOPPED)
+    assert "stopped by ada" in tasks.reason_to_leave("shop", stopped, now=NOW)
+
+
+def test_the_dag_has_the_form(shop):
+    """Its page tells what may be asked for."""
+    dag = stream_dag(shop.compiled.definition)
+    assert set(dag.params) == set(FORM)
+    assert "never the stream" in dag.doc_md

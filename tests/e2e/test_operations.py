@@ -1,0 +1,211 @@
+"""What people do with a stream, by their commands, on a real broker, Spark and Delta under its supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from deltalake import DeltaTable
+
+from seamline.cli import main
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.produce import RecordWriter
+from seamline.lake.control import ControlTable
+from seamline.lake.log import known_epochs
+from seamline.local.stack import StreamStack
+from seamline.model.epoch import Kind
+from seamline.model.holes import holes, joined
+from seamline.serve.read import read
+from seamline.supervisor.heartbeat import Heartbeat
+from seamline.supervisor.process import stop
+
+TOPIC, NAME = "ops.orders", "ops"
+DEFINITION = """
+from seamline import *
+
+pipeline = Pipeline(
+    name="ops",
+    source=KafkaSource(
+        topic="ops.orders",
+        schema="id INT NOT NULL, placed_at TIMESTAMP",
+        event_time="placed_at",
+        watermark=Watermark("10 minutes", idle_after="2 seconds"),
+    ),
+    views=[View("orders", keys=[], window=Tumbling("1 hour"), measures={"n": count()})],
+    stream=Stream(trigger="100 milliseconds", max_offsets_per_epoch=150, stuck_after="8 seconds"),
+    batch=Batch("1 day", "2024-01-01"),
+)
+"""
+PATIENCE = 300
+PARTITIONS = 2
+
+
+class Shop:
+    """The topic, and the stream that reads it."""
+
+    def __init__(self, home: Path, kafka: KafkaConnection) -> None:
+        self.kafka = kafka
+        self.stack = StreamStack(home, DEFINITION, kafka, NAME)
+        self.layout = self.stack.layout
+        self.sent = 0
+
+    def send(self, count: int) -> None:
+        """Send so many records, in turn to the partitions."""
+        with RecordWriter(self.kafka) as writer:
+            for number in range(self.sent, self.sent + count):
+                row = {"id": number, "placed_at": f"2024-01-01T{number % 24:02}:00:00Z"}
+                writer.send(TOPIC, value=json.dumps(row).encode(), partition=number % PARTITIONS)
+        self.sent += count
+
+    def held(self) -> Counter[tuple[int, int]]:
+        """Count the coordinates in the master."""
+        rows = DeltaTable(str(self.layout.table("master"))).to_pyarrow_table(
+            columns=["_partition", "_offset"]
+        )
+        return Counter(zip(rows["_partition"].to_pylist(), rows["_offset"].to_pylist(), strict=True))
+
+    @property
+    def whole(self) -> Counter[tuple[int, int]]:
+        """Each coordinate once."""
+        return Counter({(number % PARTITIONS, number // PARTITIONS): 1 for number in range(self.sent)})
+
+    def counted(self) -> int:
+        """Read how many orders the view counts."""
+        found = read("ops.orders", warehouse=self.layout.warehouse, definitions=self.stack.home / "pipelines")
+        return sum(found["n"].to_pylist())
+
+    def token(self) -> int:
+        """Give the token of the lease."""
+        lease = ControlTable.ensure(self.layout).read().lease
+        return lease.token if lease else -1
+
+    def beat(self) -> dict[str, Any]:
+        """Give the driver's heartbeat; nothing before the first."""
+        try:
+            return self.stack.heartbeat()
+        except FileNotFoundError:
+            return {}
+
+    def up(self, token: int) -> bool:
+        """Tell whether the driver under a token, or a newer one, reads."""
+        found = self.beat()
+        return found.get("token", -1) >= token and found["state"] == "running"
+
+
+@pytest.fixture(scope="module")
+def shop(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    made = Shop(tmp_path_factory.mktemp("ops"), kafka)
+    with TopicAdmin(kafka) as admin:
+        admin.create_topic(TOPIC, PARTITIONS)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in made.stack.settings.items():
+                patch.setenv(name, value)
+            yield made
+            stop(made.layout, timeout=60)
+        admin.delete_topic(TOPIC)
+
+
+def eventually(shop: Shop, what: str, done: Callable[[], bool]) -> None:
+    """Wait for a condition; what the driver said is shown if it does not come about."""
+    until = time.monotonic() + PATIENCE
+    while not done():
+        if time.monotonic() > until:
+            said = [
+                log.read_text(errors="replace")[-3000:]
+                for log in (shop.stack.home / "streams" / NAME).glob("*.log")
+            ]
+            pytest.fail(f"waited for {what}\n" + "\n".join(said))
+        time.sleep(0.1)
+
+
+def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """One life: begun at the end, filled, paused, saved, stuck, started anew, stopped; each record counts once."""
+    shop.send(1000)
+
+    # Begun at the end: what is passed over is a hole, which is filled beside the live stream.
+    assert main(["stream", "start", NAME, "--from", "latest", "--then-backfill-gap", "--here"]) == 0
+    told = capsys.readouterr().out
+    assert "1000 offsets are passed over" in told
+    assert "offsets 0..499" in told
+    eventually(shop, "the driver", lambda: shop.up(0))
+    shop.send(100)
+    eventually(shop, "everything", lambda: shop.held().total() == shop.sent)
+    assert shop.held() == shop.whole
+    epochs = known_epochs(shop.layout)
+    assert [epoch.kind for epoch in epochs[:PARTITIONS]] == [Kind.HOLE] * PARTITIONS
+    amends = [epoch for epoch in epochs if epoch.kind is Kind.AMEND]
+    assert sum(epoch.rows for epoch in amends) == 1000
+    assert all(epoch.rows <= 150 for epoch in amends)
+    assert joined(epochs)
+    assert holes(epochs) == []
+    assert shop.counted() == shop.sent
+    assert main(["holes", "list", NAME]) == 0
+    assert capsys.readouterr().out == ""
+
+    # Paused: the driver stays up and reads nothing.
+    first = shop.token()
+    assert main(["stream", "pause", NAME, "--reason", "the shop is closed"]) == 0
+    eventually(shop, "the pause", lambda: shop.beat()["state"] == "paused")
+    shop.send(50)
+    eventually(shop, "its lag", lambda: sum(shop.beat()["lag"].values()) == 50)
+    assert shop.held().total() == shop.sent - 50
+    assert main(["stream", "start", NAME]) == 0
+    eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
+    assert shop.token() == first, "the driver is the same"
+
+    # Saved by name, once.
+    assert main(["stream", "savepoint", NAME, "monday", "--reason", "before the sale"]) == 0
+    assert main(["stream", "savepoint", NAME, "monday"]) == 5
+    capsys.readouterr()
+    assert main(["stream", "savepoint", NAME]) == 0
+    saved = capsys.readouterr().out
+    assert saved.startswith("monday: epoch ")
+    assert "before the sale" in saved
+
+    # Stuck: its JVM stands still, its process lives. That it does not get on is seen, and it is started anew.
+    beat = Heartbeat.read(shop.stack.home, NAME)
+    assert beat and beat.driver
+    [java] = [
+        each for each in psutil.Process(beat.driver.pid).children(recursive=True) if each.name() == "java"
+    ]
+    os.kill(java.pid, signal.SIGSTOP)
+    shop.send(50)
+    eventually(shop, "a new driver", lambda: shop.up(first + 1))
+    eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
+    again = Heartbeat.read(shop.stack.home, NAME)
+    assert again and again.strikes == 1
+    assert "stuck" in again.last_error
+    assert not java.is_running() or java.status() == psutil.STATUS_ZOMBIE
+
+    # Started anew by a command: another token, no strike.
+    second = shop.token()
+    assert main(["stream", "restart", NAME, "--upgrade-mode", "savepoint", "--savepoint", "tuesday"]) == 0
+    eventually(shop, "another driver", lambda: shop.up(second + 1))
+    shop.send(50)
+    eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
+    renewed = Heartbeat.read(shop.stack.home, NAME)
+    assert renewed and renewed.strikes == 0
+
+    # Stopped; what was served at a savepoint is served still.
+    assert main(["stream", "stop", NAME]) == 0
+    eventually(shop, "the stop", lambda: shop.token() == -1)
+    capsys.readouterr()
+    assert main(["stream", "restore", NAME, "monday"]) == 0
+    assert "is served, as then" in capsys.readouterr().out
+    assert main(["stream", "restore", NAME, "sunday"]) == 4
+    assert "there are: monday, tuesday" in capsys.readouterr().err
+    assert shop.held() == shop.whole
+    assert shop.counted() == shop.sent
+
+    # Back to what was read: refused, nothing is read twice.
+    assert main(["stream", "start", NAME, "--from", "0:10"]) == 5
+    assert "is read to offset" in capsys.readouterr().err

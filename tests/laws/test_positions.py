@@ -1,0 +1,76 @@
+"""Where a stream starts: what is passed over is exactly what lies between, and nothing is ever read twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamline.model.errors import BadRange
+from seamline.model.holes import Gap
+from seamline.model.offsets import Lane
+from seamline.plan.positions import From, Place, named, passed_over
+
+ONE, TWO = Lane("t", 0), Lane("t", 1)
+
+
+@given(
+    held=st.none() | st.integers(0, 30),
+    begins=st.integers(0, 30),
+    length=st.integers(0, 30),
+    wanted=st.integers(0, 70),
+)
+def test_a_start_passes_over_what_lies_between_or_is_refused(held, begins, length, wanted):
+    """A lane with any history against any beginning and end that Kafka may have."""
+    ends = begins + length
+    at = begins if held is None else held
+    vector = {} if held is None else {ONE: held}
+    allowed = min(at, begins) <= wanted <= ends and not (held is not None and wanted < held)
+    if not allowed:
+        with pytest.raises(BadRange):
+            passed_over(vector, {ONE: begins}, {ONE: ends}, {ONE: wanted})
+        return
+    found = passed_over(vector, {ONE: begins}, {ONE: ends}, {ONE: wanted})
+    assert {offset for gap in found for offset in range(gap.start, gap.end)} == set(range(at, wanted))
+
+
+def test_a_lane_that_is_not_named_goes_on():
+    """Explicit offsets may be of one partition only."""
+    assert passed_over({ONE: 5}, {ONE: 0, TWO: 0}, {ONE: 9, TWO: 9}, {ONE: 7}) == (Gap(ONE, 5, 7),)
+    with pytest.raises(BadRange, match="no partition 4"):
+        passed_over({}, {ONE: 0}, {ONE: 9}, {Lane("t", 4): 7})
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("ledger", Place()),
+        (" latest ", Place(From.LATEST)),
+        ("earliest", Place(From.EARLIEST)),
+        ("2026-03-01T06:00Z", Place(From.TIMESTAMP, datetime(2026, 3, 1, 6, tzinfo=UTC))),
+        ("0:1200,1:1180", Place(From.OFFSETS, offsets={("", 0): 1200, ("", 1): 1180})),
+        ("a.b/0:7, c/3:8", Place(From.OFFSETS, offsets={("a.b", 0): 7, ("c", 3): 8})),
+    ],
+)
+def test_a_place_is_a_word_an_instant_or_offsets(text, place):
+    """As it is typed on a command line or in a form."""
+    assert Place.parse(text) == place
+
+
+@pytest.mark.parametrize("text", ["", "newest", "0:x", "0:1;1:2", "0:1,zero:2", "2026-13-01"])
+def test_what_is_no_place_is_refused_with_what_is(text):
+    """The message names the forms."""
+    with pytest.raises(BadRange, match="write"):
+        Place.parse(text)
+
+
+def test_offsets_name_their_topic_where_there_are_several():
+    """A partition number alone could mean either."""
+    assert named(Place.parse("1:7"), {"a": "A"}) == {Lane("A", 1): 7}
+    assert named(Place.parse("b/1:7"), {"a": "A", "b": "B"}) == {Lane("B", 1): 7}
+    with pytest.raises(BadRange, match="of which topic"):
+        named(Place.parse("1:7"), {"a": "A", "b": "B"})
+    with pytest.raises(BadRange, match="no topic 'c'"):
+        named(Place.parse("c/1:7"), {"a": "A"})

@@ -1,0 +1,251 @@
+"""Orders to a stream change its control table, and only that: what is told, refused and kept."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from tests.unit.shop import DEFINITION, Sale, Shop, opened
+
+from seamline.lake import files
+from seamline.lake.control import Control, ControlTable, Desired
+from seamline.lake.forking import fork
+from seamline.lake.layout import Layout
+from seamline.lake.ledger import Ledger
+from seamline.lake.master import Master
+from seamline.lake.tables import Table
+from seamline.lake.types import QUARANTINE
+from seamline.lake.upkeep import maintain
+from seamline.model.catalog import load
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.holes import AcceptedGap, Gap
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.savepoint import Savepoint
+from seamline.plan.positions import From, Place
+from seamline.serve.read import read
+from seamline.supervisor import operations
+from seamline.supervisor.operations import Action, Order, Upgrade, carry_out, fillings
+from seamline.supervisor.topics import Offsets
+
+LANE = Lane("t", 0)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch) -> Shop:
+    """A shop with three epochs, five offsets long."""
+    made = opened(tmp_path, monkeypatch)
+    made.epoch([Sale(1), Sale(2)])
+    made.epoch([Sale(3), Sale(1500)], edge=False)
+    made.epoch([Sale(4)])
+    quarantine = Table.ensure(made.layout.table("quarantine"), QUARANTINE)
+    for epoch in (0, 1, 2):
+        row = {
+            "_topic": "sales",
+            "_topic_id": "t",
+            "_partition": 1,
+            "_offset": epoch,
+            "_epoch": epoch,
+            "_reason": "odd",
+        }
+        rows = pa.Table.from_pylist([row], schema=QUARANTINE)
+        quarantine.append([files.write(rows, quarantine.root, f"{epoch}.parquet")])
+    return made
+
+
+@pytest.fixture
+def kafka(monkeypatch):
+    """A broker that has offsets 3 to 20 of the lane."""
+
+    def asked(compiled, place, env):
+        chosen = {From.LATEST: 20, From.EARLIEST: 3, From.TIMESTAMP: 9}.get(place.kind)
+        wanted = {LANE: chosen} if chosen is not None else {LANE: place.offsets["", 0]}
+        return Offsets({LANE: 3}, {LANE: 20}, wanted)
+
+    monkeypatch.setattr(operations, "offsets_now", asked)
+
+
+def control(shop: Shop) -> Control:
+    return ControlTable.ensure(shop.layout).read()
+
+
+def order(shop: Shop, action: Action, **asked) -> list[str]:
+    return carry_out(Order(action, "ada", **asked), shop.compiled, shop.layout)
+
+
+def test_an_order_sets_what_is_wanted_and_who_wants_it(shop):
+    """The supervisor and the DAG read it there."""
+    for action, state in [
+        (Action.START, Desired.RUNNING), (Action.PAUSE, Desired.PAUSED), (Action.STOP, Desired.STOPPED),
+    ]:  # fmt: skip
+        [line] = order(shop, action, reason="why not")
+        assert str(state) in line
+        found = control(shop)
+        assert (found.desired, found.actor, found.reason) == (state, "ada", "why not")
+
+
+def test_a_restart_is_counted_and_a_start_too_where_nobody_lives(shop):
+    """One who has given up waits for a new number; one who lives and is only wanted on is left alone."""
+    order(shop, Action.RESTART)
+    order(shop, Action.START)
+    assert control(shop).restarts == 2
+    ControlTable.ensure(shop.layout).take("somebody", now=datetime.now(UTC))
+    order(shop, Action.START)
+    assert control(shop).restarts == 2
+    order(shop, Action.RESTART)
+    assert control(shop).restarts == 3
+
+
+@pytest.mark.parametrize(
+    ("place", "end"),
+    [("latest", 20), ("2026-01-01T00:00Z", 9), ("0:11", 11), ("earliest", None), ("0:5", None)],
+)
+def test_what_a_start_passes_over_is_decided_and_told(shop, kafka, place, end):
+    """The log ends at 5. What the log has is not read again by a word; only by explicit offsets is it refused."""
+    told = order(shop, Action.START, place=Place.parse(place), reason="too much")
+    gaps = [each.gap for each in control(shop).accepted]
+    assert gaps == ([Gap(LANE, 5, end)] if end else [])
+    assert (f"{end - 5} offsets are passed over" in told[0]) if end else ("nothing is passed over" in told[0])
+    assert control(shop).fills == ()
+
+
+def test_another_word_takes_the_place_of_one_that_no_stream_has_met(shop, kafka):
+    """Somebody who thinks better of it before the stream was started passes over nothing."""
+    order(shop, Action.START, place=Place(From.LATEST), fill=True)
+    assert control(shop).fills == (OffsetRange(LANE, 5, 20),)
+    order(shop, Action.START, place=Place(From.TIMESTAMP, NOW))
+    assert [each.gap for each in control(shop).accepted] == [Gap(LANE, 5, 9)]
+    order(shop, Action.START, place=Place(From.EARLIEST))
+    assert control(shop).accepted == ()
+
+
+def test_back_to_what_was_read_is_refused(shop, kafka):
+    """Nothing is read twice; and nothing is filled where nothing is passed over."""
+    with pytest.raises(BadRange, match="is read to offset 5"):
+        order(shop, Action.START, place=Place.parse("0:4"))
+    with pytest.raises(BadRange, match="not 21"):
+        order(shop, Action.START, place=Place.parse("0:21"))
+    with pytest.raises(BadRange, match="Nothing is passed over"):
+        order(shop, Action.START, fill=True)
+    assert control(shop).desired is Desired.UNSET
+
+
+def test_a_stateless_upgrade_passes_over_what_is_unread(shop, kafka):
+    """As the operators of stream processors know it."""
+    order(shop, Action.RESTART, upgrade=Upgrade.STATELESS)
+    assert [each.gap for each in control(shop).accepted] == [Gap(LANE, 5, 20)]
+
+
+def test_a_savepoint_names_the_newest_epoch_once(shop):
+    """With the versions that are served, and what judged the records."""
+    order(shop, Action.SAVEPOINT, name="monday", reason="sale")
+    [point] = control(shop).savepoints
+    assert (point.epoch, point.ends, point.served) == (2, {LANE: 5}, {"sales": shop.view.id})
+    assert point.record_version == shop.compiled.record_version
+    with pytest.raises(BadRange, match="There is a savepoint monday"):
+        order(shop, Action.SAVEPOINT, name="monday")
+    [line, _] = order(shop, Action.RESTART, upgrade=Upgrade.SAVEPOINT)
+    assert "savepoint before-20" in line
+    assert len(control(shop).savepoints) == 2
+
+
+def test_nothing_can_be_saved_before_the_first_epoch(tmp_path, monkeypatch):
+    """There is no position to name."""
+    with pytest.raises(BadRange, match="no epoch yet"):
+        order(opened(tmp_path, monkeypatch), Action.SAVEPOINT, name="early")
+
+
+def test_a_restore_serves_what_was_served(shop, tmp_path):
+    """The log stays as it is; a version that has replaced another gives way, and is said to go on beside it."""
+    order(shop, Action.SAVEPOINT, name="monday")
+    assert "is served, as then" in order(shop, Action.RESTORE, name="monday")[1]
+    with pytest.raises(NotFound, match="sunday"):
+        order(shop, Action.RESTORE, name="sunday")
+    table = ControlTable.ensure(shop.layout)
+    table.save(Savepoint("later", 9, {LANE: 9}, {}, "v", "ada", "", NOW))
+    with pytest.raises(BadRange, match="ends at epoch 2, before the savepoint's 9"):
+        order(shop, Action.RESTORE, name="later")
+
+
+def test_holes_are_filled_on_request(shop):
+    """Only what is missing; the number must be a hole's."""
+    with pytest.raises(BadRange, match="No hole"):
+        fillings(shop.compiled, shop.layout, None, "ada", "")
+    gap = AcceptedGap(Gap(LANE, 5, 9), "ada", "latest", NOW)
+    last = shop.ledger.epochs()[-1]
+    hole = gap.epoch(3, 0, NOW, record_version="v", last=last)
+    shop.master.commit(hole, [])
+    shop.ledger.append([hole])
+    with pytest.raises(BadRange, match="Epoch 7 is no hole"):
+        fillings(shop.compiled, shop.layout, 7, "ada", "")
+    assert fillings(shop.compiled, shop.layout, 3, "ada", "") == [OffsetRange(LANE, 5, 9)]
+    assert control(shop).fills == (OffsetRange(LANE, 5, 9),)
+
+
+def test_the_control_table_of_an_earlier_release_is_read():
+    """It knew of no restarts, fills and savepoints."""
+    row = json.loads(Control(desired=Desired.RUNNING).to_json())
+    for name in ("restarts", "fills", "savepoints", "restated"):
+        del row[name]
+    assert Control.from_json(json.dumps(row)) == Control(desired=Desired.RUNNING)
+
+
+def test_the_control_table_comes_back_as_it_was(shop):
+    """Every field, through JSON."""
+    point = Savepoint("monday", 2, {LANE: 5}, {"sales": "sales/1"}, "v", "ada", "sale", NOW)
+    state = Control(
+        Desired.PAUSED, "ada", "why", restarts=3, fills=(OffsetRange(LANE, 5, 9),), savepoints=(point,)
+    )
+    assert Control.from_json(state.to_json()) == state
+
+
+def forked(shop: Shop, tmp_path, upto: int, *, name: str = "branch", topic: str = "sales") -> Layout:
+    """Fork the shop at an epoch into another pipeline of the same source."""
+    text = DEFINITION.replace('name="shop"', f'name="{name}"').replace(
+        'sales",\n        schema', f'{topic}",\n        schema'
+    )
+    (tmp_path / "definitions" / f"{name}.py").write_text(text)
+    known = [each for each in shop.ledger.epochs() if each.number <= upto]
+    end = max(part.end for each in known for part in each.ranges)
+    point = Savepoint("p", upto, {LANE: end}, {}, shop.compiled.record_version, "ada", "", NOW)
+    to = Layout(shop.warehouse, name)
+    fork(shop.compiled, shop.layout, point, load(tmp_path / "definitions").pipeline(name), to)
+    return to
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_fork_begins_with_the_log_up_to_the_savepoint(shop, tmp_path, packed):
+    """Whether its epochs have files of their own or one that upkeep made of them."""
+    if packed:
+        maintain(shop.compiled, shop.layout)
+    to = forked(shop, tmp_path, 1)
+    master = Master.open(to)
+    assert (master.epoch, master.edge, master.position([LANE])) == (1, 0, {LANE: 4})
+    assert sorted(master.table.read(["_offset"])["_offset"].to_pylist()) == [0, 1, 2, 3]
+    assert [each.number for each in Ledger.ensure(to).epochs()] == [0, 1]
+    assert [each.number for each in master.missing(0)] == [1], "the ledger can be mended from it"
+    assert sorted(Table.open(to.table("quarantine")).read(["_offset"])["_offset"].to_pylist()) == [0, 1]
+    assert len(Master.open(shop.layout).table.read(["_offset"])) == 5, "the source is as it was"
+    assert not list(shop.warehouse.glob(".fork-*"))
+    assert read("shop.sales", warehouse=shop.warehouse).num_rows == 2
+
+
+def test_a_fork_is_refused_where_something_has_begun_or_reads_elsewhere(shop, tmp_path):
+    """Offsets of another topic mean other records."""
+    forked(shop, tmp_path, 1)
+    with pytest.raises(BadRange, match="has a log of its own"):
+        forked(shop, tmp_path, 2)
+    with pytest.raises(BadRange, match="reads elsewhere of"):
+        forked(shop, tmp_path, 1, name="other", topic="elsewhere")
+
+
+def test_a_fork_that_was_cut_short_can_be_made_again(shop, tmp_path):
+    """The master is put in its place last: without one, what is there gives way."""
+    to = forked(shop, tmp_path, 1)
+    Master.open(to)
+    to.table("master").rename(tmp_path / "gone")
+    assert Table.exists(to.table("ledger"))
+    again = forked(shop, tmp_path, 2)
+    assert [each.number for each in Ledger.ensure(again).epochs()] == [0, 1, 2]
