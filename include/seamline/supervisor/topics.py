@@ -70,7 +70,9 @@ def at_or_after(admin: TopicAdmin, place: Place, topic: str) -> Mapping[int, int
 
 def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
     """Compare the log with the topic as it is now."""
-    return gaps(known_epochs(layout), offsets_now(compiled).beginnings)
+    source = compiled.definition.source
+    with TopicAdmin(resolve(source.connection)) as admin:
+        return gaps(known_epochs(layout), by_lane(admin, source, admin.beginning_offsets))
 
 
 def ageing(
