@@ -12,6 +12,7 @@ import pytest
 
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
+from seamline.model.alert import Kind, Standing
 from seamline.model.epoch import Epoch
 from seamline.plan.actual import Actual, Driven, Facts, Leased, Supervised, actual_of
 from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
@@ -98,6 +99,9 @@ def test_a_lag_ends_after_lag_over_what_is_read_more_than_arrives():
     assert Lag(250, arriving=50.0, drained=50.0).catch_up == 5.0
     assert Lag(251, arriving=50.0, drained=50.0).catch_up == math.inf
     assert Lag(251, arriving=50.0, drained=0.0).growing
+    # Nothing comes and nothing is read: it does not end, and does not grow.
+    assert Lag(251, arriving=0.0, drained=0.0).catch_up == math.inf
+    assert not Lag(251, arriving=0.0, drained=0.0).growing
     assert Lag(0).catch_up == 0.0
     assert Lag(600).catch_up is None
     assert Lag().catch_up is None
@@ -134,11 +138,12 @@ def test_spans_are_written_for_people(seconds, text):
     assert span(seconds) == text
 
 
+RAISED = Standing(Kind.LAG, "", "1,234 records", raised=True, at=before(60))
 OBSERVED = Observation(
     "orders", NOW, "running", "ada", "sale", Actual.WAITING, "waiting 4 s after exit code 1", 41, before(30),
     Lag(1234, 95.0, NOW, True, {("shop.orders", 0): 1234}, 50.0, 10.0), before(600), 12.4, 3, 2,
     "exit code 1\nTraceback\nKafkaUnavailable: no broker", {"by_customer/ab": Behind(30, "overflow")},
-    ("partition 0 of topic id T: offsets 3..5",), before(3600), True, ("lag growing: 1,234 records",),
+    ("partition 0 of topic id T: offsets 3..5",), before(3600), True, (RAISED,),
     ("ledger: gone",),
 )  # fmt: skip
 
@@ -162,7 +167,7 @@ def test_a_row_and_its_notes_say_everything():
     assert list(notes(OBSERVED)) == [
         "waiting 4 s after exit code 1",
         "running by ada: sale",
-        "ALERT lag growing: 1,234 records",
+        "ALERT growing_lag: 1,234 records (since 2026-03-01T11:59:00Z)",
         "2 failures in a row",
         "last error: exit code 1; KafkaUnavailable: no broker",
         "view by_customer/ab is complete to epoch 30 only: overflow",

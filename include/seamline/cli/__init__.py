@@ -16,6 +16,7 @@ from seamline.cli import (
     holes,
     kafka,
     look,
+    metrics,
     produce,
     quarantine,
     stream,
@@ -39,6 +40,7 @@ def seamline() -> None:
 
 for module in (
     look,
+    metrics,
     quarantine,
     stream,
     streams,

@@ -44,15 +44,13 @@ def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float
 
 
 def chosen(names: Sequence[str]) -> dict[str, CompiledPipeline | None]:
-    """Find pipelines by name, all of them by none; NotFound for a name that is neither defined nor in the warehouse."""
+    """Find streams by name, all of them by none; those whose definition is gone or broken too, else NotFound."""
     from seamline.lake.layout import warehouse
+    from seamline.supervisor.observe import streams_of
 
-    found = catalog()
-    wanted: dict[str, CompiledPipeline | None] = {}
-    for name in names or found.pipelines:
-        known = name in found.pipelines or not (warehouse() / name).is_dir()
-        wanted[name] = found.pipeline(name) if known else None
-    return wanted
+    defined = catalog()
+    known = streams_of(defined.pipelines, warehouse())
+    return {name: known[name] if name in known else defined.pipeline(name) for name in names or known}
 
 
 def show(found: Sequence[Observation], format: str) -> None:

@@ -181,7 +181,8 @@ class Pipeline:
     the columns of ``transform_schema``. Another ``transform_version`` says that it means something else by now.
 
     ``on_failure`` and ``on_late`` are ``module.function``: called with the context of a task that has failed, and with
-    ``pipeline=`` and ``interval=`` once for each interval that is overdue.
+    ``pipeline=`` and ``interval=`` once for each interval that is overdue. So is ``on_alert``, with ``pipeline=``,
+    ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for each alert about the stream.
     """
 
     name: str
@@ -202,6 +203,7 @@ class Pipeline:
     retries: int = 1
     on_failure: str = ""
     on_late: str = ""
+    on_alert: str = ""
     description: str = ""
     origin: Origin = remembered()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -189,7 +190,7 @@ def upkeep(name: str, connection: str) -> None:
 def reconcile(name: str, connection: str, asset: Asset) -> None:
     """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
 
-    It leaves a mark: who shows the stream's state can say since when nobody has looked.
+    It leaves a mark: who shows the stream's state can say since when nobody has looked. It tells and prints alerts.
     """
     from seamline.lake.control import ControlTable, Desired
     from seamline.lake.layout import Layout, home, warehouse
@@ -205,10 +206,26 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
             print(line)
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
+    env = connection_env(connection)
+    look_for_alerts(name, env)
     if why := reason_to_leave(name, control.read(), now=datetime.now(UTC)):
         raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
-    token, pid = started(name, control, connection_env(connection))
+    token, pid = started(name, control, env)
     context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
+
+
+def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
+    """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
+    from seamline.lake.layout import Layout, definitions, warehouse
+    from seamline.model.catalog import load
+    from seamline.supervisor.alerts import tell_alerts
+
+    try:
+        pipeline = load(definitions()).pipeline(name)
+        for alert in tell_alerts(pipeline, Layout(warehouse(), name), env={**os.environ, **env}):
+            print(f"raised: {alert}")
+    except Exception as error:  # noqa: BLE001
+        print(f"alerts not looked for: {type(error).__name__}: {error}")
 
 
 @told

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from seamline.model.alert import Standing
 from seamline.model.epoch import Epoch
 from seamline.plan.actual import Actual
 
@@ -60,8 +61,8 @@ class Lag:
 
     @property
     def growing(self) -> bool:
-        """Tell whether it never ends as things are."""
-        return self.catch_up == math.inf
+        """Tell whether it never ends as things are, and more arrives than is read."""
+        return self.catch_up == math.inf and (self.arriving or 0) > (self.drained or 0)
 
 
 def rates(earlier: Sample | None, now: Sample) -> tuple[float | None, float | None]:
@@ -96,6 +97,8 @@ class Observation:
     ``holes`` are gaps that nobody has decided on, in words. ``restarts`` counts the driver's starts but the first
     under its supervisor, ``strikes`` failures in a row. ``unread`` says what could not be read, and why.
     ``silenced`` is true where Airflow has not reconciled the stream for long: pausing its DAG does that.
+    ``frontiers`` is W(v) of every view, ``seconds`` are those of the last epoch's phases. A supervisor was ``refused``
+    its lease at an instant, last. ``given_up`` is true after too many failures. ``disk_free`` is a share of 1.
     """
 
     pipeline: str
@@ -117,8 +120,14 @@ class Observation:
     holes: tuple[str, ...] | None = None
     reconciled: datetime | None = None
     silenced: bool = False
-    alerts: tuple[str, ...] = ()
+    alerts: tuple[Standing, ...] = ()
     unread: tuple[str, ...] = ()
+    frontiers: Mapping[str, int] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    refused: datetime | None = None
+    refusal: str = ""
+    given_up: bool = False
+    disk_free: float | None = None
 
     @property
     def epoch_age(self) -> timedelta | None:

@@ -75,7 +75,7 @@ def catch_up(lag: Lag) -> str:
     if (seconds := lag.catch_up) is None:
         return UNKNOWN
     if seconds == math.inf:
-        return "growing" if (lag.arriving or 0) > (lag.drained or 0) else "never"
+        return "growing" if lag.growing else "never"
     return span(seconds)
 
 
@@ -147,7 +147,15 @@ def facts(found: Observation) -> dict[str, Any]:
         "holes": None if found.holes is None else list(found.holes),
         "reconciled_at": instant(found.reconciled),
         "not_reconciled": found.silenced,
-        "alerts": list(found.alerts),
+        "alerts": [
+            {
+                "alert": each.kind.value,
+                "subject": each.subject,
+                "message": each.message,
+                "since": instant(each.at),
+            }
+            for each in found.alerts
+        ],
         "unknown": list(found.unread),
     }
 

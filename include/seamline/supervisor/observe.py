@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import TypeVar
 
 from seamline.kafka.connections import resolve
 from seamline.kafka.ends import TopicEnds, ends_of, oldest_from
-from seamline.lake.control import Control, ControlTable
+from seamline.lake.control import Control, ControlTable, Desired
 from seamline.lake.layout import Layout, home
 from seamline.lake.ledger import Ledger
 from seamline.lake.master import Master
@@ -23,17 +24,19 @@ from seamline.model.definition import KafkaSource
 from seamline.model.epoch import Epoch
 from seamline.model.errors import SeamlineError
 from seamline.model.holes import Gap, gaps, undecided
+from seamline.model.intervals import parse_duration
 from seamline.model.offsets import Lane
 from seamline.plan.actual import Driven, Facts, Leased, Supervised, actual_of
 from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
-from seamline.supervisor.heartbeat import Heartbeat
-from seamline.supervisor.said import RECONCILED, DriverSaid, mark_of
+from seamline.supervisor.board import Board
+from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
+from seamline.supervisor.said import RECONCILED, REFUSED, DriverSaid, mark_of
 
 RECENT = 200
 """Epochs: what the rates of the last minute are made of."""
 RECONCILES_WITHIN = timedelta(minutes=10)
 STUCK_AFTER = timedelta(minutes=2)
-WANTED = ("running", "paused")
+WANTED = (Desired.RUNNING, Desired.PAUSED)
 T = TypeVar("T")
 
 
@@ -46,6 +49,11 @@ class Look:
     home: Path
     now: datetime
     unread: list[str] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of what the stream's processes say."""
+        return self.home / "streams" / self.name
 
     def tried(self, what: str, see: Callable[[], T]) -> T | None:
         """Give what is seen, None where there is nothing or it cannot be read."""
@@ -154,9 +162,10 @@ def observe(
     ends = it.ends(source, env) if source else None
     lag = it.asked(ends, said, source, env) if source and ends else reported(said)
     mark = it.tried("reconciled.json", lambda: mark_of(it.home, name, RECONCILED))
+    refused = it.tried("refused.json", lambda: mark_of(it.home, name, REFUSED))
     facts = Facts(
         host=socket.gethostname(),
-        wanted=bool(control and control.desired.value in WANTED),
+        wanted=bool(control and control.desired in WANTED),
         lease=leased(control, now),
         supervisor=supervised(beat),
         driver=driven(said),
@@ -164,7 +173,7 @@ def observe(
         committed_at=last.committed_at if last else None,
         lag=lag.records if lag.asked else None,
         waiting=lag.at - timedelta(seconds=lag.seconds) if lag.at and lag.seconds else None,
-        stuck_after=STUCK_AFTER,
+        stuck_after=parse_duration(compiled.definition.stream.stuck_after) if compiled else STUCK_AFTER,
     )
     actual, detail = actual_of(facts, now=now)
     return Observation(
@@ -188,7 +197,22 @@ def observe(
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),
         unread=tuple(it.unread),
+        alerts=Board.read(it.folder).raised,
+        frontiers=last.frontiers if last else {},
+        seconds=said.seconds if said else {},
+        refused=refused[0] if refused else None,
+        refusal=str(refused[1].get("why", "")) if refused else "",
+        given_up=bool(beat and beat.state == GAVE_UP),
+        disk_free=it.tried("disk", lambda: disk_free(layout.warehouse)),
     )
+
+
+def streams_of(
+    defined: Mapping[str, CompiledPipeline], warehouse: Path
+) -> dict[str, CompiledPipeline | None]:
+    """List every stream that is defined, and those of this warehouse whose definition is gone or broken."""
+    left = (each.parent.name for each in warehouse.glob("[!_]*/control"))
+    return {**dict.fromkeys(left), **defined}
 
 
 def observe_all(
@@ -197,10 +221,22 @@ def observe_all(
     """Tell how several streams are, looked at beside each other: a broker that is down is waited for once."""
 
     def one(name: str) -> Observation:
-        return observe(name, Layout(warehouse, name), pipelines[name], broker=broker)
+        try:
+            return observe(name, Layout(warehouse, name), pipelines[name], broker=broker)
+        except Exception as error:  # noqa: BLE001 - the others are told all the same
+            said = f"{type(error).__name__}: {error}".partition("\n")[0]
+            return Observation(name, datetime.now(UTC), desired="unknown", unread=(said,))
 
     with ThreadPoolExecutor(8, thread_name_prefix="observe") as threads:
         return list(threads.map(one, sorted(pipelines)))
+
+
+def disk_free(warehouse: Path) -> float | None:
+    """Give the share of a folder's disk that is free; None where there is no folder yet."""
+    if not warehouse.is_dir():
+        return None
+    found = shutil.disk_usage(warehouse)
+    return found.free / found.total
 
 
 def leased(control: Control | None, now: datetime) -> Leased | None:

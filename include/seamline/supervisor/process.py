@@ -38,6 +38,8 @@ from seamline.supervisor.driver import Driver, end_session, rotate, tail
 from seamline.supervisor.heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.jobs import jobs_folder
 from seamline.supervisor.liveness import Watch
+from seamline.supervisor.said import REFUSED, leave_mark
+from seamline.supervisor.watcher import Watcher
 
 WAITS_FOR_A_PERSON = {
     error.exit_code
@@ -57,7 +59,7 @@ WAITS_FOR_A_PERSON = {
 class Pace:
     """How long things take, in seconds; ``settled`` is the life of a driver that forgives its strikes.
 
-    ``strikes`` is how many failures in a row are enough.
+    ``strikes`` is how many failures in a row are enough. Every ``look`` alerts are told.
     """
 
     tick: float = 0.5
@@ -67,6 +69,7 @@ class Pace:
     most: float = 30.0
     settled: float = 120.0
     strikes: int = 20
+    look: float = 15.0
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,19 @@ def supervise(
             signal.signal(signum, lambda *_: halt.set())
     control = ControlTable.ensure(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
-    lease = control.take(holder, now=datetime.now(UTC))
+    try:
+        lease = control.take(holder, now=datetime.now(UTC))
+    except LeaseHeld as held:
+        leave_mark(home(), pipeline, REFUSED, now=datetime.now(UTC), why=held.message)
+        raise
     end_leftover(pipeline)
-    run = command or functools.partial(stream_command, pipeline)
-    return Supervisor(pipeline, control, lease, run, pace or Pace(), halt, watching).run()
+    run, pace = command or functools.partial(stream_command, pipeline), pace or Pace()
+    watcher = None if command else Watcher(layout, every=pace.look, say=say)
+    try:
+        return Supervisor(pipeline, control, lease, run, pace, halt, watching).run()
+    finally:
+        if watcher:
+            watcher.close()
 
 
 def stream_command(pipeline: str, token: int) -> Sequence[str]:
@@ -163,6 +175,7 @@ class Supervisor:
             return code
         except LeaseHeld as lost:
             self.beat = replace(self.beat, last_error=lost.message)
+            leave_mark(home(), self.pipeline, REFUSED, now=datetime.now(UTC), why=lost.message)
             self.say_state(LOST)
             return lost.exit_code
         finally:

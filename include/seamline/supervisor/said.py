@@ -17,13 +17,16 @@ from seamline.plan.observation import Sample
 
 RECONCILED = "reconciled"
 """The mark of Airflow's last look."""
+REFUSED = "refused"
+"""The mark of the last supervisor that was refused the lease, or lost it."""
 
 
 @dataclass(frozen=True)
 class DriverSaid:
     """The driver's last heartbeat.
 
-    ``lag`` is by ``topic id/partition``, ``topics`` names the ids, ``errors`` says by view why it is behind;
+    ``lag`` is by ``topic id/partition``, ``topics`` names the ids, ``errors`` says by view why it is behind,
+    ``seconds`` are those of the last epoch's phases;
     ``earlier`` and ``reached`` are how far it had read a minute before, and at the heartbeat.
     """
 
@@ -35,6 +38,7 @@ class DriverSaid:
     lag: Mapping[str, int]
     topics: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
     earlier: Sample | None = None
     reached: Sample | None = None
 
@@ -53,6 +57,7 @@ class DriverSaid:
             dict(row["lag"]),
             dict(row.get("topics", {})),
             dict(row.get("errors", {})),
+            dict(row.get("seconds", {})),
             sample(row.get("earlier")),
             sample(row.get("reached")),
         )

@@ -1,0 +1,113 @@
+"""What is known of a pipeline's alerts, in a file: what is raised, and what somebody has still to tell."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from seamline.model.alert import Key, Kind, Standing, Statement
+from seamline.model.intervals import parse_moment, stamp
+from seamline.supervisor.said import of_file
+
+FILE = "alerts.json"
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A statement on its way by one channel; ``until`` is how long somebody is at it."""
+
+    statement: Statement
+    channel: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Board:
+    """What is known of a pipeline's alerts, and what is still to be told, oldest first."""
+
+    standing: Mapping[Key, Standing]
+    telling: tuple[Telling, ...] = ()
+
+    @property
+    def raised(self) -> tuple[Standing, ...]:
+        """List the alerts that are raised."""
+        return tuple(each for _, each in sorted(self.standing.items()) if each.raised)
+
+    def to_json(self) -> str:
+        """Write it as the file has it."""
+        return json.dumps(
+            {
+                "standing": [plain(asdict(each)) for each in self.standing.values()],
+                "telling": [plain({**asdict(each), **asdict(each.statement)}) for each in self.telling],
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def read(cls, place: Path) -> Board:
+        """Read a pipeline's board; an empty one where there is none or it is broken: what holds is raised again."""
+        try:
+            row = of_file(place / FILE) or {"standing": [], "telling": []}
+            known = [
+                Standing(
+                    **{
+                        **each,
+                        "kind": Kind(each["kind"]),
+                        "at": moment(each["at"]),
+                        "since": moment(each["since"]),
+                    }
+                )
+                for each in row["standing"]
+            ]
+            telling = tuple(
+                Telling(
+                    Statement(
+                        Kind(each["kind"]),
+                        each["subject"],
+                        each["raised"],
+                        each["message"],
+                        parse_moment(each["at"]),
+                    ),
+                    each["channel"],
+                    moment(each["until"]),
+                )
+                for each in row["telling"]
+            )
+        except (ValueError, TypeError, KeyError):
+            return cls({})
+        return cls({(each.kind, each.subject): each for each in known}, telling)
+
+
+def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Write instants as text, and leave out what is said twice."""
+    return {
+        name: stamp(value) if isinstance(value, datetime) else value
+        for name, value in row.items()
+        if name != "statement"
+    }
+
+
+def moment(text: str | None) -> datetime | None:
+    """Read an instant that may not be there."""
+    return parse_moment(text) if text else None
+
+
+@contextmanager
+def board(place: Path) -> Iterator[tuple[Board, Callable[[Board], None]]]:
+    """Hold the board of a pipeline for a moment: read it, and write it whole."""
+    file = place / FILE
+
+    def write(fresh: Board) -> None:
+        draft = file.with_suffix(".new")
+        draft.write_text(fresh.to_json())
+        draft.replace(file)
+
+    with (place / f"{FILE}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Board.read(place), write

@@ -1,0 +1,72 @@
+"""The definitions as they are now, and a supervisor's own look at its stream now and then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from seamline.lake.layout import Layout, definitions
+from seamline.model import catalog
+from seamline.model.compiled import CompiledPipeline
+from seamline.supervisor.alerts import tell_alerts
+
+
+class Definitions:
+    """The definitions of a folder, loaded again only when one of its files has changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seen: tuple[tuple[str, int, int], ...] | None = None
+        self.found: Mapping[str, CompiledPipeline] = {}
+
+    def now(self) -> Mapping[str, CompiledPipeline]:
+        """Give the pipelines that can be used, by name."""
+        stats = [(str(file), file.stat()) for file in sorted(self.folder.glob("*.py"))]
+        seen = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+        if seen != self.seen:
+            self.found, self.seen = catalog.load(self.folder).pipelines, seen
+        return self.found
+
+
+class Watcher:
+    """Looks at a stream every so many seconds and tells its alerts, in a thread of its own.
+
+    Neither a broker that does not answer nor a webhook that is slow costs the lease.
+    """
+
+    def __init__(self, layout: Layout, *, every: float, say: Callable[[str], object]) -> None:
+        self.layout, self.every, self.say = layout, every, say
+        self.definitions = Definitions(definitions())
+        self.over = threading.Event()
+        self.said = ""
+        self.compiled: CompiledPipeline | None = None
+        self.thread = threading.Thread(target=self.run, name="watcher", daemon=True)
+        self.thread.start()
+
+    def run(self) -> None:
+        """Look until it is over, and then once more."""
+        while not self.over.wait(self.every):
+            self.look()
+        self.look(broker=False)
+
+    def look(self, *, broker: bool = True) -> None:
+        """Look once; what goes wrong is said once."""
+        try:
+            # A definition that is broken while it is edited is looked at as it was.
+            self.compiled = self.definitions.now().get(self.layout.pipeline) or self.compiled
+            if self.compiled:
+                tell_alerts(self.compiled, self.layout, broker=broker, say=self.once)
+        except Exception as error:  # noqa: BLE001 - the stream does not end because nobody can look at it
+            self.once(f"not looked at: {type(error).__name__}: {error}")
+
+    def once(self, text: str) -> None:
+        """Say something, unless it was the last that was said."""
+        if text != self.said:
+            self.said = text
+            self.say(text)
+
+    def close(self, *, within: float = 3.0) -> None:
+        """Have a last look, of which the end is not waited for longer than ``within`` seconds."""
+        self.over.set()
+        self.thread.join(within)

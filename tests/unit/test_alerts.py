@@ -1,0 +1,307 @@
+"""Alerts: what holds long enough is told once, and once more when it is over; whoever looks, and however often."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.shop import sales_pipeline
+
+from seamline.lake.control import ControlTable, Desired
+from seamline.lake.layout import Layout
+from seamline.model.alert import Kind, Standing, Statement
+from seamline.model.compiled import compile_pipeline
+from seamline.model.fingerprint import fingerprint
+from seamline.model.stored import from_json, to_json
+from seamline.plan.actual import Actual
+from seamline.plan.alerts import PATIENCE, decide, findings
+from seamline.plan.observation import Behind, Lag, Observation
+from seamline.supervisor import alerts as telling
+from seamline.supervisor.alerts import WEBHOOK, tell_alerts
+from seamline.supervisor.board import Board, Telling
+from seamline.supervisor.said import REFUSED, leave_mark
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FINE = Observation(
+    "p", NOW, "running", actual=Actual.RUNNING, epoch=9, lag=Lag(0), holes=(), disk_free=0.5, committed_at=NOW
+)
+GROWS = Lag(900, 9.0, NOW, True, {}, arriving=30.0, drained=20.0)
+
+
+def kinds(observation: Observation) -> set[Kind]:
+    return {kind for kind, subjects in findings(observation).items() if subjects}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"actual": Actual.GONE, "detail": "its supervisor died"}, Kind.STALE, "gone (its supervisor died)"),
+        ({"actual": Actual.WAITING}, Kind.STALE, "waiting"),
+        ({"actual": Actual.STUCK, "lag": Lag(7)}, Kind.STALE, "7 records to read"),
+        ({"lag": GROWS}, Kind.LAG, "900 records, 30 a second arrive and 20 are read"),
+        ({"holes": ("offsets 3..5", "offsets 8..9")}, Kind.HOLE, "offsets 3..5; offsets 8..9"),
+        ({"behind": {"v/1": Behind(4, "boom")}}, Kind.VIEW, "complete to epoch 4 of 9: boom"),
+        ({"refused": NOW - timedelta(minutes=9), "refusal": "held by b"}, Kind.LEASE, "held by b"),
+        ({"given_up": True, "strikes": 20, "last_error": "exit code 1"}, Kind.GAVE_UP, "20 failures in a row: exit"),
+        ({"disk_free": 0.049}, Kind.DISK, "4.9% of"),
+    ],
+)  # fmt: skip
+def test_each_trouble_is_found_and_named(change, kind, words):
+    """The message is read on a telephone: it says what is wrong by itself."""
+    found = replace(FINE, **change)
+    assert kinds(found) == {kind}
+    assert any(words in message for message in (findings(found)[kind] or {}).values())
+
+
+def test_what_is_as_it_should_be_is_no_finding():
+    """A stream that somebody has stopped is not stale, nor is what happened long ago."""
+    assert kinds(FINE) == set()
+    stopped = replace(FINE, desired="stopped", actual=Actual.STOPPED, lag=GROWS, given_up=True)
+    assert kinds(stopped) == set()
+    assert kinds(replace(FINE, refused=NOW - timedelta(minutes=11))) == set()
+
+
+def test_what_nobody_can_tell_is_neither_found_nor_over():
+    """A broker that is away for a minute must not clear a hole, nor a broken file the rest."""
+    told = findings(Observation("p", NOW))
+    assert {kind for kind, found in told.items() if found is None} == {
+        Kind.STALE,
+        Kind.LAG,
+        Kind.HOLE,
+        Kind.VIEW,
+        Kind.DISK,
+    }
+    raised = {(Kind.HOLE, ""): Standing(Kind.HOLE, "", "gone", raised=True, at=NOW)}
+    assert decide(told, raised, now=NOW + timedelta(days=1)) == (raised, [])
+    # Between full and free it stays what it was.
+    assert findings(replace(FINE, disk_free=0.06))[Kind.DISK] is None
+
+
+def run(kind: Kind, looks: str, *, every: float = 10) -> str:
+    """Look every so many seconds (``x`` holds, ``.`` does not, ``?`` cannot be told); draw what was told."""
+    standing, drawn = {}, ""
+    for number, look in enumerate(looks):
+        found = {kind: None if look == "?" else {"": "m"} if look == "x" else {}}
+        standing, told = decide(found, standing, now=NOW + timedelta(seconds=number * every))
+        drawn += {(): " ", (True,): "R", (False,): "C"}[tuple(each.raised for each in told)]
+    return drawn
+
+
+def test_an_alert_is_raised_and_cleared_once_and_does_not_flap():
+    """Two minutes before it is told, half a minute before it is over; in between nothing is said."""
+    assert run(Kind.STALE, "xxxxxxxxxxxxxxxx......") == "            R      C  "
+    # Nothing of this lasts long enough.
+    assert run(Kind.STALE, "xxxxxxxxxxx.xxxxxxxxxxx.") == " " * 24
+    assert run(Kind.STALE, "xxxxxxxxxxxxx..x..x..x..") == "            R           "
+    assert run(Kind.HOLE, "x..x") == "RC R"
+
+
+def test_not_knowing_keeps_what_was_begun():
+    """A minute without an answer neither proves nor ends anything."""
+    assert run(Kind.STALE, "x?????????????x") == "              R"
+    assert run(Kind.HOLE, "x????.") == "R    C"
+
+
+@given(
+    looks=st.text("x.?", max_size=80),
+    kind=st.sampled_from(list(Kind)),
+    every=st.sampled_from([1, 7, 40, 200]),
+)
+def test_raised_and_cleared_alternate_and_follow_what_was_seen(looks, kind, every):
+    """Whatever is seen: raised first, never twice, and never while the opposite was just seen."""
+    drawn = run(kind, looks, every=every)
+    told = drawn.replace(" ", "")
+    assert told == ("RC" * len(told))[: len(told)]
+    assert all(looks[at] == ("x" if said == "R" else ".") for at, said in enumerate(drawn) if said != " ")
+    # What holds from some moment on, for long enough, is raised in the end.
+    tail = len(looks) - len(looks.rstrip("x"))
+    if (tail - 1) * every >= PATIENCE[kind].before.total_seconds() and tail:
+        assert told.endswith("R")
+
+
+def test_each_view_has_an_alert_of_its_own():
+    """One that is mended says so while another is still behind; one that is retired is over."""
+    both = replace(FINE, behind={"a/1": Behind(4), "b/1": Behind(5)})
+    standing, _ = decide(findings(both), {}, now=NOW)
+    standing, told = decide(findings(both), standing, now=NOW + timedelta(minutes=1))
+    assert [each.alert for each in told] == ["view_set_aside/a/1", "view_set_aside/b/1"]
+    left = replace(FINE, behind={"b/1": Behind(5)})
+    standing, told = decide(findings(left), standing, now=NOW + timedelta(minutes=3))
+    assert [(each.alert, each.state, each.message) for each in told] == [
+        ("view_set_aside/a/1", "cleared", "over after 2 min: complete to epoch 4 of 9")
+    ]
+    assert list(standing) == [(Kind.VIEW, "b/1")]
+
+
+def test_the_board_is_written_and_read_back(tmp_path):
+    """It survives restarts of everybody; a broken one costs a repetition, not the alerts."""
+    statement = Statement(Kind.VIEW, "v/1", raised=True, message="m", at=NOW)
+    board = Board(
+        {(Kind.VIEW, "v/1"): Standing(Kind.VIEW, "v/1", "m", raised=True, at=NOW, since=None)},
+        (Telling(statement, "webhook", NOW), Telling(statement, "on_alert")),
+    )
+    (tmp_path / "alerts.json").write_text(board.to_json())
+    assert Board.read(tmp_path) == board
+    (tmp_path / "alerts.json").write_text("{")
+    assert Board.read(tmp_path) == Board({})
+    assert Board.read(tmp_path / "nowhere") == Board({})
+
+
+class Hook(HTTPServer):
+    """A webhook that keeps what it gets, and fails while it is told to."""
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, str]] = []
+        self.fails = False
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if not hook.fails:
+                    hook.got.append(row)
+                self.send_response(500 if hook.fails else 204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def hook():
+    made = Hook()
+    thread = threading.Thread(target=made.serve_forever, args=(0.02,))
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+CALLS: list[dict[str, str]] = []
+
+
+def remember(**said: str) -> None:
+    """Stand for the user's function."""
+    CALLS.append(said)
+
+
+@pytest.fixture
+def stream(tmp_path, monkeypatch, hook):
+    """A stream that is wanted, whose supervisor was refused: that is told at once."""
+    CALLS.clear()
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path / "home"))
+    layout = Layout(tmp_path / "warehouse", "shop")
+    ControlTable.ensure(layout).want(Desired.STOPPED, actor="ada", reason="", now=NOW)
+    leave_mark(tmp_path / "home", "shop", REFUSED, now=NOW, why="b holds it")
+    definition = replace(sales_pipeline().definition, on_alert=f"{__name__}.remember")
+    env = {WEBHOOK: f"http://127.0.0.1:{hook.server_port}/"}
+    said: list[str] = []
+
+    def look(seconds: float = 0, **env_more: str):
+        return tell_alerts(
+            compile_pipeline(definition),
+            layout,
+            broker=False,
+            env={**env, **env_more},
+            now=NOW + timedelta(seconds=seconds),
+            say=said.append,
+        )
+
+    look.said = said
+    return look
+
+
+def test_an_alert_is_told_once_by_each_way_and_cleared_when_it_is_over(stream, hook):
+    """The reconcile task looks every two minutes and the supervisor four times in one: one message."""
+    for seconds in (0, 15, 30, 120):
+        [raised] = stream(seconds)
+        assert raised.kind is Kind.LEASE
+    assert stream(601) == ()
+    stream(700)
+    assert [(each["alert"], each["state"]) for each in CALLS] == [
+        ("lease_refused", "raised"),
+        ("lease_refused", "cleared"),
+    ]
+    assert CALLS[0]["pipeline"] == "shop"
+    assert "b holds it" in CALLS[0]["message"]
+    assert [(each["pipeline"], each["alert"], each["state"]) for each in hook.got] == [
+        ("shop", "lease_refused", "raised"),
+        ("shop", "lease_refused", "cleared"),
+    ]
+    assert [line.partition(":")[0] for line in stream.said] == [
+        "ALERT raised lease_refused",
+        "ALERT cleared lease_refused",
+    ]
+
+
+def test_what_could_not_be_told_is_told_at_the_next_look_in_order(stream, hook):
+    """A webhook that is down for an hour must not lose an alert; the other way is not told twice for it."""
+    hook.fails = True
+    stream(0)
+    stream(601)
+    assert hook.got == []
+    hook.fails = False
+    stream(602)
+    assert [each["state"] for each in hook.got] == ["raised", "cleared"]
+    assert [each["state"] for each in CALLS] == ["raised", "cleared"]
+    assert "500" in "".join(stream.said)
+
+
+def test_ten_who_look_at_once_tell_once(stream, hook):
+    """Supervisor and reconcile task are two processes; the file decides who tells."""
+    with ThreadPoolExecutor(10) as threads:
+        list(threads.map(stream, [0.0] * 10))
+    assert len(hook.got) == len(CALLS) == 1
+
+
+def test_a_teller_that_dies_is_followed_by_another(stream, hook, monkeypatch):
+    """Whoever is killed between the decision and the telling takes no alert along."""
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(telling, "deliver", die)
+        with pytest.raises(KeyboardInterrupt):
+            stream(0)
+    # It may only be slow: another waits a minute before it takes over.
+    stream(30)
+    assert hook.got == []
+    stream(61)
+    assert [each["state"] for each in hook.got] == ["raised"]
+    assert len(CALLS) == 1
+
+
+def test_a_function_that_cannot_be_imported_is_said_and_tried_again(tmp_path, monkeypatch):
+    """It may be one that only Airflow's tasks can import: they will."""
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path / "home"))
+    layout = Layout(tmp_path / "warehouse", "shop")
+    leave_mark(tmp_path / "home", "shop", REFUSED, now=NOW, why="b holds it")
+    definition = replace(sales_pipeline().definition, on_alert="no.such.thing")
+    said: list[str] = []
+    tell_alerts(compile_pipeline(definition), layout, broker=False, env={}, now=NOW, say=said.append)
+    assert "on_alert" in said[-1]
+    assert len(Board.read(tmp_path / "home" / "streams" / "shop").telling) == 1
+
+
+def test_who_is_told_changes_no_version_of_a_view():
+    """`on_alert` is in no fingerprint, and in the definition that is stored with a birth."""
+    plain = sales_pipeline().definition
+    told = replace(plain, on_alert="alerts.page")
+    assert [fingerprint(plain, view) for view in plain.views] == [
+        fingerprint(told, view) for view in told.views
+    ]
+    assert from_json(to_json(told)).on_alert == "alerts.page"
+    older = json.loads(to_json(plain))
+    del older["of"]["on_alert"]
+    assert from_json(json.dumps(older)) == plain
