@@ -47,6 +47,8 @@ OF_A_CLIENT = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
 )
 """What a client of a server brings along; the rest is the server's."""
+OF_THIS_HOST = ("spark.driver.host", "spark.driver.bindAddress")
+"""What a driver whose executors are elsewhere must not say."""
 ANSWERS_WITHIN = 60.0
 CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
@@ -64,7 +66,7 @@ def jars() -> list[Path]:
 def session(
     app: str, *, cores: str = "local[2]", memory: str = "2g", more: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark, or give the session that runs already; ``memory`` is the heap of the one JVM.
+    """Start Spark, or give the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours.
@@ -78,7 +80,9 @@ def session(
     listed = ",".join(map(str, jars()))
     builder = builder.config("spark.jars", listed).config("spark.executorEnv.PYTHONPATH", str(PACKAGES))
     shown = {"spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"])}
-    for name, value in {**SETTINGS, **shown, **(more or {})}.items():
+    local = cores.startswith("local") or "PYSPARK_GATEWAY_PORT" in os.environ
+    ours = {name: value for name, value in SETTINGS.items() if local or name not in OF_THIS_HOST}
+    for name, value in {**ours, **shown, **(more or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
