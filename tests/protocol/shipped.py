@@ -147,13 +147,12 @@ class Stream:
         )
         writer.dies_after = dies_after
         try:
-            if dies_after != "files":
-                return writer.commit(epoch, result, views)
+            writer.done("files")
+            return writer.commit(epoch, result, views)
         except Died:
-            pass
+            return None
         finally:
             self.note(number, start, end)
-        return None
 
     def note(self, number: int, start: int, end: int) -> None:
         """Keep what the master holds, by its own word."""

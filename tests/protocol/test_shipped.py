@@ -1,0 +1,261 @@
+"""The shipped writer and read where the drafts of the protocol went wrong: at every commit, in every order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from tests.protocol.shipped import LANE, PHASES, PIPELINE, VIEW, Mortal, Stream, unanswered
+
+from seamline.lake import snapshot
+from seamline.lake.control import ControlTable
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.master import Master
+from seamline.lake.publishing import publish_run
+from seamline.lake.tables import EPOCH, Table
+from seamline.lake.upkeep import maintain
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.errors import FenceLost, LeaseHeld, OffsetGap, ProtocolError
+from seamline.model.measures import count, max
+from seamline.spark.kernel import KernelResult
+from seamline.spark.writer import Writer
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Three records wait, one of which is refused."""
+    found = Stream(tmp_path)
+    found.produce(0, None, 1)
+    return found
+
+
+def refused(stream: Stream) -> list[int]:
+    """List the offsets in the quarantine, of epochs that the master holds."""
+    rows = Table.open(stream.layout.table("quarantine")).read(["_epoch", "_offset"])
+    held = {each.number for each in Master.open(stream.layout).missing(-1)}
+    return sorted(at for number, at in zip(*rows.to_pydict().values(), strict=True) if number in held)
+
+
+def is_right(stream: Stream) -> None:
+    """Compare answers, master and quarantine with the topic, all of which has been read."""
+    assert stream.answered() == stream.wanted() == {0: 1, 2: 1}
+    assert sorted(Table.open(stream.layout.table("master")).read(["_offset"])["_offset"].to_pylist()) == [
+        0,
+        2,
+    ]
+    assert refused(stream) == [1]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_death_after_any_commit_loses_and_repeats_nothing(stream: Stream, phase: str) -> None:
+    """Whatever was there before the master held it is read again, under a number of its own."""
+    assert stream.epoch(stream.start(), dies_after=phase) is None
+    again = stream.start()
+    held = [each.number for each in again.ledger.epochs()]
+    assert held == [each.number for each in again.master.missing(-1)] == ([0] if phase in PHASES[3:] else [])
+    if stream.position(again) < 3:
+        whole = stream.epoch(again)
+        assert whole
+        # The number of an attempt that left something is not given out again.
+        assert whole.number == (0 if phase == "files" else 1)
+    is_right(stream)
+    maintain(PIPELINE, stream.layout)
+    is_right(stream)
+
+
+@pytest.mark.parametrize("phase", PHASES[:-1])
+def test_a_writer_that_stalls_anywhere_commits_nothing_more(stream: Stream, phase: str) -> None:
+    """It wakes when another has read the same range, and still holds a number and a plan."""
+    first = stream.start()
+
+    def stall(reached: str) -> None:
+        if reached == phase:
+            second = stream.start()
+            if stream.position(second) < 3:
+                stream.epoch(second)
+
+    first.phases = stall
+    with pytest.raises(FenceLost):
+        stream.epoch(first)
+    is_right(stream)
+    with pytest.raises(FenceLost):
+        first.slices[VIEW.id].table.append([], txns={EPOCH: 9})
+    third = stream.start()
+    assert third.ledger.epochs() == third.master.missing(-1)
+
+
+def test_a_start_looks_for_numbers_when_nobody_else_can_take_one(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer before commits slices after the start has seen the master, and before it fences them."""
+    first = stream.start()
+    fence = Table.fence
+
+    def meanwhile(table: Table, token: int) -> None:
+        if token == 2 and table.root.name == "slices":
+            stream.epoch(first, 1, dies_after="slices")
+        fence(table, token)
+
+    monkeypatch.setattr(Table, "fence", meanwhile)
+    second = stream.start()
+    stream.epoch(second)
+    is_right(stream)
+
+
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("table", ["slices", "quarantine", "master", "ledger"])
+def test_a_commit_without_an_answer_counts_once(stream: Stream, table: str, landed: bool) -> None:
+    """A full disk, or a network share that hangs: the writer does not know whether it is there."""
+    writer = stream.start()
+    tables = {each.root.name: each for each in writer.tables}
+    try:
+        with unanswered(tables[table], landed=landed):
+            stream.epoch(writer)
+    except OSError:
+        pass
+    try:
+        # The driver goes on by reading again where its master ends; deltalake may take it for fenced off.
+        writer.repaired()
+        if stream.position(writer) < 3:
+            stream.epoch(writer)
+    except FenceLost:
+        assert landed
+    again = stream.start()
+    if stream.position(again) < 3:
+        stream.epoch(again)
+    assert sorted(Table.open(stream.layout.table("master")).read(["_offset"])["_offset"].to_pylist()) == [
+        0,
+        2,
+    ]
+    assert refused(stream) == [1]
+    assert all(count == 1 for count in stream.answered().values())
+    assert again.frontiers[VIEW.id] == (-1 if table == "slices" else again.master.epoch)
+
+
+def test_the_master_is_the_position(stream: Stream) -> None:
+    """A range that is read twice, or not at all, is refused by the table itself."""
+    writer = stream.start()
+    stream.epoch(writer, 2)
+    for start, end in ((1, 3), (3, 3 + 1)):
+        number = writer.take()
+        epoch = stream.held and writer.master.missing(-1)[0]
+        assert epoch
+        moved = {**vars(epoch), "number": number, "ranges": (type(epoch.ranges[0])(LANE, start, end),)}
+        with pytest.raises(OffsetGap):
+            writer.commit(type(epoch)(**moved), KernelResult(), ())
+    with pytest.raises(ProtocolError):
+        writer.commit(writer.master.missing(-1)[0], KernelResult(), ())
+
+
+def test_the_position_survives_the_log_of_commits(stream: Stream) -> None:
+    """History is deleted after 30 days; a pipeline may be idle for longer, and its ledger lost."""
+    writer = stream.start()
+    stream.epoch(writer)
+    handle = DeltaTable(str(writer.master.table.root))
+    handle.create_checkpoint()
+    for entry in (writer.master.table.root / "_delta_log").glob("*.json"):
+        if int(entry.stem) < handle.version():
+            entry.unlink()
+    master = Master.open(stream.layout)
+    assert (master.epoch, master.edge, master.frontier(VIEW.id)) == (0, 0, 0)
+    assert master.position([LANE]) == {LANE: 3}
+
+
+def test_an_epoch_is_held_though_it_has_no_rows(stream: Stream) -> None:
+    """An idle stream declares edges; a topic of bad records goes on (N1)."""
+    writer = stream.start()
+    stream.epoch(writer, 1)
+    stream.epoch(writer, 2)
+    stream.epoch(writer, 2)
+    assert [each.number for each in writer.ledger.epochs()] == [0, 1, 2]
+    assert writer.frontiers == {VIEW.id: 2}
+    assert stream.answered() == {0: 1}
+    stream.epoch(writer)
+    is_right(stream)
+
+
+def test_of_two_that_start_at_once_one_gets_the_lease(tmp_path: Path) -> None:
+    """The token is the version of the commit that took it: no two are the same."""
+    stream = Stream(tmp_path)
+    one, other = ControlTable.ensure(stream.layout), ControlTable.ensure(stream.layout)
+    read = ControlTable.read
+
+    def together(table: ControlTable) -> object:
+        found = read(table)
+        if table is one and other.table.version == table.table.version:
+            other.take("other", now=NOW)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ControlTable, "read", together)
+        with pytest.raises(LeaseHeld):
+            one.take("one", now=NOW)
+    held = other.read().lease
+    assert held and held.holder == "other"
+    with pytest.raises(LeaseHeld):
+        one.take("one", now=NOW)
+    assert one.take("one", now=held.until).token > held.token
+
+
+PINS = 8
+
+
+@pytest.mark.parametrize("moment", range(PINS))
+def test_a_reader_misses_nothing_whatever_happens_between_its_pins(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """An epoch, a compaction and a publication come between two pins, each of which a reader sees or does not."""
+    writer = stream.start()
+    for end in (1, 2):
+        stream.epoch(writer, end, edge=end == 2)
+    before = stream.wanted()
+    looks, happened = 0, False
+    look = snapshot.look
+
+    def meanwhile(*given: object) -> object:
+        nonlocal looks, happened
+        looks += not happened
+        if looks == moment + 1 and not happened:
+            happened = True
+            happens(stream, writer)
+        return look(*given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "look", meanwhile)
+        found = stream.answered()
+    assert happened == (looks == moment + 1)
+    if not happened:
+        happens(stream, writer)
+    assert all(count == 1 for count in found.values()), found
+    assert before.keys() <= found.keys() <= stream.wanted().keys()
+    assert stream.answered() == stream.wanted()
+    assert looks < PINS or happened
+
+
+def happens(stream: Stream, writer: Mortal) -> None:
+    """Hold another epoch, join slices, and publish what was built."""
+    stream.epoch(writer)
+    stream.build(0, 1, "g")
+    publish_run(PIPELINE, stream.layout, "g")
+    assert maintain(PIPELINE, stream.layout).refused == ()
+
+
+def test_a_birth_comes_before_the_first_slice(stream: Stream) -> None:
+    """Rows that a later version never saw would be missing from its answers (C5)."""
+    stream.epoch(stream.start(), 1)
+    later = Writer(stream.layout, later_version(), 2)
+    born = ManifestTable.ensure(stream.layout).read().births
+    [other] = [view.id for view in later_version().views]
+    assert born == {VIEW.id: 0, other: 1}
+    assert later.frontiers == {VIEW.id: 0, other: 0}
+
+
+def later_version() -> CompiledPipeline:
+    """Declare the view with one measure more."""
+    view = replace(PIPELINE.definition.views[0], measures={"n": count(), "last": max("id")})
+    return compile_pipeline(replace(PIPELINE.definition, views=[view]))
