@@ -1,0 +1,96 @@
+"""Where a start reads from: the master's end, whatever Spark's checkpoint says, of the topics that were read."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from seamline.model.errors import OffsetGap, TopicRecreated
+from seamline.model.offsets import Lane
+from seamline.plan.epochs import Begin, Checkpoint, Resume, position
+from seamline.spark.topics import Topics
+
+MASTER = {"orders": {0: 5, 1: 3}}
+BEHIND, AHEAD = {"orders": {0: 4, 1: 3}}, {"orders": {0: 9, 1: 9}}
+
+
+@pytest.mark.parametrize(
+    "checkpoint",
+    [
+        None,
+        Checkpoint(4, 4, BEHIND),
+        Checkpoint(4, 4, AHEAD),
+        Checkpoint(4, 3, MASTER),
+        Checkpoint(4, 4, {"orders": {0: 5}}),
+        Checkpoint(4, 4, {}),
+    ],
+    ids=["lost", "behind", "ahead", "planned only", "another partition", "empty"],
+)
+def test_a_checkpoint_that_differs_from_the_master_is_not_gone_on_with(checkpoint: Checkpoint | None) -> None:
+    """Behind, it would read a range twice; ahead, it would leave one out (C4)."""
+    assert position(MASTER, checkpoint) == Begin(MASTER)
+    assert position({}, checkpoint) == Begin({})
+
+
+def test_a_checkpoint_that_ends_where_the_master_ends_is_gone_on_with() -> None:
+    """A restart need not plan anew what nobody has lost."""
+    assert position(MASTER, Checkpoint(4, 4, MASTER)) == Resume()
+
+
+class Reader:
+    """What Spark would be told."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **named: self
+
+    def option(self, name: str, value: str) -> Reader:
+        self.told[name] = value
+        return self
+
+
+def topics(ids: list[str], beginnings: dict[int, int], ends: dict[int, int]) -> Topics:
+    """Know a topic whose id the broker tells, one answer after another."""
+    found = Topics.__new__(Topics)
+    found.pipeline, found.names, found.ids = "shop", ("orders",), {"orders": "t"}
+    found.connection = SimpleNamespace(for_spark=dict)  # type: ignore[assignment]
+    answers = iter(ids)
+    found.admin = SimpleNamespace(  # type: ignore[assignment]
+        topic_id=lambda name: next(answers),
+        beginning_offsets=lambda name: beginnings,
+        end_offsets=lambda name: ends,
+    )
+    return found
+
+
+def test_a_query_begins_where_the_master_ends_and_stops_at_a_loss() -> None:
+    """Left to themselves, a new query begins at latest, and goes on over what Kafka has deleted."""
+    reader = Reader()
+    spark = SimpleNamespace(readStream=reader)
+    topics([], {}, {}).read(spark, {Lane("t", 0): 5, Lane("t", 1): 0}, limit=7)  # type: ignore[arg-type]
+    assert json.loads(reader.told["startingOffsets"]) == {"orders": {"0": 5, "1": 0}}
+    assert reader.told["failOnDataLoss"] == "true"
+
+
+def test_another_topic_of_the_name_is_not_read() -> None:
+    """Its offsets begin at 0 again: they would be dropped as known, or taken for what follows (C12)."""
+    same = topics(["t", "u"], {}, {})
+    same.assert_same()
+    with pytest.raises(TopicRecreated, match="'orders' was t and is u now"):
+        same.assert_same()
+
+
+def test_every_lane_is_read_from_the_masters_end_and_a_new_one_from_its_beginning() -> None:
+    """What was deleted unread, or lost after it was read, stops the start."""
+    held = {Lane("t", 0): 5}
+    master: Any = SimpleNamespace(position=lambda lanes: held)
+    assert topics([], {0: 2, 1: 1}, {0: 9, 1: 4}).starts(master) == {Lane("t", 0): 5, Lane("t", 1): 1}
+    with pytest.raises(OffsetGap, match=r"offsets 5\.\.6"):
+        topics([], {0: 7}, {0: 9}).starts(master)
+    with pytest.raises(TopicRecreated, match="Kafka ends at 4"):
+        topics([], {0: 0}, {0: 4}).starts(master)
