@@ -19,7 +19,7 @@ demo: setup ## Replay a year of real flights through both layers (ARGS=--exit en
 
 test: setup ## Run every test (ARGS go to pytest, in one process)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
-	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol && exec python -m pytest -n 2 --dist loadfile -m 'not faults' $(SLOW))
+	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants && exec python -m pytest -n 2 --dist loadfile -m 'not faults' $(SLOW))
 
 faults: setup ## Run the slow suite: what goes on beside each other, in many orders (ARGS go to pytest)
 	@$(ENV) exec python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py $(ARGS)

@@ -15,7 +15,8 @@ from seamline.lake.control import ControlTable
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.publishing import publish_run
-from seamline.lake.tables import EPOCH, Table
+from seamline.lake.reads import answer
+from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.errors import FenceLost, LeaseHeld, OffsetGap, ProtocolError
@@ -68,23 +69,28 @@ def test_a_death_after_any_commit_loses_and_repeats_nothing(stream: Stream, phas
     is_right(stream)
 
 
+@pytest.mark.parametrize("reads", [True, False])
 @pytest.mark.parametrize("phase", PHASES[:-1])
-def test_a_writer_that_stalls_anywhere_commits_nothing_more(stream: Stream, phase: str) -> None:
-    """It wakes when another has read the same range, and still holds a number and a plan."""
+def test_a_writer_that_stalls_anywhere_commits_nothing_more(stream: Stream, phase: str, reads: bool) -> None:
+    """It wakes when another has started, or has read the same range, and still holds a number and a plan."""
     first = stream.start()
+    others: list[Mortal] = []
 
     def stall(reached: str) -> None:
         if reached == phase:
-            second = stream.start()
-            if stream.position(second) < 3:
-                stream.epoch(second)
+            others.append(stream.start())
+            if reads and stream.position(others[0]) < 3:
+                stream.epoch(others[0])
 
     first.phases = stall
     with pytest.raises(FenceLost):
         stream.epoch(first)
+    if stream.position(others[0]) < 3:
+        stream.epoch(others[0])
     is_right(stream)
-    with pytest.raises(FenceLost):
-        first.slices[VIEW.id].table.append([], txns={EPOCH: 9})
+    for table in first.tables:
+        with pytest.raises(FenceLost):
+            table.append([])
     third = stream.start()
     assert third.ledger.epochs() == third.master.missing(-1)
 
@@ -227,12 +233,13 @@ def test_a_reader_misses_nothing_whatever_happens_between_its_pins(
 
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "look", meanwhile)
-        found = stream.answered()
+        found = answer(PIPELINE, VIEW, stream.layout)
     assert happened == (looks == moment + 1)
     if not happened:
         happens(stream, writer)
-    assert all(count == 1 for count in found.values()), found
-    assert before.keys() <= found.keys() <= stream.wanted().keys()
+    counts = dict(zip(*found.table.select(["id", "n"]).to_pydict().values(), strict=True))
+    assert counts == {at: 1 for number, at in stream.held if number <= found.epoch}
+    assert before.keys() <= counts.keys()
     assert stream.answered() == stream.wanted()
     assert looks < PINS or happened
 

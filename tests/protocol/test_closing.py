@@ -1,0 +1,194 @@
+"""When an interval has closed: a small model of lanes, clocks and certificates over the shipped decisions.
+
+Two lanes, whose records' event times are hours; epochs read any of what is there. Searched exhaustively: a certified
+day lacks no row that was there to be read when its cut was, and none that is not late by the watermark of its cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+from tests.protocol.search import Found, explore
+from tests.protocol.state import Violation
+
+from seamline.model.certificate import Evidence, judge
+from seamline.model.intervals import Interval
+from seamline.model.offsets import Lane
+from seamline.model.watermark import advance_watermark
+from seamline.plan.epochs import idle_lanes
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+DAY = Interval(START, START + 24 * HOUR)
+LANES = (Lane("t", 0), Lane("t", 1))
+SILENCE = 2 * HOUR
+TOPIC = ((1, 30), (2, 23))
+"""Event times of each lane's records, in hours after START; 30 is of the next day."""
+
+
+class Epoch(NamedTuple):
+    """What the ledger says of an epoch, and the topic's ends at that time."""
+
+    there: tuple[int, int]
+    ends: tuple[int, int]
+    largest: tuple[int | None, int | None]
+    watermark: datetime | None
+
+
+class Log(NamedTuple):
+    """The topic's ends, the wall clock, when each lane was last heard of, and the epochs."""
+
+    there: tuple[int, int] = (0, 0)
+    clock: int = 0
+    heard: tuple[int, int] = (0, 0)
+    epochs: tuple[Epoch, ...] = ()
+    certified: int = -1
+
+
+@dataclass(frozen=True)
+class Rules:
+    """``at_cut``: certificates use the watermark of their cut; ``asks``: idle lanes are read to the broker's end.
+
+    ``keeps``: the watermark never falls. ``counts``: rows read are compared with the ledger's.
+    """
+
+    at_cut: bool = True
+    asks: bool = True
+    keeps: bool = True
+    counts: bool = True
+    loses: bool = False
+
+
+def moves(log: Log, rules: Rules) -> Iterator[tuple[str, Log]]:
+    """Let records come, time go by, epochs read, and a build be certified at any epoch."""
+    for lane in (0, 1):
+        if log.there[lane] < len(TOPIC[lane]):
+            yield f"a record comes to {lane}", log._replace(there=with_(log.there, lane, log.there[lane] + 1))
+    if log.clock < 3:
+        yield "an hour goes by", log._replace(clock=log.clock + 1)
+    if len(log.epochs) < 2:
+        last = log.epochs[-1] if log.epochs else Epoch((0, 0), (0, 0), (None, None), None)
+        for first in range(last.ends[0], log.there[0] + 1):
+            for second in range(last.ends[1], log.there[1] + 1):
+                yield f"epoch to {first}, {second}", read(log, last, (first, second), rules)
+    for cut in range(len(log.epochs)):
+        if log.certified < cut and certified(log, cut, rules):
+            yield f"the day is certified at {cut}", log._replace(certified=cut)
+
+
+def with_(pair: tuple[int, int], at: int, value: int) -> tuple[int, int]:
+    """Replace one of two."""
+    return (value, pair[1]) if at == 0 else (pair[0], value)
+
+
+def read(log: Log, last: Epoch, ends: tuple[int, int], rules: Rules) -> Log:
+    """Read up to some ends; the watermark follows from what was seen and from which lanes are idle."""
+    heard = tuple(
+        log.clock if end > old else at for end, old, at in zip(ends, last.ends, log.heard, strict=True)
+    )
+    largest = tuple(max(TOPIC[lane][:end], default=None) for lane, end in enumerate(ends))
+    ends_there = log.there if rules.asks else (0, 0)
+    idle = idle_lanes(
+        dict(zip(LANES, ends, strict=True)),
+        dict(zip(LANES, ends_there, strict=True)),
+        {lane: START + at * HOUR for lane, at in zip(LANES, heard, strict=True)},
+        now=START + log.clock * HOUR,
+        after=SILENCE,
+    )
+    seen = {lane: START + at * HOUR for lane, at in zip(LANES, largest, strict=True) if at is not None}
+    previous = last.watermark if rules.keeps else None
+    watermark = advance_watermark(previous, LANES, seen, idle, HOUR)
+    if last.watermark and (watermark is None or watermark < last.watermark):
+        raise Violation(f"the watermark falls from {last.watermark} to {watermark}")
+    epoch = Epoch(log.there, ends, largest, watermark)  # type: ignore[arg-type]
+    return log._replace(heard=heard, epochs=(*log.epochs, epoch))  # type: ignore[arg-type]
+
+
+@cache
+def certified(log: Log, cut: int, rules: Rules) -> bool:
+    """Ask the shipped judgement about a build of the day at a cut."""
+    rows = sum(at < 24 for lane in (0, 1) for at in TOPIC[lane][: log.epochs[cut].ends[lane]])
+    found = rows - 1 if rules.loses and rows else rows
+    evidence = Evidence(
+        interval=DAY,
+        cut=cut,
+        cut_is_edge=True,
+        watermark=log.epochs[cut if rules.at_cut else -1].watermark,
+        contiguous=True,
+        holes=0,
+        ledger_rows=rows if rules.counts else found,
+        rows_read=found,
+        duplicates=0,
+        not_selected=0,
+        state_rows=found,
+    )
+    passed = all(check.passed for check in judge(evidence))
+    if passed and found != rows:
+        raise Violation(f"the day is certified with {found} of {rows} rows")
+    return passed
+
+
+def check(log: Log) -> None:
+    """Hold a certified day against the topic."""
+    if log.certified < 0:
+        return
+    cut = log.epochs[log.certified]
+    before = log.epochs[log.certified - 1].watermark if log.certified else None
+    for lane in (0, 1):
+        seen = cut.largest[lane]
+        for place in range(cut.ends[lane], log.there[lane]):
+            at = TOPIC[lane][place]
+            if before and START + at * HOUR < before:
+                # It came when the lane had been silent for so long that the day was over without it.
+                continue
+            if at < 24 and place < cut.there[lane] and (seen is None or at >= seen):
+                raise Violation(f"the day is certified over a backlog: {at} waits in lane {lane}")
+            if at < 24 and (cut.watermark is None or START + at * HOUR >= cut.watermark):
+                raise Violation(f"the day is certified without {at} of lane {lane}, which is not late")
+
+
+def search(rules: Rules) -> Found:
+    """Visit all that can happen."""
+    return explore(Log(), lambda log: moves(log, rules), check)
+
+
+def test_a_certified_day_lacks_only_what_is_late() -> None:
+    """If this fails, a day is called complete that is not."""
+    found = search(Rules())
+    assert not found.violation, str(found)
+    assert found.states > 5_000
+    assert any(label.startswith("the day is certified") for label in found.done)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (Rules(at_cut=False), "certified"),
+        (Rules(asks=False), "over a backlog"),
+        (Rules(keeps=False), "the watermark falls"),
+        (Rules(counts=False, loses=True), "of 1 rows"),
+    ],
+    ids=["H1-at-cut", "H1-idle", "H1-falls", "H4"],
+)
+def test_a_rule_that_is_turned_off_is_missed(rules: Rules, words: str) -> None:
+    """The certificate of an earlier draft: today's watermark, a lane that is throttled, counts of one read."""
+    found = search(rules)
+    assert words in found.violation, str(found)
+
+
+def test_rows_that_a_build_lost_turn_its_certificate_red() -> None:
+    """Its own count says nothing: the ledger's does."""
+    assert not search(Rules(loses=True)).violation
+
+
+def test_a_lane_with_a_backlog_is_not_idle() -> None:
+    """Its leader is down, or it is throttled: what waits there may be of the day that is about to close."""
+    facts = {"last_seen": dict.fromkeys(LANES, START), "now": START + SILENCE, "after": SILENCE}
+    read_to = {LANES[0]: 5, LANES[1]: 3}
+    assert idle_lanes(read_to, {LANES[0]: 5, LANES[1]: 4}, **facts) == {LANES[0]}
+    assert idle_lanes(read_to, {}, **facts) == frozenset()
