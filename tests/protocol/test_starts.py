@@ -71,7 +71,7 @@ def topics(ids: list[str], beginnings: dict[int, int], ends: dict[int, int]) -> 
 def test_a_query_begins_where_the_master_ends_and_stops_at_a_loss() -> None:
     """Left to themselves, a new query begins at latest, and goes on over what Kafka has deleted."""
     reader = Reader()
-    spark = SimpleNamespace(readStream=reader)
+    spark = SimpleNamespace(readStream=reader, sparkContext=SimpleNamespace(defaultParallelism=2))
     topics([], {}, {}).read(spark, {Lane("t", 0): 5, Lane("t", 1): 0}, limit=7)  # type: ignore[arg-type]
     assert json.loads(reader.told["startingOffsets"]) == {"orders": {"0": 5, "1": 0}}
     assert reader.told["failOnDataLoss"] == "true"
