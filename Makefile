@@ -6,7 +6,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults check fmt lock clean-demo
+.PHONY: help setup demo test faults soak check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +21,11 @@ test: setup ## Run every test (ARGS go to pytest, in one process)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
 	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants && exec python -m pytest -n 2 --dist loadfile -m 'not faults' $(SLOW))
 
-faults: setup ## Run the slow suite: what goes on beside each other, in many orders (ARGS go to pytest)
+faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(ENV) exec python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py $(ARGS)
+
+soak: setup ## Keep a stream up for an hour with a fault every three minutes (ARGS="--minutes 5")
+	@$(ENV) exec python -m benchmarks.soak $(ARGS)
 
 check: setup ## Lint, types, import contracts, laws (fewer cases) and quick unit tests, in under a minute
 	@$(ENV) ruff check .

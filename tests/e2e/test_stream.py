@@ -1,154 +1,104 @@
-"""The stream job on a real broker, Spark and Delta: killed, robbed of its checkpoint, and still exact."""
+"""The stream job on a real broker, Spark and Delta: killed at every commit point, robbed of its checkpoint, exact."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
-from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
+from tests.faults.checkpoints import lose, restore
+from tests.faults.commit_points import Left
+from tests.faults.line import SHORT_LIVED
+from tests.faults.oracle import require_ledger, require_replay, require_rising, require_whole
+from tests.faults.processes import end_all, require_none
+from tests.faults.reader import Reader
+from tests.faults.trial import Trial, eventually
+from tests.faults.workload import Log, Workload, definition, send
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.produce import RecordWriter
-from seamline.lake.ledger import Ledger
+from seamline.lake.failpoints import EPOCH
 from seamline.local.stack import StreamStack
 
-TOPIC = "shop.orders"
-DEFINITION = """
-from seamline import *
-
-pipeline = Pipeline(
-    name={name!r},
-    source=KafkaSource(
-        topic="shop.orders",
-        schema="id INT NOT NULL, customer STRING, amount DOUBLE, placed_at TIMESTAMP",
-        event_time="placed_at",
-        event_id=["id"],
-        watermark=Watermark("10 minutes", idle_after="2 seconds"),
-    ),
-    rules=[Rule("positive", "amount > 0")],
-    views=[View("by_customer", keys=["customer"], window=Tumbling("1 hour"),
-                measures={{"orders": count(), "spent": sum("amount"), "people": distinct("id")}})],
-    stream=Stream(trigger="100 milliseconds", max_offsets_per_epoch=400, edge_epochs=5),
-    batch=Batch("1 day", "2024-01-01"),
-)
-"""
-RECORDS = 6000
-LAST = datetime(2024, 1, 3, 23, 49, tzinfo=UTC)
-"""The latest good order less the bound."""
+TOPIC = "faults.points"
 PATIENCE = 300
+BEFORE = {
+    "files": "deleted",
+    "slices": "emptied",
+    "quarantine": "truncated",
+    "ledger": "flipped",
+}
+"""What befalls the checkpoint before the run that dies at a point; before the last run it is an old copy."""
 
 
-def order(number: int) -> bytes | None:
-    """Make one record; every hundredth is bad in one of several ways."""
-    bad = {
-        100: b"{not json",
-        200: b"",
-        300: None,
-        400: b"\xff\xfe",
-        500: json.dumps({"id": number, "amount": "much", "placed_at": "2024-01-02T00:00:00Z"}).encode(),
-        600: json.dumps({"id": number, "amount": -1, "placed_at": "2024-01-02T00:00:00Z"}).encode(),
-        700: json.dumps({"amount": 1, "placed_at": "2024-01-02T00:00:00Z"}).encode(),
-        800: json.dumps({"id": number, "amount": 1, "placed_at": "2999-01-02T00:00:00Z"}).encode(),
-        900: json.dumps({"id": number, "amount": 1, "placed_at": "2023-01-02T00:00:00Z"}).encode(),
-        1000: json.dumps({"id": number, "amount": 1, "placed_at": None}).encode(),
-    }
-    if number % 1100 in bad:
-        return bad[number % 1100]
-    placed = f"2024-01-{1 + number % 3:02d}T{number % 24:02d}:{number % 60:02d}:00Z"
-    customer = ["ada", "bob", "eve"][number % 3]
-    return json.dumps(
-        {"id": number, "customer": customer, "amount": number % 7 + 1, "placed_at": placed}
-    ).encode()
-
-
-@pytest.fixture(scope="module")
-def orders(kafka: KafkaConnection) -> Iterator[KafkaConnection]:
-    """Fill the topic once."""
+@pytest.fixture
+def stack(kafka: KafkaConnection, tmp_path: Path) -> Iterator[StreamStack]:
     with TopicAdmin(kafka) as admin:
         admin.create_topic(TOPIC, 3)
-        with RecordWriter(kafka) as writer:
-            for number in range(RECORDS):
-                writer.send(TOPIC, key=str(number).encode(), value=order(number), partition=number % 3)
-        yield kafka
+        yield StreamStack(tmp_path, definition("points", TOPIC), kafka, "points", env=SHORT_LIVED)
+        end_all(tmp_path)
         admin.delete_topic(TOPIC)
 
 
-def stack(home: Path, name: str, connection: KafkaConnection) -> StreamStack:
-    return StreamStack(home, DEFINITION.format(name=name), connection, name)
-
-
-def offsets(stack: StreamStack) -> Counter[tuple[int, int]]:
-    """Count every stored coordinate, accepted and refused."""
-    found: Counter[tuple[int, int]] = Counter()
-    for table in ("master", "quarantine"):
-        rows = DeltaTable(str(stack.layout.table(table))).to_pyarrow_table(columns=["_partition", "_offset"])
-        found.update(zip(rows["_partition"].to_pylist(), rows["_offset"].to_pylist(), strict=True))
-    return found
-
-
-def answers(stack: StreamStack) -> list[dict[str, object]]:
-    """Read the merged answer without the epochs, which differ between two histories."""
-    from seamline.serve.read import read
-
-    table = read(
-        f"{stack.name}.by_customer", warehouse=stack.layout.warehouse, definitions=stack.home / "pipelines"
-    )
-    rows = table.drop_columns(["epoch"]).to_pylist()
-    return sorted(rows, key=lambda row: (str(row["customer"]), row["window_start"]))
-
-
-def finish(stack: StreamStack) -> None:
-    """Read everything, wait until idle lanes have let the watermark go to its end, and stop."""
-    stack.drain(RECORDS, timeout=PATIENCE)
-    stack.wait(
-        "the last watermark", lambda: Ledger.ensure(stack.layout).epochs()[-1].watermark == LAST, PATIENCE
-    )
-    assert stack.stop() == 0
-
-
-def dies(stack: StreamStack, point: str) -> None:
-    """Run the driver until it kills itself and its JVM at a point of its third epoch."""
-    stack.start(SEAMLINE_FAIL=f"{point}:3")
+def dies(stack: StreamStack, point: str) -> Left:
+    """Run the driver until it kills itself and its JVM at a point of its second epoch; say what it left."""
+    stack.start(SEAMLINE_FAIL=f"{point}:2")
     assert stack.driver
     code = stack.driver.wait(PATIENCE)
     assert code == -signal.SIGKILL, stack.log.read_text(errors="replace")[-4000:]
+    require_none(stack.home)
+    return Left.of(stack)
 
 
-def test_killed_and_robbed_of_its_checkpoint_the_answers_are_the_same(
-    orders: KafkaConnection, tmp_path: Path
+def test_killed_at_every_commit_point_and_robbed_of_its_checkpoint_nothing_is_lost_or_twice(
+    stack: StreamStack, kafka: KafkaConnection
 ) -> None:
-    """The position is the master's: no crash and no checkpoint may lose or repeat an offset."""
-    calm = stack(tmp_path / "calm", "calm", orders)
-    calm.start()
-    finish(calm)
+    """The position is the master's: after any crash and with any checkpoint every answer is the log's replay."""
+    trial, log, work = Trial("commit points", 2024), Log(), Workload(2024)
+    checkpoints, kept = stack.home / "streams" / stack.name, stack.home / "old"
+    with TopicAdmin(kafka) as admin:
+        topic_id = admin.topic_id(TOPIC)
+    send(kafka, TOPIC, topic_id, work, 7000, log)
+    with Reader("points.by_producer", stack.layout.warehouse, stack.home / "pipelines") as reader:
+        for point in EPOCH:
+            if point in BEFORE:
+                trial.prove(f"checkpoint {BEFORE[point]}", lose(checkpoints, BEFORE[point], trial.chance))
+            left = dies(stack, point)
+            trial.prove(f"killed at {point}, which left {left}", left.is_of(point))
+            if point == "planned":
+                shutil.copytree(checkpoints, kept)
+        trial.prove("an old checkpoint restored", restore(checkpoints, kept))
+        assert stack.offsets_read() < len(log)
+        stack.start()
+        stack.drain(len(log), timeout=PATIENCE)
+        eventually("an answer to the end", lambda: reader.samples[-1].epoch >= stack.epoch())
+        assert stack.stop() == 0
+    assert require_none(stack.home) < 5
+    trial.close()
+    require_whole(stack.layout, log)
+    epochs = require_ledger(stack.layout)
+    require_rising(reader.samples)
+    require_replay(log, epochs, reader.samples)
+    assert len({epoch.token for epoch in epochs}) == len(EPOCH) + 1
+    assert len(reader.samples) > len(EPOCH)
 
-    rough = stack(tmp_path / "rough", "rough", orders)
-    checkpoints = tmp_path / "rough" / "streams" / "rough"
-    dies(rough, "slices")
-    held = rough.offsets_read()
-    kept = shutil.copytree(checkpoints, tmp_path / "old")
-    # With the checkpoint that the crash left: its last batch is planned and not held.
-    dies(rough, "master")
-    shutil.rmtree(checkpoints)
-    # Without any.
-    dies(rough, "files")
-    assert held < rough.offsets_read() < RECORDS
-    shutil.rmtree(checkpoints)
-    shutil.copytree(kept, checkpoints)
-    # With the old one.
-    rough.start()
-    finish(rough)
 
-    expected = Counter({(n % 3, n // 3): 1 for n in range(RECORDS)})
-    assert offsets(calm) == expected
-    assert offsets(rough) == expected
-    assert answers(rough) == answers(calm)
-    tokens = {epoch.token for epoch in Ledger.ensure(rough.layout).epochs()}
-    assert len(tokens) == 4
+def test_a_checkpoint_that_looks_whole_and_is_not_does_not_keep_the_stream_down(
+    stack: StreamStack, kafka: KafkaConnection
+) -> None:
+    """After a clean stop the newest batch is planned, done and where the master ends; the rest may still be broken."""
+    trial, log, work = Trial("checkpoints", 2025), Log(), Workload(2025)
+    checkpoints = stack.home / "streams" / stack.name
+    with TopicAdmin(kafka) as admin:
+        topic_id = admin.topic_id(TOPIC)
+    for how in ("", "unnamed", "truncated", "flipped"):
+        if how:
+            trial.prove(f"checkpoint {how}", lose(checkpoints, how, trial.chance))
+        send(kafka, TOPIC, topic_id, work, 200, log)
+        stack.start()
+        stack.drain(len(log), timeout=PATIENCE)
+        assert stack.stop() == 0
+    trial.close()
+    require_whole(stack.layout, log)

@@ -1,9 +1,12 @@
-"""Points at which a test lets a process die: ``SEAMLINE_FAIL=<point>:<n>`` kills it at the n-th passing.
+"""Points at which a test lets a process die: ``SEAMLINE_FAIL=<point>:<n>:<victim>`` strikes at the n-th passing.
 
-Points of an epoch, in order, each passed just *after* the thing is done: ``planned`` (number taken, nothing
-written), ``files`` (kernel done, nothing committed), ``slices``, ``quarantine``, ``master``, ``ledger``. Points of
-a batch run: ``states`` (a view's files written, nothing committed), ``generation`` (a view's commit), ``built``,
-``certified``, ``published``, ``served`` (a view's serving table). Without the variable nothing happens.
+There may be several, with commas between. Points of an epoch, in order, each passed just *after* the thing is done:
+``planned`` (number taken, nothing written), ``half`` (in a task, while its data files are open), ``files`` (kernel
+done, nothing committed), ``slices``, ``quarantine``, ``master``, ``ledger``. Points of a batch run: ``states`` (a
+view's files written, nothing committed), ``generation`` (a view's commit), ``built``, ``certified``, ``published``,
+``served`` (a view's serving table). Without the variable nothing happens.
+The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
+process), ``worker`` (a Python worker of Spark's), or ``freeze``: all are stopped, as a suspended machine's are.
 ``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value holds the text: a bug
 that one record sets off.
 """
@@ -13,23 +16,73 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from dataclasses import dataclass
 
+import psutil
 import pyarrow as pa
 
+EPOCH = ("planned", "half", "files", "slices", "quarantine", "master", "ledger")
 BATCH = ("states", "generation", "built", "certified", "published", "served")
+DAEMON = "pyspark.daemon"
 passed: Counter[str] = Counter()
 
 
+@dataclass(frozen=True)
+class Family:
+    """The process ids of a driver: itself, its JVM (None without one), and Spark's Python workers."""
+
+    driver: int
+    jvm: int | None
+    workers: tuple[int, ...] = ()
+
+    @classmethod
+    def of_driver(cls, pid: int, jvm: int | None = None) -> Family:
+        """Find what belongs to a driver, whose JVM is found where it is not told."""
+        below = [each for each in psutil.Process(pid).children(recursive=True) if alive(each)]
+        jvms = [each.pid for each in below if each.name() == "java"]
+        daemons = {each.pid for each in below if DAEMON in " ".join(each.cmdline()) and each.ppid() in jvms}
+        workers = tuple(each.pid for each in below if each.ppid() in daemons)
+        return cls(pid, jvm or next(iter(jvms), None), workers)
+
+    @classmethod
+    def of_worker(cls) -> Family:
+        """Find what a worker, this process, belongs to: its daemon's parent is the JVM, whose parent the driver."""
+        _, jvm, driver = psutil.Process().parents()[:3]
+        return cls(driver.pid, jvm.pid, (os.getpid(),))
+
+    def strike(self, victim: str) -> None:
+        """Kill the victim at once, or stop the whole family; this process is the last of it."""
+        everybody = sorted(
+            [*self.workers, *([self.jvm] if self.jvm else []), self.driver],
+            key=lambda pid: pid == os.getpid(),
+        )
+        struck = {
+            "all": everybody,
+            "jvm": [pid for pid in everybody if pid == self.jvm],
+            "python": [self.driver],
+            "worker": self.workers[:1],
+            "freeze": everybody,
+        }[victim]
+        for pid in struck:
+            os.kill(pid, signal.SIGSTOP if victim == "freeze" else signal.SIGKILL)
+
+
+def alive(process: psutil.Process) -> bool:
+    """Tell whether a process runs."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def reach(point: str, *, jvm: int | None = None) -> None:
-    """Kill this process and its JVM, as a power cut would, if this is the passing that was asked for."""
-    wanted, _, count = os.environ.get("SEAMLINE_FAIL", "").partition(":")
-    if wanted != point:
-        return
+    """Strike, as a power cut would, if this is a passing that was asked for."""
+    asked = [each.split(":") for each in os.environ.get("SEAMLINE_FAIL", "").split(",")]
     passed[point] += 1
-    if passed[point] == int(count or 1):
-        for process in (jvm, os.getpid()):
-            if process is not None:
-                os.kill(process, signal.SIGKILL)
+    for count, victim in ((*rest, *("1", "all")[len(rest) :]) for wanted, *rest in asked if wanted == point):
+        if passed[point] == int(count):
+            family = Family.of_worker() if point == "half" else Family.of_driver(os.getpid(), jvm)
+            family.strike(victim)
 
 
 def swallow(values: pa.ChunkedArray) -> None:

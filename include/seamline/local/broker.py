@@ -24,7 +24,7 @@ node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{advertised}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
@@ -49,7 +49,7 @@ class Broker:
     """One broker whose data, settings and output live in ``home``.
 
     ``start`` on a home whose broker still runs takes that one over; ``stop`` and ``kill`` end it, whoever
-    started it, and nothing else.
+    started it, and nothing else. Clients are sent to the port ``advertised``, where somebody may stand between.
     """
 
     def __init__(
@@ -61,17 +61,20 @@ class Broker:
         jars: Sequence[Path] | None = None,
         java: Path | None = None,
         heap: str = "512m",
+        advertised: int | None = None,
     ) -> None:
         self.home = home.resolve()
         self.port = port
         self.controller_port = controller_port
         self.heap = heap
+        self.advertised = advertised or port
         self._jars, self._java = jars, java
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
     def connection(self) -> KafkaConnection:
-        return KafkaConnection(brokers=f"127.0.0.1:{self.port}")
+        """Where its clients find it."""
+        return KafkaConnection(brokers=f"127.0.0.1:{self.advertised}")
 
     @property
     def log(self) -> Path:
@@ -90,7 +93,12 @@ class Broker:
                 _assert_free(port)
             self.home.mkdir(parents=True, exist_ok=True)
             self._settings.write_text(
-                SETTINGS.format(port=self.port, controller_port=self.controller_port, data=self._data)
+                SETTINGS.format(
+                    port=self.port,
+                    advertised=self.advertised,
+                    controller_port=self.controller_port,
+                    data=self._data,
+                )
             )
             self._format()
             self._launch()

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake import states
-from seamline.lake.failpoints import swallow
+from seamline.lake.failpoints import reach, swallow
 from seamline.lake.files import DataFile
 from seamline.lake.joins import relation_of
 from seamline.lake.sinks import Sink
@@ -109,6 +109,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         accepted, refused = judged(con, rows, config, reader)
         master.write(accepted)
         quarantine.write(refused)
+        reach("half")
         result.refused.update(Counter(refused["_reason"].to_pylist()))
         if accepted.num_rows:
             tell(con, accepted, config, result)

@@ -1,0 +1,113 @@
+"""The broker dies, freezes and is cut off under a live stream, which goes on by itself and misses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.faults.line import Line
+from tests.faults.network import Network, wait_out
+from tests.faults.trial import Trial
+from tests.ports import free_ports
+
+from seamline.local.broker import Broker
+
+FROZEN, CUT, DEAD = 60.0, 90.0, 15.0
+BACK_WITHIN = 180.0
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Network]]:
+    """Run a broker behind a network of ours."""
+    port, behind = free_ports(), free_ports()
+    broker = Broker(tmp_path_factory.mktemp("far"), behind, free_ports(), advertised=port)
+    with Network(port, behind) as network:
+        broker.start()
+        yield broker, network
+        if broker.pid:
+            os.kill(broker.pid, signal.SIGCONT)
+        broker.stop()
+
+
+@pytest.fixture
+def line(far: tuple[Broker, Network], tmp_path: Path, seed: int) -> Iterator[Line]:
+    """A supervised stream that has begun."""
+    made = Line(tmp_path, far[0].connection, seed, limit=5000)
+    made.send(300)
+    made.supervise()
+    made.await_beyond(-1)
+    with made.reader:
+        yield made
+        made.close()
+
+
+def recovers(line: Line, trial: Trial) -> None:
+    """New epochs come by themselves, soon; all there is in Kafka is read once."""
+    trial.measure("mended to next committed epoch", line.await_beyond(line.stack.epoch(), BACK_WITHIN))
+    beat = line.heartbeat()
+    assert beat is not None
+    trial.measure("strikes", beat.strikes)
+
+
+def settle(line: Line) -> None:
+    """Let the stream come to the end, and judge."""
+    line.drained()
+    line.stop()
+    line.require_clean()
+    line.judge()
+
+
+def test_a_broker_that_is_killed_and_comes_back(
+    far: tuple[Broker, Network], line: Line, trial: Trial
+) -> None:
+    """Its log is as it was acknowledged; nobody has to help the stream."""
+    broker, _ = far
+    with line.flowing():
+        line.await_beyond(line.stack.epoch())
+        pid = broker.pid
+        broker.kill()
+        trial.prove(f"broker {pid} killed", broker.pid is None and pid)
+        wait_out(DEAD)
+        broker.start()
+        recovers(line, trial)
+    settle(line)
+
+
+def test_a_broker_that_freezes(far: tuple[Broker, Network], line: Line, trial: Trial) -> None:
+    """It accepts connections and says nothing: worse than dead."""
+    broker, _ = far
+    assert broker.pid
+    with line.flowing():
+        line.await_beyond(line.stack.epoch())
+        os.kill(broker.pid, signal.SIGSTOP)
+        stopped = psutil.Process(broker.pid).status() == psutil.STATUS_STOPPED
+        began, epoch = time.monotonic(), line.stack.epoch()
+        wait_out(FROZEN)
+        trial.prove(
+            f"broker frozen for {time.monotonic() - began:.0f} s", stopped and line.stack.epoch() <= epoch + 1
+        )
+        os.kill(broker.pid, signal.SIGCONT)
+        recovers(line, trial)
+    settle(line)
+
+
+def test_a_network_that_is_cut(far: tuple[Broker, Network], line: Line, trial: Trial) -> None:
+    """Nothing arrives and nothing is refused; what was under way arrives afterwards."""
+    _, network = far
+    with line.flowing():
+        line.await_beyond(line.stack.epoch())
+        network.cut()
+        epoch = line.stack.epoch()
+        wait_out(CUT)
+        trial.prove(
+            f"{network.held_back} connections cut for {CUT:g} s",
+            network.held_back and line.stack.epoch() <= epoch + 1,
+        )
+        network.mend()
+        recovers(line, trial)
+    settle(line)
