@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -106,13 +107,24 @@ class Driver:
         return ledger
 
     def query(self) -> StreamingQuery:
-        """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one."""
+        """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one.
+
+        A checkpoint that agrees may be broken all the same: nothing depends on it.
+        """
+        try:
+            return self.started()
+        except (PySparkException, Py4JJavaError) as error:
+            log.warning("Spark does not go on with its checkpoint: %s", shown(error))
+            return self.started(anew=True)
+
+    def started(self, *, anew: bool = False) -> StreamingQuery:
+        """Start the query; ``anew`` on a new checkpoint in any case."""
         start = self.epochs.progress.vector
         held = self.topics.offsets(self.writer.master.position(start))
         ends = {name: offsets for name, offsets in held.items() if offsets}
         decision = position(ends, self.checkpoints.read())
         newest = self.checkpoints.newest
-        if not isinstance(decision, Resume) or newest is None or self.epochs.size.halved:
+        if anew or not isinstance(decision, Resume) or newest is None or self.epochs.size.halved:
             newest = self.checkpoints.begin()
         self.checkpoint = newest
         log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
@@ -208,7 +220,7 @@ class Driver:
             try:
                 self.epochs.restart()
                 self.failure = None
-                return self.query()
+                return self.started(anew=True)
             except KafkaUnavailable as error:
                 failure = error
         return query
