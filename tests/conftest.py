@@ -23,6 +23,14 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the options of the slow suite, tests/faults."""
+    group = parser.getgroup("faults")
+    group.addoption("--seed", type=int, help="try this seed alone, of every trial that has seeds")
+    group.addoption("--shard", default="1/1", help="K/N: every N-th trial, from the K-th on")
+    group.addoption("--resume", action="store_true", help="leave out what has passed, by .seamline/faults")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Start one session, as jobs have it, for every test that compares with Spark."""

@@ -15,13 +15,6 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.local.broker import Broker
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("faults")
-    group.addoption("--seed", type=int, help="try this seed alone, of every trial that has seeds")
-    group.addoption("--shard", default="1/1", help="K/N: every N-th trial, from the K-th on")
-    group.addoption("--resume", action="store_true", help="leave out what has passed, by .seamline/faults")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test its seeds: as many as its mark says, or the one that is asked for."""
     mark = metafunc.definition.get_closest_marker("seeds")

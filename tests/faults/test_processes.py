@@ -65,10 +65,10 @@ def died(line: Line, victim: str) -> float:
 
 def test_a_worker_dies_at_every_commit_point(line: Line, trial: Trial) -> None:
     """Spark tries the task again; the driver lives, under the same token."""
-    line.send(9000)
+    line.send(6000)
     asked = ",".join(f"{point}:{2 + 2 * at}:worker" for at, point in enumerate(EPOCH) if point != "half")
     with line.reader:
-        token = line.stack.start(SEAMLINE_FAIL=f"{asked},half:3:worker")
+        token = line.stack.start(SEAMLINE_FAIL=f"{asked},half:6:worker")
         seen: set[int] = set()
 
         def all_read() -> bool:
@@ -82,7 +82,7 @@ def test_a_worker_dies_at_every_commit_point(line: Line, trial: Trial) -> None:
                     continue
             return line.stack.offsets_read() >= len(line.log)
 
-        line.stack.wait("everything to be read", all_read, PATIENCE)
+        line.stack.wait("everything to be read", all_read, 2 * PATIENCE)
         dead = [pid for pid in seen if not psutil.pid_exists(pid)]
         trial.prove(f"{len(dead)} workers killed", len(dead) >= len(EPOCH) - 2)
         assert line.stack.stop() == 0
