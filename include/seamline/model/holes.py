@@ -102,6 +102,12 @@ def positions(ledger: Iterable[Epoch]) -> dict[Lane, int]:
     return ends
 
 
+def closed(ledger: Iterable[Epoch]) -> set[Lane]:
+    """List the lanes that ended with their topic."""
+    found = (epoch for epoch in ledger if epoch.kind is Kind.HOLE)
+    return {part.lane for epoch in found for part in epoch.ranges if not len(part)}
+
+
 def gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
     """List what lies between the log as it was read and topics whose lanes begin at ``beginnings``."""
     found = []
@@ -132,17 +138,20 @@ def covers(decided: Gap, gap: Gap) -> bool:
 def to_register(ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> list[AcceptedGap]:
     """List the decisions that no hole tells of yet, each from where its lane is read to by now.
 
-    A decision about offsets that were read in the meantime is over.
+    A decision about offsets that were read in the meantime is over, and so is one about a lane that was closed.
     """
-    ends = positions(ledger)
+    known = list(ledger)
+    ends, over = positions(known), closed(known)
     waiting = []
     for each in accepted:
         lane, start, end = each.gap.lane, each.gap.start, each.gap.end
+        if lane in over:
+            continue
         at = ends.get(lane)
         if end is None:
             if at == start:
                 waiting.append(each)
-                del ends[lane]
+                over.add(lane)
         elif end > start and (at is None or start <= at < end):
             waiting.append(replace(each, gap=Gap(lane, start if at is None else at, end)))
             ends[lane] = end
