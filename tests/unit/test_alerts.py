@@ -126,6 +126,14 @@ def test_raised_and_cleared_alternate_and_follow_what_was_seen(looks, kind, ever
         assert told.endswith("R")
 
 
+def test_who_looks_last_clears_at_once_and_raises_nothing_sooner():
+    """A stream that is stopped has nobody who would take its alert back half a minute later."""
+    raised = {(Kind.STALE, ""): Standing(Kind.STALE, "", "m", raised=True, at=NOW)}
+    standing, told = decide({Kind.STALE: {}, Kind.LAG: {"": "m"}}, raised, now=NOW, last=True)
+    assert [(each.alert, each.state) for each in told] == [("stale_stream", "cleared")]
+    assert [each.raised for each in standing.values()] == [False]
+
+
 def test_each_view_has_an_alert_of_its_own():
     """One that is mended says so while another is still behind; one that is retired is over."""
     both = replace(FINE, behind={"a/1": Behind(4), "b/1": Behind(5)})

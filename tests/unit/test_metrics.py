@@ -41,7 +41,11 @@ def scraped(*observed: Observation) -> dict[str, dict[tuple[str, ...], float]]:
 def test_every_metric_says_what_is_observed():
     """A dashboard shows what the list shows."""
     seen = replace(
-        OBSERVED, frontiers={"by_customer/ab": 30, "by_day/cd": 41}, seconds={"files": 0.5}, disk_free=0.25
+        OBSERVED,
+        frontiers={"by_customer/ab": 30, "by_day/cd": 41},
+        seconds={"files": 0.5},
+        trigger={"addBatch": 0.7, "rows_per_second": 9.0},
+        disk_free=0.25,
     )
     found = scraped(seen)
     assert found["seamline_stream_up"] == {("orders",): 0.0}
@@ -51,6 +55,7 @@ def test_every_metric_says_what_is_observed():
     assert found["seamline_epoch"] == {("orders",): 41.0}
     assert found["seamline_epoch_timestamp_seconds"] == {("orders",): NOW.timestamp() - 30}
     assert found["seamline_epoch_phase_seconds"] == {("orders", "files"): 0.5}
+    assert found["seamline_trigger_phase_seconds"] == {("orders", "addBatch"): 0.7}
     assert found["seamline_lag_records"] == {("orders", "0", "shop.orders"): 1234.0}
     assert found["seamline_lag_seconds"] == {("orders",): 95.0}
     assert found["seamline_catch_up_seconds"] == {("orders",): float("inf")}

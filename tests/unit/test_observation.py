@@ -40,10 +40,11 @@ def with_state(state: str) -> Facts:
     return replace(UP, supervisor=replace(BEAT, state=state))
 
 
-def stalled(*, born: datetime = LONG_AGO, caught_up: datetime | None = None, **more) -> Facts:
+def stalled(*, up: datetime = LONG_AGO, caught_up: datetime | None = None, **more) -> Facts:
     """Give a stream that is up; its driver's last word is of just now, or of when it had read everything."""
-    driver = replace(SAID, at=caught_up, caught_up=True) if caught_up else SAID
-    return replace(UP, supervisor=replace(BEAT, born=born), driver=driver, **more)
+    driver = replace(SAID, up=up)
+    driver = replace(driver, at=caught_up, caught_up=True) if caught_up else driver
+    return replace(UP, driver=driver, **more)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def stalled(*, born: datetime = LONG_AGO, caught_up: datetime | None = None, **m
         # The first record after a quiet night is no sign of trouble, nor is a start over an old backlog.
         (stalled(lag=9, committed_at=before(900), waiting=before(5)), Actual.RUNNING, ""),
         (stalled(lag=9, committed_at=before(900), waiting=before(300)), Actual.STUCK, "9 rec"),
-        (stalled(lag=9, committed_at=before(900), born=before(60)), Actual.RUNNING, ""),
+        (stalled(lag=9, committed_at=before(900), up=before(60)), Actual.RUNNING, ""),
         (stalled(lag=9, committed_at=before(900), caught_up=before(60)), Actual.RUNNING, ""),
         (replace(UP, supervisor=replace(BEAT, at=before(31))), Actual.STUCK, "has not beaten"),
         (replace(UP, lease=Leased("there", 9)), Actual.UNKNOWN, "host there"),

@@ -30,7 +30,9 @@ class Epoch:
     a hole or declared a topic finite, and why; ``bounds`` are the event times that a hole can have touched,
     None for any. ``late`` and ``very_late`` count those of the accepted rows, per interval id, that were behind
     the watermark when the epoch began; the others were on time. ``lookups`` are the versions of the pinned
-    look-ups that its rows were made with, by name.
+    look-ups that its rows were made with, by name. ``took`` are the seconds of its phases, as far as they were known
+    when the master's commit was made, and ``trigger`` is what Spark said of the one before (seconds by its names, and
+    rows per second); rows of before they were kept have neither.
     """
 
     number: int
@@ -50,6 +52,8 @@ class Epoch:
     bounds: Interval | None = None
     late: Mapping[str, int] = field(default_factory=dict)
     very_late: Mapping[str, int] = field(default_factory=dict)
+    took: Mapping[str, float] = field(default_factory=dict)
+    trigger: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -77,6 +81,8 @@ class Epoch:
                 "bounds": str(self.bounds) if self.bounds else None,
                 "late": dict(self.late),
                 "very_late": dict(self.very_late),
+                **({"took": dict(self.took)} if self.took else {}),
+                **({"trigger": dict(self.trigger)} if self.trigger else {}),
             },
             sort_keys=True,
         )
@@ -103,4 +109,6 @@ class Epoch:
             bounds=Interval.parse(row["bounds"]) if row.get("bounds") else None,
             late=row.get("late", {}),
             very_late=row.get("very_late", {}),
+            took=row.get("took", {}),
+            trigger=row.get("trigger", {}),
         )

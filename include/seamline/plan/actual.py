@@ -41,21 +41,20 @@ class Leased:
 
 @dataclass(frozen=True)
 class Supervised:
-    """What a supervisor last said; ``running`` tells whether it lives, on this host, ``born`` when its driver began."""
+    """What a supervisor last said; ``running`` tells whether it lives, on this host."""
 
     host: str
     running: bool
     state: str
     token: int
     at: datetime
-    born: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Driven:
     """What a driver last said; ``alive`` tells whether its process lives, on this host.
 
-    ``caught_up`` tells whether it had read everything then.
+    ``caught_up`` tells whether it had read everything then, ``up`` since when it reads.
     """
 
     token: int
@@ -63,6 +62,7 @@ class Driven:
     at: datetime
     alive: bool
     caught_up: bool = False
+    up: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -129,15 +129,15 @@ def supervised(facts: Facts, found: Supervised, now: datetime) -> tuple[Actual, 
         return Actual.STARTING, ""
     if driver.state == "paused":
         return Actual.PAUSED, ""
-    since = max(progress(facts, found, driver))
+    since = max(progress(facts, driver))
     if facts.lag and now - since > facts.stuck_after:
         return Actual.STUCK, f"no epoch since {stamp(since)}, with {facts.lag} records to read"
     return Actual.RUNNING, ""
 
 
-def progress(facts: Facts, found: Supervised, driver: Driven) -> Iterator[datetime]:
+def progress(facts: Facts, driver: Driven) -> Iterator[datetime]:
     """List the instants from which on there was something to do that was not done."""
-    yield found.born or driver.at
+    yield driver.up or driver.at
     if driver.caught_up:
         yield driver.at
     if facts.committed_at:

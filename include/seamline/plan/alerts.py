@@ -115,11 +115,12 @@ def only(message: str) -> Mapping[str, str]:
 
 
 def decide(
-    found: Findings, before: Mapping[Key, Standing], *, now: datetime
+    found: Findings, before: Mapping[Key, Standing], *, now: datetime, last: bool = False
 ) -> tuple[dict[Key, Standing], list[Statement]]:
     """Decide what is told now, and give what is known of every alert from now on.
 
-    What nobody can tell stays as it was. An alert that is over and told is forgotten.
+    What nobody can tell stays as it was. An alert that is over and told is forgotten. At the last look of somebody
+    after whom perhaps nobody looks, what is over is over at once.
     """
     keys = {*before, *((kind, subject) for kind, subjects in found.items() for subject in subjects or ())}
     after: dict[Key, Standing] = {}
@@ -129,14 +130,16 @@ def decide(
         standing = before.get(key, Standing(kind, subject, ""))
         subjects = found.get(kind)
         if subjects is not None:
-            standing, said = judged(standing, subjects.get(subject), now)
+            standing, said = judged(standing, subjects.get(subject), now, last)
             told += said
         if standing.raised or standing.since:
             after[key] = standing
     return after, told
 
 
-def judged(standing: Standing, message: str | None, now: datetime) -> tuple[Standing, list[Statement]]:
+def judged(
+    standing: Standing, message: str | None, now: datetime, last: bool
+) -> tuple[Standing, list[Statement]]:
     """Judge one alert; a message says that it holds."""
     kind, holds = standing.kind, message is not None
     if holds:
@@ -145,7 +148,7 @@ def judged(standing: Standing, message: str | None, now: datetime) -> tuple[Stan
         return replace(standing, since=None), []
     since = standing.since or now
     patience = PATIENCE[kind].before if holds else PATIENCE[kind].after
-    if now - since < patience:
+    if now - since < patience and (holds or not last):
         return replace(standing, since=since), []
     lasted = f"over after {span((now - standing.at).total_seconds())}: " if standing.at and not holds else ""
     statement = Statement(kind, standing.subject, holds, f"{lasted}{standing.message}", now)

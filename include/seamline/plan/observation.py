@@ -97,7 +97,8 @@ class Observation:
     ``holes`` are gaps that nobody has decided on, in words. ``restarts`` counts the driver's starts but the first
     under its supervisor, ``strikes`` failures in a row. ``unread`` says what could not be read, and why.
     ``silenced`` is true where Airflow has not reconciled the stream for long: pausing its DAG does that.
-    ``frontiers`` is W(v) of every view, ``seconds`` are those of the last epoch's phases. A supervisor was ``refused``
+    ``frontiers`` is W(v) of every view, ``seconds`` are those of the last epoch's phases,
+    and ``trigger`` what Spark said of the one before. A supervisor was ``refused``
     its lease at an instant, last. ``given_up`` is true after too many failures. ``disk_free`` is a share of 1.
     """
 
@@ -124,6 +125,7 @@ class Observation:
     unread: tuple[str, ...] = ()
     frontiers: Mapping[str, int] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    trigger: Mapping[str, float] = field(default_factory=dict)
     refused: datetime | None = None
     refusal: str = ""
     given_up: bool = False

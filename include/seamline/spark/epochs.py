@@ -31,6 +31,7 @@ from seamline.spark.serving import Refresher
 from seamline.spark.sizing import EpochSize
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.topics import Topics
+from seamline.spark.triggers import Triggers
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
@@ -85,8 +86,9 @@ class Epochs:
         self.ends: Vector = {}
         self.seconds: dict[str, float] = {}
         self.marked = time.monotonic()
-        self.trail = Trail()
-        writer.phases = self.mark
+        self.trail, self.up = Trail(), datetime.now(UTC)
+        self.triggers = Triggers()
+        writer.phases, writer.timing = self.mark, self.timing
 
     @property
     def outdated(self) -> bool:
@@ -281,8 +283,13 @@ class Epochs:
                 topics={id: name for name, id in self.topics.ids.items()},
                 reached=reached,
                 earlier=earlier,
+                up=stamp(self.up),
             ),
         )
+
+    def timing(self) -> Mapping[str, Mapping[str, float]]:
+        """Give how long the phases took so far, and what Spark said of the trigger before."""
+        return {"took": dict(self.seconds), "trigger": self.triggers.last}
 
     def mark(self, phase: str) -> None:
         """Note how long a phase took, in seconds."""

@@ -21,7 +21,7 @@ class Heartbeat:
 
     ``at`` and ``watermark`` are ISO, ``lag`` is records per partition, ``behind`` is W(v) per view behind, ``errors``
     says why, as far as is known. ``topics`` are names by id. ``reached`` is how far all lanes together were read and
-    where they ended, ``earlier`` the same of a minute before.
+    where they ended, ``earlier`` the same of a minute before. ``up`` is since when it reads.
     """
 
     pid: int
@@ -37,6 +37,7 @@ class Heartbeat:
     topics: Mapping[str, str] = field(default_factory=dict)
     reached: Mapping[str, int | str] = field(default_factory=dict)
     earlier: Mapping[str, int | str] = field(default_factory=dict)
+    up: str = ""
     state: str = "running"
     at: str = ""
 

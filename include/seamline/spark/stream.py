@@ -87,6 +87,7 @@ class Driver:
             self.writer, self.topics, self.refresher, self.lookups, ledger, self.folder / "driver.json"
         )
         self.filler = Filler(self.epochs, ledger)
+        spark.streams.addListener(self.epochs.triggers)
         self.epochs.catch_up(spark)
         warm(spark)
 

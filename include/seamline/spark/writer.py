@@ -63,6 +63,7 @@ class Writer:
         self.errors: dict[str, str] = {}
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
         self.phases: Callable[[str], None] = lambda _: None
+        self.timing: Callable[[], Mapping[str, Mapping[str, float]]] = dict
 
     @property
     def tables(self) -> list[Table]:
@@ -119,7 +120,7 @@ class Writer:
             self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})
         self.done("quarantine")
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
-        whole = Epoch(**{**vars(epoch), "frontiers": frontiers})
+        whole = Epoch(**{**vars(epoch), "frontiers": frontiers, **self.timing()})
         self.master.commit(whole, result.master)
         self.frontiers = frontiers
         self.done("master")

@@ -38,6 +38,7 @@ def tell_alerts(
     env: Mapping[str, str] = os.environ,
     now: datetime | None = None,
     say: Callable[[str], object] = print,
+    last: bool = False,
 ) -> tuple[Standing, ...]:
     """Look at a stream, tell what is new, and what could not be told before; give what is raised.
 
@@ -48,7 +49,7 @@ def tell_alerts(
     channels = channels_of(compiled, env)
     place = folder(home(), compiled.name)
     with board(place) as (before, write):
-        standing, statements = decide(findings(found), before.standing, now=now)
+        standing, statements = decide(findings(found), before.standing, now=now, last=last)
         new = [Telling(each, name) for each in statements for name in channels]
         telling = (*before.telling, *new)[-KEPT:]
         ours = tuple(

@@ -73,6 +73,14 @@ FAMILIES = (
         ("phase",),
     ),
     Family(
+        "seamline_trigger_phase_seconds",
+        "How long the parts of the trigger before the last epoch took, by Spark's names.",
+        lambda found: (
+            ((part,), seconds) for part, seconds in sorted(found.trigger.items()) if part != "rows_per_second"
+        ),
+        ("phase",),
+    ),
+    Family(
         "seamline_lag_records",
         "Offsets that Kafka has and the master has not.",
         lambda found: (((topic, str(part)), count) for (topic, part), count in sorted(found.lag.lanes.items())),

@@ -200,6 +200,7 @@ def observe(
         alerts=Board.read(it.folder).raised,
         frontiers=last.frontiers if last else {},
         seconds=said.seconds if said else {},
+        trigger=last.trigger if last else {},
         refused=refused[0] if refused else None,
         refusal=str(refused[1].get("why", "")) if refused else "",
         given_up=bool(beat and beat.state == GAVE_UP),
@@ -251,15 +252,14 @@ def supervised(beat: Heartbeat | None) -> Supervised | None:
     """Give what a supervisor said, and whether it lives."""
     if beat is None:
         return None
-    born = datetime.fromtimestamp(beat.driver.born, UTC) if beat.driver else None
-    return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at, born)
+    return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
 
 
 def driven(said: DriverSaid | None) -> Driven | None:
     """Give what a driver said, and whether it lives."""
     if said is None:
         return None
-    return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()))
+    return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
 
 
 def reported(said: DriverSaid | None) -> Lag:

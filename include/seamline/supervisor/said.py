@@ -26,7 +26,7 @@ class DriverSaid:
     """The driver's last heartbeat.
 
     ``lag`` is by ``topic id/partition``, ``topics`` names the ids, ``errors`` says by view why it is behind,
-    ``seconds`` are those of the last epoch's phases;
+    ``seconds`` are those of the last epoch's phases, ``up`` is since when it reads;
     ``earlier`` and ``reached`` are how far it had read a minute before, and at the heartbeat.
     """
 
@@ -41,6 +41,7 @@ class DriverSaid:
     seconds: Mapping[str, float] = field(default_factory=dict)
     earlier: Sample | None = None
     reached: Sample | None = None
+    up: datetime | None = None
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> DriverSaid | None:
@@ -60,6 +61,7 @@ class DriverSaid:
             dict(row.get("seconds", {})),
             sample(row.get("earlier")),
             sample(row.get("reached")),
+            parse_moment(row["up"]) if row.get("up") else None,
         )
 
     @property

@@ -48,15 +48,15 @@ class Watcher:
         """Look until it is over, and then once more."""
         while not self.over.wait(self.every):
             self.look()
-        self.look(broker=False)
+        self.look(last=True)
 
-    def look(self, *, broker: bool = True) -> None:
-        """Look once; what goes wrong is said once."""
+    def look(self, *, last: bool = False) -> None:
+        """Look once, the last time without waiting for a broker; what goes wrong is said once."""
         try:
             # A definition that is broken while it is edited is looked at as it was.
             self.compiled = self.definitions.now().get(self.layout.pipeline) or self.compiled
             if self.compiled:
-                tell_alerts(self.compiled, self.layout, broker=broker, say=self.once)
+                tell_alerts(self.compiled, self.layout, broker=not last, say=self.once, last=last)
         except Exception as error:  # noqa: BLE001 - the stream does not end because nobody can look at it
             self.once(f"not looked at: {type(error).__name__}: {error}")
 
