@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,12 +18,14 @@ import pytest
 from tests.e2e.world import DAYS, ROOT, Resident, World
 from tests.ports import free_ports
 
+from seamline.lake.control import ControlTable, Desired
 from seamline.lake.tables import Table
 from seamline.local.airflow import AirflowStandalone
+from seamline.model.errors import SeamlineError
 from seamline.model.intervals import parse_moment
 from seamline.orchestration.airflow_api import ENDED, AirflowApi, quote
 
-BATCH, UPKEEP = "flights__batch", "flights__upkeep"
+BATCH, STREAM, UPKEEP = "flights__batch", "flights__stream", "flights__upkeep"
 WITHIN = 240.0
 
 
@@ -228,6 +231,22 @@ def test_a_run_by_rest_takes_the_interval_that_it_is_given(world: World, airflow
     now = world.published()
     assert [day for day in DAYS if now[day] != before[day]] == DAYS[1:]
     require_all_counted(world)
+
+
+def test_a_stream_is_operated_by_rest(world: World, airflow: Airflow) -> None:
+    """The same orders as by the commands; who asked is kept, and what no form would let through is refused."""
+    control = ControlTable.ensure(world.layout)
+    control.want(Desired.STOPPED, actor="test", reason="no broker", now=datetime.now(UTC))
+    airflow.api.unpause(STREAM)
+    run = airflow.api.trigger(STREAM, {"action": "savepoint", "name": "monday", "reason": "before the sale"})
+    assert airflow.api.await_run(STREAM, run, timeout=WITHIN) == "success"
+    [point] = control.read().savepoints
+    assert (point.name, point.reason) == ("monday", "before the sale")
+    assert point.actor.startswith("airflow:")
+    assert "delay_by_carrier" in point.served
+    with pytest.raises(SeamlineError, match="explode"):
+        airflow.api.trigger(STREAM, {"action": "explode"})
+    assert control.read().desired is Desired.STOPPED
 
 
 def test_upkeep_beside_the_answers_changes_none(world: World, airflow: Airflow) -> None:

@@ -40,10 +40,32 @@ pipeline = Pipeline(
         event_time="placed_at",
         watermark=Watermark("10 minutes", idle_after="2 seconds"),
     ),
-    views=[View("orders", keys=[], window=Tumbling("1 hour"), measures={"n": count()})],
+    views=[
+        View("orders", keys=[], window=Tumbling("1 hour"), measures={"n": count()}),
+        View("fragile", keys=[], window=Tumbling("1 hour"),
+             measures={"n": count(), "ids": own("id", by="fragile:Total")}),
+    ],
     stream=Stream(trigger="100 milliseconds", max_offsets_per_epoch=150, stuck_after="8 seconds"),
     batch=Batch("1 day", "2024-01-01"),
 )
+"""
+FRAGILE = """
+from pathlib import Path
+
+class Total:
+    state = "total BIGINT"
+    result = "BIGINT"
+
+    def prepare(self, value):
+        if (Path(__file__).parent / "broken").exists():
+            raise RuntimeError("the price list is gone")
+        return (value,)
+
+    def plus(self, left, right):
+        return (left[0] + right[0],)
+
+    def present(self, state):
+        return state[0]
 """
 PATIENCE = 300
 PARTITIONS = 2
@@ -54,7 +76,9 @@ class Shop:
 
     def __init__(self, home: Path, kafka: KafkaConnection) -> None:
         self.kafka = kafka
-        self.stack = StreamStack(home, DEFINITION, kafka, NAME)
+        path = os.pathsep.join([str(home), os.environ["PYTHONPATH"]])
+        self.stack = StreamStack(home, DEFINITION, kafka, NAME, env={"PYTHONPATH": path})
+        (home / "fragile.py").write_text(FRAGILE)
         self.layout = self.stack.layout
         self.sent = 0
 
@@ -78,9 +102,11 @@ class Shop:
         """Each coordinate once."""
         return Counter({(number % PARTITIONS, number // PARTITIONS): 1 for number in range(self.sent)})
 
-    def counted(self) -> int:
-        """Read how many orders the view counts."""
-        found = read("ops.orders", warehouse=self.layout.warehouse, definitions=self.stack.home / "pipelines")
+    def counted(self, view: str = "orders") -> int:
+        """Read how many orders a view counts."""
+        found = read(
+            f"ops.{view}", warehouse=self.layout.warehouse, definitions=self.stack.home / "pipelines"
+        )
         return sum(found["n"].to_pylist())
 
     def token(self) -> int:
@@ -109,6 +135,7 @@ def shop(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> It
         with pytest.MonkeyPatch.context() as patch:
             for name, value in made.stack.settings.items():
                 patch.setenv(name, value)
+            patch.syspath_prepend(str(made.stack.home))
             yield made
             stop(made.layout, timeout=60)
         admin.delete_topic(TOPIC)
@@ -161,6 +188,22 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     assert main(["stream", "start", NAME]) == 0
     eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
     assert shop.token() == first, "the driver is the same"
+
+    # A view whose measure fails is set aside with its error, the other goes on; mended, it catches up by itself.
+    broken = shop.stack.home / "broken"
+    broken.touch()
+    shop.send(20)
+    eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
+    assert (shop.counted(), shop.counted("fragile")) == (shop.sent, shop.sent - 20)
+    capsys.readouterr()
+    eventually(shop, "its error", lambda: shop.beat()["behind"])
+    assert main(["stream", "list", NAME]) == 0
+    listed = capsys.readouterr().out
+    assert "fragile" in listed
+    assert "the price list is gone" in listed
+    broken.unlink()
+    eventually(shop, "the view", lambda: shop.counted("fragile") == shop.sent)
+    assert shop.token() == first, "it did so while live"
 
     # Saved by name, once.
     assert main(["stream", "savepoint", NAME, "monday", "--reason", "before the sale"]) == 0

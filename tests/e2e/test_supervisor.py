@@ -16,7 +16,7 @@ import pytest
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
 from seamline.model.errors import GaveUp, LeaseHeld
-from seamline.supervisor.driver import LOG_BYTES, rotate, session
+from seamline.supervisor.driver import LOG_BYTES, rotate, rotate_in_use, session
 from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
 from seamline.supervisor.process import Pace, start_detached, status, stop, supervise, wait_before
 
@@ -257,3 +257,15 @@ def test_a_large_log_is_moved_away(tmp_path):
     assert not log.exists()
     assert (tmp_path / "driver.log.1").read_bytes().startswith(b"second")
     assert (tmp_path / "driver.log.2").read_bytes().startswith(b"first")
+
+
+def test_a_log_that_is_written_to_is_emptied_and_goes_on(tmp_path):
+    """A driver of weeks is not started anew for its log's sake."""
+    log = tmp_path / "driver.log"
+    with log.open("ab", buffering=0) as writer:
+        writer.write(b"old" + b"." * LOG_BYTES)
+        rotate_in_use(log)
+        writer.write(b"new")
+        rotate_in_use(log)
+    assert log.read_bytes() == b"new"
+    assert (tmp_path / "driver.log.1").read_bytes().startswith(b"old")

@@ -179,11 +179,7 @@ def upkeep(name: str, connection: str) -> None:
     """Compact and clean up; each step says what it did, and what Kafka may delete before it was read."""
     from seamline.supervisor.upkeep import upkeep as keep_up
 
-    try:
-        env = connection_env(connection)
-    except AirflowNotFoundException:
-        env = {}
-    print(keep_up(*compiled(name), env=env))
+    print(keep_up(*compiled(name), env=connection_env_if_any(connection)))
 
 
 @told
@@ -202,7 +198,7 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     leave_mark(home(), name, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(Layout(warehouse(), name))
     if order := order_of(context["params"], asked_by(context)):
-        for line in carry_out(order, *compiled(name), env=connection_env(connection)):
+        for line in carry_out(order, *compiled(name), env=connection_env_if_any(connection)):
             print(line)
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
@@ -288,6 +284,14 @@ def await_lease(control: ControlTable) -> int:
 def connection_env(name: str) -> dict[str, str]:
     """Resolve a connection as Airflow does (secrets backends too) into what a process outside can read."""
     return {f"AIRFLOW_CONN_{name.upper()}": Connection.get(name).as_json()}
+
+
+def connection_env_if_any(name: str) -> dict[str, str]:
+    """Give the same, or nothing: what needs no broker is done without one."""
+    try:
+        return connection_env(name)
+    except AirflowNotFoundException:
+        return {}
 
 
 def on_failure(path: str) -> Callable[[Any], None]:

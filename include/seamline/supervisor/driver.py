@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -79,13 +80,33 @@ def session_of(pid: int) -> int | None:
 
 def rotate(log: Path) -> None:
     """Move a log that has grown large out of the way, keeping the newest few."""
-    if not log.exists() or log.stat().st_size < LOG_BYTES:
-        return
+    if grown(log):
+        make_room(log)
+        log.replace(log.with_name(f"{log.name}.1"))
+
+
+def rotate_in_use(log: Path) -> None:
+    """Do the same for one that a process goes on writing to: it is copied and emptied.
+
+    What is written between the two is lost; the writer appends, so it goes on at the beginning.
+    """
+    if grown(log):
+        make_room(log)
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        os.truncate(log, 0)
+
+
+def grown(log: Path) -> bool:
+    """Tell whether a log has grown large."""
+    return log.exists() and log.stat().st_size >= LOG_BYTES
+
+
+def make_room(log: Path) -> None:
+    """Move the older ones on by one; the oldest is gone."""
     for number in range(LOGS_KEPT - 1, 0, -1):
         older = log.with_name(f"{log.name}.{number}")
         if older.exists():
             older.replace(log.with_name(f"{log.name}.{number + 1}"))
-    log.replace(log.with_name(f"{log.name}.1"))
 
 
 def tail(log: Path, lines: int = 15) -> str:

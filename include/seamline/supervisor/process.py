@@ -34,7 +34,7 @@ from seamline.model.errors import (
     TopicRecreated,
 )
 from seamline.model.jobs import StreamJob
-from seamline.supervisor.driver import Driver, end_session, rotate, tail
+from seamline.supervisor.driver import Driver, end_session, rotate, rotate_in_use, tail
 from seamline.supervisor.heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.jobs import jobs_folder
 from seamline.supervisor.liveness import Watch
@@ -264,6 +264,7 @@ class Supervisor:
             self.lease = self.control.renew(self.lease, now=datetime.now(UTC))
             self.renewed = time.monotonic()
             self.beat = self.beat.write(home(), now=datetime.now(UTC))
+            rotate_in_use(self.log)
 
     def unwanted(self) -> bool:
         """Tell whether the stream shall stop, by signal or by the control table."""
