@@ -274,7 +274,7 @@ def test_logs_go_on_in_rotated_files(tmp_path):
 
 
 def test_following_a_log_follows_its_rotation(tmp_path):
-    """A driver that is started anew may write into another file."""
+    """A driver that is started anew may write into another file, and one that runs has its own emptied."""
     log = tmp_path / "driver.log"
     log.write_text("before\n")
 
@@ -287,8 +287,9 @@ def test_following_a_log_follows_its_rotation(tmp_path):
             lambda: add("one\n"),
             lambda: (add("two\n"), log.rename(tmp_path / "driver.log.1")),
             lambda: add("three\n"),
+            lambda: (os.truncate(log, 0), add("4\n")),
         ]
     )
     found = following(log, wait=lambda: next(steps)())
-    assert "".join(next(found) for _ in range(3)) == "one\ntwo\nthree\n"
+    assert "".join(next(found) for _ in range(4)) == "one\ntwo\nthree\n4\n"
     found.close()

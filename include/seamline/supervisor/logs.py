@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from seamline.supervisor.driver import LOGS_KEPT
 
@@ -51,7 +52,7 @@ def following(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)
         while True:
             if text := file.read():
                 yield text.decode(errors="replace")
-            elif moved(log, file.fileno()):
+            elif moved(log, file):
                 # What was written before the move was read above; the new file is read from its start.
                 if text := file.read():
                     yield text.decode(errors="replace")
@@ -63,10 +64,10 @@ def following(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)
         file.close()
 
 
-def moved(log: Path, descriptor: int) -> bool:
-    """Tell whether a log is another file by now."""
+def moved(log: Path, file: BinaryIO) -> bool:
+    """Tell whether a log is another file by now, or was emptied."""
     try:
-        now, then = log.stat(), os.fstat(descriptor)
+        now, then = log.stat(), os.fstat(file.fileno())
     except FileNotFoundError:
         return False
-    return (now.st_ino, now.st_dev) != (then.st_ino, then.st_dev)
+    return (now.st_ino, now.st_dev) != (then.st_ino, then.st_dev) or now.st_size < file.tell()
