@@ -266,3 +266,21 @@ def later_version() -> CompiledPipeline:
     """Declare the view with one measure more."""
     view = replace(PIPELINE.definition.views[0], measures={"n": count(), "last": max("id")})
     return compile_pipeline(replace(PIPELINE.definition, views=[view]))
+
+
+def test_a_file_that_is_gone_is_not_committed(stream: Stream) -> None:
+    """A driver may sleep for a week before its commit; every read after it would fail (H10)."""
+    writer = stream.start()
+
+    def gone(reached: str) -> None:
+        if reached == "quarantine":
+            for path in writer.master.table.root.glob("*.parquet"):
+                path.unlink()
+
+    writer.phases = gone
+    with pytest.raises(FileNotFoundError, match="vanished before its commit"):
+        stream.epoch(writer)
+    assert Master.open(stream.layout).epoch == -1
+    writer.phases = lambda _: None
+    stream.epoch(writer)
+    is_right(stream)
