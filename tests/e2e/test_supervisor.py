@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
+from seamline.lake.tables import Table
 from seamline.model.errors import GaveUp, LeaseHeld
 from seamline.supervisor.driver import LOG_BYTES, rotate, rotate_in_use, session
 from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
@@ -155,6 +157,38 @@ def test_a_supervisor_that_loses_its_lease_ends_its_driver(layout, tmp_path):
     assert held is not None
     assert held.holder == "thief"
     control.release(held)
+
+
+def test_a_full_disk_is_waited_for(layout, tmp_path, monkeypatch):
+    """The lease cannot be prolonged then, by anybody: the driver lives on, and it is said what is wrong."""
+    full = threading.Event()
+    write = ControlTable._write
+
+    def written(*state):
+        if full.is_set():
+            raise OSError("Generic error: No space left on device (os error 28)")
+        write(*state)
+
+    monkeypatch.setattr(ControlTable, "_write", written)
+    halt, codes = threading.Event(), []
+    pace = Pace(tick=0.02, renew=0.1)
+    running = threading.Thread(target=lambda: codes.append(supervise("p", layout, pace=pace, stop=halt)))
+    running.start()
+    _, driver, _ = starts(tmp_path)
+    full.set()
+    control = ControlTable(Table.open(layout.table("control")))
+    before = control.read().lease.until
+    time.sleep(0.5)
+    assert control.read().lease.until == before
+    full.clear()
+    eventually(lambda: control.read().lease.until > before)
+    assert not gone(driver)
+    beat = eventually(lambda: Heartbeat.read(tmp_path, "p"))
+    assert "disk is full" in beat.last_error
+    assert len((tmp_path / "starts").read_text().splitlines()) == 1
+    halt.set()
+    running.join(60)
+    assert codes == [0]
 
 
 def test_the_driver_of_a_dead_supervisor_is_ended_by_the_next(layout, tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, warehouse
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import SeamlineError, disk_full
 from seamline.supervisor import resident
 from seamline.supervisor.liveness import watching
 from seamline.supervisor.process import say, supervise
@@ -19,9 +19,12 @@ def main(pipeline: str) -> int:
         if pipeline == resident.NAME:
             return supervise(pipeline, layout, command=resident.command)
         return supervise(pipeline, require_format(layout), watching=watching(pipeline, layout))
-    except SeamlineError as error:
-        say(str(error))
-        return error.exit_code
+    except Exception as error:
+        ours = error if isinstance(error, SeamlineError) else disk_full(error)
+        if ours is None:
+            raise
+        say(str(ours))
+        return ours.exit_code
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from seamline.model.errors import (
     SetupError,
     TopicMissing,
     TopicRecreated,
+    disk_full,
 )
 from seamline.model.jobs import StreamJob
 from seamline.supervisor.driver import Driver, end_session, rotate, rotate_in_use, tail
@@ -181,7 +182,8 @@ class Supervisor:
         finally:
             if self.driver:
                 self.driver.kill()
-            self.control.release(self.lease)
+            # Where there is no space for that it runs out.
+            self.spared(lambda: self.control.release(self.lease))
 
     def round(self) -> int | None:
         """Start a driver and see it through; give our exit code when there shall be no other."""
@@ -223,8 +225,13 @@ class Supervisor:
         return self.struck(code, f"exit code {code}", began)
 
     def take_a_new_token(self) -> None:
-        """Take the lease again: the next driver fences the last one off."""
-        self.lease = self.control.take(self.lease.holder, now=datetime.now(UTC))
+        """Take the lease again, as soon as there is space to: the next driver fences the last one off."""
+
+        def take() -> None:
+            self.lease = self.control.take(self.lease.holder, now=datetime.now(UTC))
+
+        while not self.spared(take) and not self.unwanted():
+            self.halt.wait(self.pace.renew)
 
     def struck(self, code: int, why: str, began: float) -> int | None:
         """Wait before the next start, longer after each failure in a row; give up after too many."""
@@ -260,11 +267,31 @@ class Supervisor:
 
     def renew(self) -> None:
         """Prolong the lease and write a heartbeat when it is time to."""
-        if time.monotonic() - self.renewed >= self.pace.renew:
+
+        def write() -> None:
             self.lease = self.control.renew(self.lease, now=datetime.now(UTC))
-            self.renewed = time.monotonic()
             self.beat = self.beat.write(home(), now=datetime.now(UTC))
             rotate_in_use(self.log)
+
+        if time.monotonic() - self.renewed >= self.pace.renew:
+            self.renewed = time.monotonic()
+            self.spared(write)
+
+    def spared(self, act: Callable[[], object]) -> bool:
+        """Write something, and tell whether there was space: a full disk is no reason to go.
+
+        A lease that has run out meanwhile is still ours until somebody takes it, who needs space for that too.
+        """
+        try:
+            act()
+        except OSError as error:
+            if (full := disk_full(error)) is None:
+                raise
+            if full.message != self.beat.last_error:
+                say(f"{self.pipeline}: {full.message}")
+                self.beat = replace(self.beat, last_error=full.message)
+            return False
+        return True
 
     def unwanted(self) -> bool:
         """Tell whether the stream shall stop, by signal or by the control table."""
@@ -278,7 +305,8 @@ class Supervisor:
     def say_state(self, state: str) -> None:
         """Put a change of state into the heartbeat and the log."""
         say(f"{self.pipeline}: {state} (token {self.lease.token})")
-        self.beat = replace(self.beat, state=state).write(home(), now=datetime.now(UTC))
+        self.beat = replace(self.beat, state=state)
+        self.spared(lambda: self.beat.write(home(), now=datetime.now(UTC)))
 
 
 def say(text: str) -> None:
