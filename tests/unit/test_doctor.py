@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.shop import opened
 
 from seamline.cli import main
-from seamline.cli.doctor import PACKAGES, asked, packages, writable
+from seamline.cli.context import catalog
+from seamline.cli.doctor import PACKAGES, asked, packages, running, writable
+from seamline.lake.control import ControlTable, Desired
 from seamline.model.errors import NotFound
 from seamline.orchestration.airflow_api import AirflowApi
+from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,3 +111,22 @@ def test_the_command_names_a_broken_definition_and_leaves_a_code(
     assert "LACKS Airflow: Where Airflow is, is not set" in printed.out
     assert "ok    SEAMLINE_WAREHOUSE" in printed.out
     assert "things are missing" in printed.err
+
+
+def test_a_stream_that_is_wanted_and_down_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So is the resident driver; one that nobody wants is not missing."""
+    shop = opened(tmp_path, monkeypatch)
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
+    assert list(running(catalog())) == []
+    now = datetime.now(UTC)
+    tables = [ControlTable.ensure(each) for each in (shop.layout, resident.layout())]
+    for table in tables:
+        table.want(Desired.RUNNING, actor="ada", reason="", now=now)
+    assert [(each.name, each.good) for each in running(catalog())] == [
+        ("stream shop", False),
+        ("resident driver", False),
+    ]
+    tables[0].take("somebody", now=now)
+    assert [each.good for each in running(catalog())] == [True, False]

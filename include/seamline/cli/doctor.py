@@ -63,7 +63,7 @@ def doctor(airflow: bool) -> None:
     except SeamlineError as error:
         found = Catalog({}, ())
         findings.append(Finding("definitions", False, error.message, error.hint))
-    findings += definitions(found)
+    findings += [*definitions(found), *running(found)]
     if airflow:
         findings += of_airflow(found)
     for each in findings:
@@ -153,6 +153,21 @@ def brokers(connection: str) -> str:
     return resolve(connection).brokers
 
 
+def running(found: Catalog) -> Iterator[Finding]:
+    """Tell of each stream, and of the resident driver, that is wanted whether it is kept up."""
+    from seamline.lake.control import Desired
+    from seamline.supervisor import resident
+    from seamline.supervisor.process import status
+
+    for name, start in [*((each, f"stream start {each} --here") for each in sorted(found.pipelines)),
+                        (resident.NAME, "driver start")]:  # fmt: skip
+        state = status(name)
+        if state.desired in (Desired.RUNNING, Desired.PAUSED):
+            what = "resident driver" if name == resident.NAME else f"stream {name}"
+            said = "up" if state.live else "wanted, and nobody keeps it up"
+            yield Finding(what, state.live, said, f"seamline {start}, or unpause its DAG.")
+
+
 def of_airflow(found: Catalog) -> Iterator[Finding]:
     """Ask Airflow for its health, version, pools, DAGs and the Spark connection."""
     from seamline.orchestration.airflow_api import AirflowApi
@@ -176,6 +191,7 @@ def of_airflow(found: Catalog) -> Iterator[Finding]:
 def asked(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
     """Ask an Airflow that answers."""
     from seamline.orchestration.pools import POOLS
+    from seamline.supervisor import resident
 
     version = str(api.call("GET", "/version", login=False)["version"])
     wanted = PACKAGES["apache-airflow"]
@@ -195,6 +211,8 @@ def asked(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
     for pipeline in pipelines:
         for layer in ("stream", "batch", "upkeep"):
             yield dag(api, f"{pipeline}__{layer}")
+    if resident.wanted_once():
+        yield dag(api, resident.DAG)
 
 
 def there(name: str, look: Callable[[], object], hint: str) -> Finding:

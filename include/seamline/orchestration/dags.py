@@ -71,8 +71,6 @@ FORM = {
     ),
 }
 
-DRIVER = "seamline__driver"
-
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
     """Make every DAG by its id, or only those of the definition that ``only`` belongs to."""
@@ -85,7 +83,7 @@ def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str
         dag = broken_dag(stem, wrong)
         made[dag.dag_id] = dag
     if resident.wanted_once():
-        made[DRIVER] = driver_dag()
+        made[resident.DAG] = driver_dag()
     return made
 
 
@@ -199,7 +197,7 @@ def deadline(pipeline: Pipeline) -> DeadlineAlert | None:
 def driver_dag() -> DAG:
     """Keep the resident driver up; the DAG is there once somebody has wanted one (`seamline driver start`)."""
     with DAG(
-        dag_id=DRIVER,
+        dag_id=resident.DAG,
         description="Starts the supervisor of the resident Spark driver where none lives.",
         tags=["seamline", "driver"],
         start_date=datetime(2013, 1, 1, tzinfo=UTC),

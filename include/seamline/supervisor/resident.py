@@ -19,6 +19,7 @@ from seamline.supervisor.heartbeat import folder
 from seamline.supervisor.jobs import jobs_folder
 
 NAME = "_driver"
+DAG = "seamline__driver"
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 HERE = ("localhost", "127.0.0.1", "::1")
 
