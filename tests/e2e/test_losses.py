@@ -19,6 +19,9 @@ from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import OffsetGap, TopicRecreated
 from seamline.model.holes import holes, touching
 from seamline.model.intervals import Interval
+from seamline.plan.actual import Actual
+from seamline.plan.observation import Observation
+from seamline.supervisor.observe import observe
 
 TOPIC, EXTRAS = "shop.losses", "shop.extras"
 NAME = "losses"
@@ -74,6 +77,11 @@ def ledger(stack: StreamStack) -> list[Epoch]:
     return Ledger.ensure(stack.layout).epochs()
 
 
+def seen(stack: StreamStack) -> Observation:
+    """Look at the stream from outside."""
+    return observe(NAME, stack.layout, stack.pipeline)
+
+
 def ends(stack: StreamStack) -> int:
     """Wait for the driver to end by itself; give its exit code."""
     assert stack.driver
@@ -114,6 +122,20 @@ def test_nothing_that_befalls_a_topic_is_silent(
         accepted += [(extras, 0, at) for at in range(7)]
         assert stored(stack, "master") == sorted(accepted)
 
+        # Whoever looks sees what it does, and how far it is.
+        look = seen(stack)
+        assert (look.actual, look.epoch, look.holes, look.unread) == (
+            Actual.RUNNING,
+            ledger(stack)[-1].number,
+            (),
+            (),
+        )
+        assert (look.lag.records, look.lag.seconds, look.lag.asked) == (0, 0.0, True)
+        assert set(look.lag.lanes) == {(TOPIC, 0), (TOPIC, 1), (EXTRAS, 0)}
+        assert look.frontiers and set(look.frontiers.values()) == {look.epoch}
+        assert any({"planned", "files", "slices"} <= epoch.took.keys() for epoch in ledger(stack))
+        assert any("addBatch" in epoch.trigger for epoch in ledger(stack))
+
         # A finite topic is closed by declaration (rule 12): no partition has been silent for an hour.
         mark = ledger(stack)[-1].watermark
         assert mark is not None and mark < DAY.end
@@ -124,8 +146,16 @@ def test_nothing_that_befalls_a_topic_is_silent(
         assert stack.stop() == 0
 
         # What retention has taken before it was read stops the start, and is accepted to the offset (rule 3).
+        sending = datetime.now(UTC)
         send(kafka, range(200, 210))
+        # While nothing runs the lag is what Kafka has and the master has not, and grows older.
+        look = seen(stack)
+        assert look.actual is Actual.STOPPED
+        assert look.lag.lanes == {(TOPIC, 0): 10, (TOPIC, 1): 0, (EXTRAS, 0): 0}
+        assert look.lag.seconds is not None and look.lag.at is not None
+        assert 0 < look.lag.seconds <= (look.lag.at - sending).total_seconds()
         admin.delete_records(TOPIC, {0: 16})
+        assert seen(stack).holes == (f"partition 0 of topic id {first}: offsets 12..15",)
         stack.start()
         assert ends(stack) == OffsetGap.exit_code
         assert f"partition 0 of topic id {first}: offsets 12..15" in stack.log.read_text()
@@ -147,6 +177,7 @@ def test_nothing_that_befalls_a_topic_is_silent(
             == 0
         )
         assert "offsets 12..15" in capsys.readouterr().out
+        assert seen(stack).holes == ()
         stack.start()
         stack.wait("the rest", lambda: (first, 0, 21) in stored(stack, "master"), PATIENCE)
         [hole] = holes(ledger(stack))
@@ -161,6 +192,7 @@ def test_nothing_that_befalls_a_topic_is_silent(
         assert ends(stack) in (TopicRecreated.exit_code, 11)
         stack.start()
         assert ends(stack) == TopicRecreated.exit_code
+        assert any(f"{first}: everything from" in hole for hole in seen(stack).holes or ())
         assert main(["holes", "accept", NAME, "--reason", "made again"]) == 0
         stack.start()
         stack.wait("the new topic", lambda: (second, 0, 29) in stored(stack, "master"), PATIENCE)

@@ -93,7 +93,7 @@ def two(tmp_path, monkeypatch):
     """Two streams, of which one has broken files and no definition any more."""
     folder = tmp_path / "pipelines"
     folder.mkdir()
-    (folder / "shop.py").write_text(DEFINITION.replace("{window}", "1 hour"))
+    (folder / "shop.py").write_text(DEFINITION)
     log = tmp_path / "warehouse" / "ruin" / "control" / "_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020d}.json").write_text("no JSON\n")
