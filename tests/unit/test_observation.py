@@ -20,7 +20,7 @@ from seamline.plan.observed import cells, facts, last_line, notes, span
 from seamline.supervisor.heartbeat import Heartbeat, Identity
 from seamline.supervisor.logs import following, last_lines
 from seamline.supervisor.observe import observe
-from seamline.supervisor.said import leave_mark
+from seamline.supervisor.said import leave_mark, unreconciled
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -293,3 +293,11 @@ def test_following_a_log_follows_its_rotation(tmp_path):
     found = following(log, wait=lambda: next(steps)())
     assert "".join(next(found) for _ in range(4)) == "one\ntwo\nthree\n4\n"
     found.close()
+
+
+def test_whoever_shows_state_says_that_nobody_reconciles(home):
+    """A DAG that was paused a week ago looks like everything is well, until the stream dies."""
+    assert unreconciled(home, "p", now=NOW) is None
+    leave_mark(home, "p", "reconciled", now=NOW)
+    assert unreconciled(home, "p", now=NOW + timedelta(minutes=10)) is None
+    assert unreconciled(home, "p", now=NOW + timedelta(minutes=11)) == NOW

@@ -9,7 +9,7 @@ from typing import Any
 
 from seamline.lake.claims import claims_of
 from seamline.lake.control import ControlTable, restatements
-from seamline.lake.layout import Layout
+from seamline.lake.layout import Layout, home
 from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files
@@ -26,6 +26,7 @@ from seamline.model.restated import Restatement
 from seamline.model.seam import NOTHING, Status
 from seamline.plan.batch import last_edge, unknown
 from seamline.plan.rejudging import Verdict, unjudged
+from seamline.supervisor.said import unreconciled
 
 DECISIONS = 10
 
@@ -55,6 +56,10 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     else:
         lines.append("  no epoch yet")
     lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
+    if since := unreconciled(home(), layout.pipeline, now=now or datetime.now(UTC)):
+        lines.append(
+            f"  stream not reconciled since {stamp(since)}: is the DAG {layout.pipeline}__stream paused?"
+        )
     for claim in claims_of(layout, now=now or datetime.now(UTC)):
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()

@@ -30,11 +30,10 @@ from seamline.plan.actual import Driven, Facts, Leased, Supervised, actual_of
 from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
 from seamline.supervisor.board import Board
 from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
-from seamline.supervisor.said import RECONCILED, REFUSED, DriverSaid, mark_of
+from seamline.supervisor.said import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverSaid, mark_of
 
 RECENT = 200
 """Epochs: what the rates of the last minute are made of."""
-RECONCILES_WITHIN = timedelta(minutes=10)
 STUCK_AFTER = timedelta(minutes=2)
 WANTED = (Desired.RUNNING, Desired.PAUSED)
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from seamline.plan.observation import Sample
 
 RECONCILED = "reconciled"
 """The mark of Airflow's last look."""
+RECONCILES_WITHIN = timedelta(minutes=10)
 REFUSED = "refused"
 """The mark of the last supervisor that was refused the lease, or lost it."""
 
@@ -87,6 +88,12 @@ def of_file(file: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     return found
+
+
+def unreconciled(home: Path, pipeline: str, *, now: datetime) -> datetime | None:
+    """Give Airflow's last look at a stream where that was long ago; None where it was not, or there never was one."""
+    mark = mark_of(home, pipeline, RECONCILED)
+    return mark[0] if mark and now - mark[0] > RECONCILES_WITHIN else None
 
 
 def leave_mark(home: Path, pipeline: str, name: str, *, now: datetime, **said: Any) -> None:
