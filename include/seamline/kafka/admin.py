@@ -29,6 +29,8 @@ _COORDINATOR_ABSENT = (
     errors.CoordinatorLoadInProgressError,
     errors.NotCoordinatorError,
 )
+_UNSETTLED = (errors.UnknownBrokerIdError, errors.BrokerNotAvailableError)
+"""What the client says of a cluster that it has to get to know anew; it calls them final."""
 T = TypeVar("T")
 
 
@@ -224,6 +226,11 @@ def explain(problem: Exception, connection: KafkaConnection, topic: str = "") ->
         return KafkaUnavailable(
             f"No Kafka broker answers at {connection.brokers} ({name}).",
             hint="is the broker up, and are address, security.protocol and login of the connection right?",
+        )
+    if isinstance(problem, _UNSETTLED) or getattr(problem, "retriable", False):
+        return KafkaUnavailable(
+            f"Kafka at {connection.brokers} has no answer yet ({name}: {problem}).",
+            hint="a broker that has just come back, or a partition without a leader, has one a little later.",
         )
     about = f" for topic {topic!r}" if topic else ""
     return SeamlineError(f"Kafka at {connection.brokers} refused{about}: {name}: {problem}")
