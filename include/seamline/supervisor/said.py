@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -97,12 +98,16 @@ def unreconciled(home: Path, pipeline: str, *, now: datetime) -> datetime | None
 
 
 def leave_mark(home: Path, pipeline: str, name: str, *, now: datetime, **said: Any) -> None:
-    """Leave a small file that says when something happened last, replaced in one step."""
+    """Leave a small file that says when something happened last, replaced in one step.
+
+    A full disk costs the mark, and nothing else of what its owner does.
+    """
     file = home / "streams" / pipeline / f"{name}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(json.dumps({"at": stamp(now), **said}))
-    draft.replace(file)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps({"at": stamp(now), **said}))
+        draft.replace(file)
 
 
 def mark_of(home: Path, pipeline: str, name: str) -> tuple[datetime, Mapping[str, Any]] | None:

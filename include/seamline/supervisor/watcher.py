@@ -66,7 +66,7 @@ class Watcher:
             self.said = text
             self.say(text)
 
-    def close(self, *, within: float = 3.0) -> None:
+    def close(self, *, within: float = 2.0) -> None:
         """Have a last look, of which the end is not waited for longer than ``within`` seconds."""
         self.over.set()
         self.thread.join(within)
