@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.unit.shop import sales_pipeline
 
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
@@ -17,6 +18,8 @@ from seamline.model.epoch import Epoch
 from seamline.plan.actual import Actual, Driven, Facts, Leased, Supervised, actual_of
 from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
 from seamline.plan.observed import cells, facts, last_line, notes, span
+from seamline.spark.kernel import KernelResult
+from seamline.spark.writer import Writer
 from seamline.supervisor.heartbeat import Heartbeat, Identity
 from seamline.supervisor.logs import following, last_lines
 from seamline.supervisor.observe import observe
@@ -301,3 +304,20 @@ def test_whoever_shows_state_says_that_nobody_reconciles(home):
     leave_mark(home, "p", "reconciled", now=NOW)
     assert unreconciled(home, "p", now=NOW + timedelta(minutes=10)) is None
     assert unreconciled(home, "p", now=NOW + timedelta(minutes=11)) == NOW
+
+
+def test_a_view_that_is_set_aside_is_named_with_its_error(home, tmp_path):
+    """The rest goes on; whoever mends the view must learn of it without reading logs."""
+    pipeline, layout = sales_pipeline(), Layout(tmp_path / "warehouse", "shop")
+    writer = Writer(layout, pipeline, 1)
+    (view,) = writer.pipeline.views
+    for failed in ({}, {view.id: "DivideByZero: boom"}):
+        epoch = Epoch(writer.take(), 1, NOW, pipeline.record_version)
+        writer.commit(epoch, KernelResult(failed=failed), writer.current)
+    said = {"pid": 1, "token": 1, "epoch": 1, "state": "running", "at": "2026-03-01T12:00:00Z", "lag": {}}
+    (home / "streams" / "shop").mkdir(parents=True)
+    (home / "streams" / "shop" / "driver.json").write_text(json.dumps({**said, "errors": writer.errors}))
+    found = observe("shop", layout, pipeline, broker=False)
+    assert found.epoch == 1
+    assert found.behind == {view.id: Behind(0, "DivideByZero: boom")}
+    assert found.rows_per_second == 0.0

@@ -38,6 +38,7 @@ def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float
         if watch and format == "table":
             click.clear()
         show(found, format)
+        sys.stdout.flush()
         if not watch:
             return
         time.sleep(watch)

@@ -202,11 +202,10 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
             print(line)
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
-    env = connection_env(connection)
-    look_for_alerts(name, env)
+    look_for_alerts(name, connection_env_if_any(connection))
     if why := reason_to_leave(name, control.read(), now=datetime.now(UTC)):
         raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
-    token, pid = started(name, control, env)
+    token, pid = started(name, control, connection_env(connection))
     context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
 
 
