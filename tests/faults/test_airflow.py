@@ -23,6 +23,7 @@ from seamline.local.airflow import AirflowStandalone
 from seamline.supervisor.driver import session
 
 ROOT = Path(__file__).parents[2]
+SLOW_START = 600.0
 PIECES = {
     "scheduler": "airflow scheduler",
     "triggerer": "airflow triggerer",
@@ -75,7 +76,7 @@ def watched(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) ->
     airflow = AirflowStandalone(home / "airflow", free_ports(3), root=ROOT, env=env)
     made = Watched(line, airflow)
     try:
-        airflow.start()
+        airflow.start(SLOW_START)
         line.send(300)
         airflow.api.unpause(made.dag)
         line.await_beyond(0)
@@ -138,7 +139,7 @@ def test_airflow_comes_back_and_leaves_the_stream_alone_or_starts_it(watched: Wa
     """It finds a stream that is up and starts none; when all of it is killed, reconcile alone brings it back."""
     who = watched.who()
     watched.airflow.stop()
-    watched.airflow.start()
+    watched.airflow.start(SLOW_START)
     with watched.line.flowing(60):
         runs = reconciled(watched)
         eventually("two more reconciles", lambda: reconciled(watched) >= runs + 2, 180, every=1.0)
