@@ -1,6 +1,6 @@
 """A stream that stays up, with a fault every three minutes: what it costs to run one for long.
 
-    python -m benchmarks.soak [--minutes 60] [--every 180] [--rate 200] [--seed 1] [--outage 0]
+    python -m benchmarks.soak [--minutes 60] [--every 180] [--upkeep 600] [--rate 200] [--seed 1] [--outage 0]
 
 Prints, and writes to .seamline/faults/soak.json: epochs and files per hour at a trigger of two seconds and how upkeep
 bounds them, the driver's memory over time and its slope, every fault with the time to the next epoch, and that every
@@ -35,7 +35,7 @@ from seamline.kafka.produce import RecordWriter
 from seamline.lake.tables import Table
 from seamline.local.broker import Broker
 
-UPKEEP_EVERY = 600.0
+WARM = 60.0
 LOOK_EVERY = 10.0
 RATE = 5_000
 BATCH = 2_000
@@ -43,10 +43,10 @@ BATCH = 2_000
 
 @dataclass
 class Soak:
-    """What was seen: per look (seconds, driver MB, supervisor MB, epoch, files), and per fault."""
+    """What was seen: per look (seconds, driver MB, supervisor MB, epoch, files, the driver's age), and per fault."""
 
     seed: int
-    looks: list[tuple[float, float, float, int, int]] = field(default_factory=list)
+    looks: list[tuple[float, float, float, int, int, float]] = field(default_factory=list)
     faults: list[tuple[float, str, float]] = field(default_factory=list)
     upkeep: list[tuple[float, int, int]] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
@@ -57,6 +57,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make soak", description="A stream that stays up, with faults.")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--every", type=float, default=180, help="seconds between faults")
+    parser.add_argument("--upkeep", type=float, default=600, help="seconds between runs of upkeep")
     parser.add_argument("--rate", type=int, default=200, help="events per second meanwhile")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -79,7 +80,7 @@ def main(argv: list[str]) -> int:
         finally:
             line.close()
             broker.stop()
-    report(soak, options.minutes)
+    report(soak)
     out = Path(os.environ.get("SEAMLINE_FAULTS", ".seamline/faults")) / "soak.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"machine": machine(), **asdict(soak)}, indent=1))
@@ -103,10 +104,10 @@ def run(soak: Soak, line: Line, broker: Broker, options: argparse.Namespace) -> 
     watching = threading.Thread(target=look, daemon=True)
     with line.reader, line.flowing(options.rate):
         watching.start()
-        due, kept = began + options.every, began + UPKEEP_EVERY
+        due, kept = began + options.every, began + options.upkeep
         while (now := time.monotonic()) < began + options.minutes * 60:
             if now >= kept:
-                kept += UPKEEP_EVERY
+                kept += options.upkeep
                 before = files(line)
                 done = line.seamline("upkeep", line.stack.name)
                 assert done.returncode == 0, done.stderr
@@ -120,6 +121,7 @@ def run(soak: Soak, line: Line, broker: Broker, options: argparse.Namespace) -> 
                 soak.faults.append((round(now - began, 1), name, round(took, 1)))
                 print(f"{now - began:7.0f} s  {name}: {took:.1f} s to the next epochs", flush=True)
             time.sleep(1.0)
+        soak.figures["minutes"] = round((time.monotonic() - began) / 60, 1)
         halt.set()
         watching.join()
     line.drained()
@@ -133,17 +135,18 @@ def run(soak: Soak, line: Line, broker: Broker, options: argparse.Namespace) -> 
     soak.figures["reads refused"] = sum(line.reader.refused.values())
 
 
-def seen(line: Line) -> tuple[float, float, int, int]:
-    """Look at the memory of driver and supervisor, the epoch and the number of files."""
+def seen(line: Line) -> tuple[float, float, int, int, float]:
+    """Look at the memory of driver and supervisor, the epoch, the number of files and the driver's age."""
     beat = line.heartbeat()
-    driver = supervisor = 0.0
+    driver = supervisor = age = 0.0
     if beat and beat.driver and beat.driver.alive():
         try:
             driver = memory_mb(beat.driver.pid)
             supervisor = psutil.Process(beat.supervisor.pid).memory_info().rss / 2**20
+            age = time.time() - beat.driver.born
         except psutil.NoSuchProcess:
             driver = 0.0
-    return round(driver), round(supervisor, 1), line.stack.epoch(), files(line)
+    return round(driver), round(supervisor, 1), line.stack.epoch(), files(line), round(age, 1)
 
 
 def files(line: Line) -> int:
@@ -277,8 +280,9 @@ def pour(line: Line, writer: RecordWriter, count: int) -> None:
         writer.send(line.topic, key=b"k", value=value, partition=at % 3)
 
 
-def report(soak: Soak, minutes: float) -> None:
+def report(soak: Soak) -> None:
     """Print what was seen."""
+    minutes = soak.figures["minutes"]
     hours = minutes / 60
     took = [each[2] for each in soak.faults]
     print(f"\n{len(soak.faults)} faults in {minutes:g} minutes, seed {soak.seed}")
@@ -296,8 +300,8 @@ def report(soak: Soak, minutes: float) -> None:
 
 
 def slope(soak: Soak, column: int) -> float:
-    """Fit a line through a column of the looks at a live driver, and give what it rises by in an hour."""
-    points = [(look[0] / 3600, look[column]) for look in soak.looks if look[1] > 0]
+    """Fit a line through a column of the looks at a driver that is warm, and give what it rises by in an hour."""
+    points = [(look[0] / 3600, look[column]) for look in soak.looks if look[5] > WARM]
     if len(points) < 2:
         return 0.0
     mean_x, mean_y = (sum(part) / len(points) for part in zip(*points, strict=True))
