@@ -221,7 +221,7 @@ def test_many_histories_of_the_shipped_code() -> None:
     """Others each time; a failure prints its steps."""
     run(
         Tables,
-        settings(PLAIN, derandomize=False, phases=tuple(Phase), max_examples=40, stateful_step_count=30),
+        settings(PLAIN, derandomize=False, phases=tuple(Phase), max_examples=20, stateful_step_count=30),
     )
 
 
