@@ -189,9 +189,8 @@ def test_a_frozen_supervisor_and_driver_lose_the_stream_to_the_next(line: Line, 
     line.await_beyond(0)
     asleep = working_in(line.home)
     signalled(asleep, signal.SIGSTOP)
-    trial.prove(
-        "supervisor and driver stopped", all(each.status() == psutil.STATUS_STOPPED for each in asleep)
-    )
+    eventually("all of them to stand still", lambda: all(map(still, asleep)))
+    trial.prove("supervisor and driver stopped", all(map(still, asleep)))
     control = line.stack.layout
     before = Master.open(control).epoch
     eventually("the lease to run out", lambda: not leased(line), 60)
@@ -209,6 +208,11 @@ def test_a_frozen_supervisor_and_driver_lose_the_stream_to_the_next(line: Line, 
     line.stop()
     line.require_clean()
     line.judge()
+
+
+def still(process: psutil.Process) -> bool:
+    """Tell whether a process is stopped, or has ended."""
+    return not process.is_running() or process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 
 
 def leased(line: Line) -> bool:
