@@ -93,7 +93,13 @@ class Writer:
         return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
 
     def repaired(self) -> list[Epoch]:
-        """Repair the ledger from the master's commits and give all of it."""
+        """Repair the ledger from the master's commits and give all of it.
+
+        A commit may have landed without an answer: the tables are looked at anew.
+        """
+        for table in self.tables:
+            table.refresh()
+        self.frontiers = {view: max(at, self.master.frontier(view)) for view, at in self.frontiers.items()}
         held = self.ledger.epochs()
         missing = self.master.missing(held[-1].number if held else -1)
         self.ledger.append(missing)
