@@ -23,7 +23,7 @@ test: setup ## Run every test (ARGS go to pytest, in one process)
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(ENV) python -m pytest -q -n 2 -m faults tests/protocol tests/mutants && \
-	  exec python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py $(ARGS)
+	  exec python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py tests/e2e/test_stream.py $(ARGS)
 
 soak: setup ## Keep a stream up for an hour with a fault every three minutes (ARGS="--minutes 5")
 	@$(ENV) exec python -m benchmarks.soak $(ARGS)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from deltalake import DeltaTable
+from tests.faults.line import SHORT_LIVED
 
 from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
@@ -49,7 +50,11 @@ PATIENCE = 300
 @pytest.fixture(scope="module")
 def stack(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamStack]:
     made = StreamStack(
-        tmp_path_factory.mktemp("losses"), DEFINITION, kafka, NAME, env={"SEAMLINE_POISON": "fugu"}
+        tmp_path_factory.mktemp("losses"),
+        DEFINITION,
+        kafka,
+        NAME,
+        env={**SHORT_LIVED, "SEAMLINE_POISON": "fugu"},
     )
     yield made
     if made.driver:

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from deltalake import DeltaTable
+from tests.faults.line import SHORT_LIVED
 
 from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
@@ -76,8 +77,8 @@ class Shop:
 
     def __init__(self, home: Path, kafka: KafkaConnection) -> None:
         self.kafka = kafka
-        path = os.pathsep.join([str(home), os.environ["PYTHONPATH"]])
-        self.stack = StreamStack(home, DEFINITION, kafka, NAME, env={"PYTHONPATH": path})
+        path = os.pathsep.join(filter(None, [str(home), os.environ.get("PYTHONPATH", "")]))
+        self.stack = StreamStack(home, DEFINITION, kafka, NAME, env={**SHORT_LIVED, "PYTHONPATH": path})
         (home / "fragile.py").write_text(FRAGILE)
         self.layout = self.stack.layout
         self.sent = 0

@@ -85,6 +85,7 @@ def test_killed_at_every_commit_point_and_robbed_of_its_checkpoint_nothing_is_lo
     assert len(reader.samples) > len(EPOCH)
 
 
+@pytest.mark.faults
 def test_a_checkpoint_that_looks_whole_and_is_not_does_not_keep_the_stream_down(
     stack: StreamStack, kafka: KafkaConnection
 ) -> None:
