@@ -173,9 +173,11 @@ def test_a_backfill_of_finished_days_leaves_them_alone_if_told_so(world: World, 
 
 def test_a_second_backfill_backwards_beside_the_stream_gives_the_same(world: World, airflow: Airflow) -> None:
     """Reprocess behaviour completed; while it runs another one is refused and changes nothing."""
+    eventually(lambda: not airflow.api.active_backfills(BATCH))
     before = world.published()
     with appending(world):
-        assert airflow.backfill("completed", "--run-backwards").returncode == 0
+        asked = airflow.backfill("completed", "--run-backwards")
+        assert asked.returncode == 0, asked.stderr
         second = airflow.backfill("completed")
         assert second.returncode != 0
         assert "already" in (second.stdout + second.stderr).lower()
@@ -194,6 +196,7 @@ def test_a_second_backfill_backwards_beside_the_stream_gives_the_same(world: Wor
 @pytest.mark.faults
 def test_only_failed_days_are_built_again_if_told_so(world: World, airflow: Airflow) -> None:
     """Reprocess behaviour failed, after somebody marked a run as failed in the UI."""
+    eventually(lambda: not airflow.api.active_backfills(BATCH))
     before, run = world.published(), airflow.runs("backfill")[DAYS[0]]["dag_run_id"]
     airflow.api.call("PATCH", f"/dags/{BATCH}/dagRuns/{run.replace('+', '%2B')}", {"state": "failed"})
     assert airflow.backfill("failed").returncode == 0
