@@ -61,8 +61,8 @@ def retention(state: State, bounds: Bounds) -> Moves:
     manifest = state.book.manifest
     for generation in state.generations:
         view, interval, id = named(generation)
-        replaced = {each.generation for each in manifest.history.get((view, interval), ())[:-1]}
-        if state.spent.forgets < bounds.forgets and id in replaced:
+        history = [each.generation for each in manifest.history.get((view, interval), ())]
+        if state.spent.forgets < bounds.forgets and id in history and id != history[-1]:
             book = forgotten(state.book, generation)
             yield f"{id} is forgotten", spend(state._replace(book=book), "forgets")
     kept = tuple(each for each in state.generations if named(each) not in manifest.forgotten)

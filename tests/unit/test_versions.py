@@ -6,14 +6,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.cli import main
 from seamline.lake import serving
-from seamline.lake.flipping import flip_view
+from seamline.lake.flipping import flip_view, flip_views
 from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
@@ -27,6 +29,7 @@ from seamline.model.seam import Status
 from seamline.model.stored import to_json
 from seamline.plan.publish import Candidate, born, flip, publish, retire
 from seamline.spark.catch_up import foreign
+from seamline.spark.writer import Writer
 
 pytestmark = pytest.mark.slow
 
@@ -128,6 +131,17 @@ def test_a_flip_never_goes_back_in_the_log(new: int, old: int, accepted: bool) -
         return
     with pytest.raises(PublishRefused, match="up to epoch 11, .* up to 12"):
         flip(both(), "sales", B, **asked)  # type: ignore[arg-type]
+
+
+def test_a_flip_never_goes_back_in_an_interval_that_is_built_further_than_the_slices() -> None:
+    """Both versions are behind, and a day of the served one was built to a later cut (found by a long walk)."""
+    asked = {"intervals_with_rows": DAYS[2:], "frontiers": {A: 9, B: 10}, "now": NOW}
+    ahead = {(A, DAYS[2]): replace(built(DAYS[2], 12), view=A)}
+    with pytest.raises(PublishRefused, match=r"2013-01-03.* of sales/.* is built up to epoch 12"):
+        flip(replace(both(), published=ahead), "sales", B, **asked)  # type: ignore[arg-type]
+    for caught in ({"frontiers": {A: 9, B: 12}}, {}):
+        level = ahead if caught else {**ahead, (B, DAYS[2]): built(DAYS[2], 12)}
+        assert flip(replace(both(), published=level), "sales", B, **{**asked, **caught})  # type: ignore[arg-type]
 
 
 def test_a_retired_version_runs_no_more_and_comes_back_only_by_a_new_birth() -> None:
@@ -233,6 +247,39 @@ def test_the_serving_table_changes_its_columns_with_the_flip(shop: Shop) -> None
     assert Table.open(shop.layout.serving(shop.view)).version == version
 
 
+def test_views_are_flipped_together_or_not_at_all(tmp_path: Path) -> None:
+    """A restore that served half of what was served then would be neither."""
+    two = TWO_VIEWS.format(more="")
+    for token, text in enumerate([two, TWO_VIEWS.format(more=', "most": max("amount")')], 1):
+        names: dict[str, Any] = {}
+        exec(text, names)
+        pipeline = compile_pipeline(names["shop"])
+        writer = Writer(Layout(tmp_path, "shop"), pipeline, token)
+    table = ManifestTable.ensure(writer.layout)
+    before = table.read()
+    assert len(before.births) == 4
+    with pytest.raises(BadRange, match="names 0 versions of visits"):
+        flip_views(pipeline, writer.layout, {"sales": "", "visits": "f00"})
+    assert table.read().serving == before.serving
+    held = table.table.version
+    assert len(flip_views(pipeline, writer.layout, {"sales": "", "visits": ""})) == 2
+    assert table.read().serving == {view.name: view.id for view in pipeline.views}
+    assert table.table.version == held + 1
+
+
+TWO_VIEWS = """
+from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max
+
+shop = Pipeline(
+    name="shop",
+    source=KafkaSource(topic="sales", schema="amount BIGINT, sold_at TIMESTAMP NOT NULL", event_time="sold_at"),
+    views=[
+        View(name, keys=[], window=Tumbling("1 hour"), measures={{"orders": count(){more}}})
+        for name in ("sales", "visits")
+    ],
+    batch=Batch(interval="1 day", start="2013-01-01"),
+)
+"""
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, min
 

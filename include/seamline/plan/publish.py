@@ -199,6 +199,13 @@ def flip(
             f"{to_version} has slices up to epoch {new}, {served} up to {old}.",
             hint="answers would go back: let the stream catch it up, then flip.",
         )
+    for (view, interval), current in sorted(manifest.published.items()):
+        if view == served and current.epoch > max(new, manifest.cut(to_version, interval)):
+            raise PublishRefused(
+                f"{interval} of {served} is built up to epoch {current.epoch}, of {to_version} there is less: "
+                f"slices up to {new}, and a build up to {manifest.cut(to_version, interval)}.",
+                hint="answers would go back: let the stream catch it up, or build it, then flip.",
+            )
     return [Statement(Act.FLIP, to_version, epoch=new, reason=f"instead of {served or 'nothing'}", at=now)]
 
 
