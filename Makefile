@@ -1,7 +1,8 @@
 # Everything by one command; `make` alone lists them.
 PYTHON ?= python3
 ARGS ?=
-SLOW := tests/conformance tests/dags tests/e2e
+# The longest files come first, so that no worker is left alone with them at the end.
+SLOW := tests/e2e tests/dags tests/conformance
 BIN := .venv/bin
 ENV := . .seamline/env &&
 
@@ -19,7 +20,7 @@ demo: setup ## Replay a year of real flights through both layers (ARGS=--exit en
 
 test: setup ## Run every test (ARGS go to pytest, in one process)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
-	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants && exec python -m pytest -n 2 --dist loadfile -m 'not faults' $(SLOW))
+	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants && exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(ENV) python -m pytest -q -n 2 -m faults tests/protocol tests/mutants && \
