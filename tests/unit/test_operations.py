@@ -132,6 +132,17 @@ def test_back_to_what_was_read_is_refused(shop, kafka):
     assert control(shop).desired is Desired.UNSET
 
 
+def test_a_start_that_is_refused_has_done_nothing(shop, kafka):
+    """Neither its savepoint is kept, nor is anything passed over under a name that is taken."""
+    with pytest.raises(BadRange, match="not 21"):
+        order(shop, Action.START, place=Place.parse("0:21"), name="monday")
+    assert control(shop).savepoints == ()
+    order(shop, Action.SAVEPOINT, name="monday")
+    with pytest.raises(BadRange, match="There is a savepoint monday"):
+        order(shop, Action.START, place=Place(From.LATEST), name="monday")
+    assert control(shop).accepted == ()
+
+
 def test_a_stateless_upgrade_passes_over_what_is_unread(shop, kafka):
     """As the operators of stream processors know it."""
     order(shop, Action.RESTART, upgrade=Upgrade.STATELESS)

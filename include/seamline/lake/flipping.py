@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from seamline.lake import serving
@@ -21,21 +22,26 @@ def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to:
 
     Without ``to`` it is the definition's own. Raises PublishRefused where answers would lack something.
     """
-    view = named(pipeline, layout, view_name)
+    return flip_views(pipeline, layout, {view_name: to})
+
+
+def flip_views(pipeline: CompiledPipeline, layout: Layout, wanted: Mapping[str, str]) -> list[Statement]:
+    """Serve a version of each of several views by one commit, or of none; fingerprints by view as for ``flip_view``."""
+    views = {name: named(pipeline, layout, name) for name in wanted}
 
     def decision(manifest: Manifest) -> list[Statement]:
         epochs = judged_epochs(pipeline, layout)
-        return flip(
-            manifest,
-            view_name,
-            begun(manifest, view_name, to) if to else view.id,
-            intervals_with_rows={each for epoch in epochs for each in epoch.accepted},
-            frontiers=frontiers(manifest, layout),
-            now=datetime.now(UTC),
-        )
+        with_rows = {each for epoch in epochs for each in epoch.accepted}
+        reached, now = frontiers(manifest, layout), datetime.now(UTC)
+        statements: list[Statement] = []
+        for name, to in wanted.items():
+            id = begun(manifest, name, to) if to else views[name].id
+            statements += flip(manifest, name, id, intervals_with_rows=with_rows, frontiers=reached, now=now)
+        return statements
 
     statements = ManifestTable.ensure(layout).decide(decision)
-    serving.refresh(pipeline, layout, view, ())
+    for view in views.values():
+        serving.refresh(pipeline, layout, view, ())
     return statements
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from seamline.lake.control import ControlTable, Desired
-from seamline.lake.flipping import flip_view
+from seamline.lake.flipping import flip_views
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.lake.snapshot import manifest_of
@@ -22,7 +22,7 @@ from seamline.model.holes import AcceptedGap, gaps, positions, rest, to_register
 from seamline.model.intervals import Interval
 from seamline.model.manifest import Manifest
 from seamline.model.offsets import Lane, OffsetRange, Vector
-from seamline.model.savepoint import Savepoint, named
+from seamline.model.savepoint import Savepoint, named, with_one_more
 from seamline.plan.positions import From, Place, passed_over
 from seamline.supervisor.topics import Offsets, offsets_now
 
@@ -77,12 +77,14 @@ def carry_out(
         case Action.START | Action.RESTART:
             return started(order, pipeline, layout, control, now, env)
         case Action.STOP | Action.PAUSE:
-            lines = [saved(order, pipeline, layout, control, now)] if order.name else []
+            lines = []
+            if order.name:
+                lines.append(saved(pipeline, control, savepoint(order, pipeline, layout, control, now)))
             state = Desired.STOPPED if order.action is Action.STOP else Desired.PAUSED
             control.want(state, actor=order.actor, reason=order.reason, now=now)
             return [*lines, f"{pipeline.name}: the stream should be {state}."]
         case Action.SAVEPOINT:
-            return [saved(order, pipeline, layout, control, now)]
+            return [saved(pipeline, control, savepoint(order, pipeline, layout, control, now))]
         case Action.RESTORE:
             return restored(order, pipeline, layout, control)
 
@@ -95,19 +97,25 @@ def started(
     now: datetime,
     env: Mapping[str, str],
 ) -> list[str]:
-    """Want the stream to run, from where it was asked for."""
-    lines = []
-    if order.upgrade is Upgrade.SAVEPOINT or order.name:
-        lines.append(saved(order, pipeline, layout, control, now))
+    """Want the stream to run, from where it was asked for; all is decided before anything is written."""
     place = order.place
     if order.upgrade is Upgrade.STATELESS and place.kind is From.LEDGER:
         place = Place(From.LATEST)
-    if place.kind is not From.LEDGER:
-        lines += moved(order, place, pipeline, layout, control, now, env)
-    elif order.fill:
+    if order.fill and place.kind is From.LEDGER:
         raise BadRange(
             "Nothing is passed over by a start at the ledger's end.", hint="give --from, or leave it out."
         )
+    named_too = order.upgrade is Upgrade.SAVEPOINT or order.name
+    point = savepoint(order, pipeline, layout, control, now) if named_too else None
+    move = moved(order, place, pipeline, layout, control, now, env) if place.kind is not From.LEDGER else None
+    lines = []
+    if point:
+        lines.append(saved(pipeline, control, point))
+    if move:
+        control.pass_over(
+            move.accepted, void=move.void, fill=order.fill, actor=order.actor, reason=move.reason, now=now
+        )
+        lines += move.told(pipeline.name, fill=order.fill)
     found = control.read()
     if order.action is Action.RESTART or found.lease is None or found.lease.until <= now:
         # A supervisor that has given up starts again for this alone.
@@ -118,6 +126,27 @@ def started(
     return [*lines, f"{pipeline.name}: the stream should {done}."]
 
 
+@dataclass(frozen=True)
+class Move:
+    """A position further on: the decisions on what is passed over by it, and those that it makes ``void``."""
+
+    accepted: tuple[AcceptedGap, ...]
+    void: tuple[AcceptedGap, ...]
+    reason: str
+
+    def told(self, pipeline: str, *, fill: bool) -> list[str]:
+        """Say what is passed over."""
+        gaps = [each.gap for each in self.accepted]
+        count = sum(len(gap.range) for gap in gaps)
+        if not count:
+            return [f"{pipeline}: nothing is passed over; every partition goes on where it was read to."]
+        then = "read from Kafka beside the live stream" if fill else "a hole in the log"
+        return [
+            f"{pipeline}: {count} offsets are passed over, and will be {then}:",
+            *(f"  {gap}" for gap in gaps),
+        ]
+
+
 def moved(
     order: Order,
     place: Place,
@@ -126,7 +155,7 @@ def moved(
     control: ControlTable,
     now: datetime,
     env: Mapping[str, str],
-) -> list[str]:
+) -> Move:
     """Decide on what is passed over; what an earlier such order passes over and no stream has met yet is void."""
     offsets = offsets_now(pipeline, place, env)
     ledger = known_epochs(layout)
@@ -135,18 +164,12 @@ def moved(
     kept = gaps(ledger, offsets.beginnings)
     before = control.read().accepted
     waiting = {each.gap.lane for each in to_register(ledger, before)}
-    void = [each for each in before if each.gap.lane in waiting and each.gap not in kept]
     reason = order.reason or f"started at {place.kind}"
-    accepted = [AcceptedGap(gap, order.actor, reason, now, order.lost) for gap in found]
-    control.pass_over(accepted, void=void, fill=order.fill, actor=order.actor, reason=reason, now=now)
-    count = sum(len(gap.range) for gap in found)
-    if not count:
-        return [f"{pipeline.name}: nothing is passed over; every partition goes on where it was read to."]
-    then = "read from Kafka beside the live stream" if order.fill else "a hole in the log"
-    return [
-        f"{pipeline.name}: {count} offsets are passed over, and will be {then}:",
-        *(f"  {gap}" for gap in found),
-    ]
+    return Move(
+        accepted=tuple(AcceptedGap(gap, order.actor, reason, now, order.lost) for gap in found),
+        void=tuple(each for each in before if each.gap.lane in waiting and each.gap not in kept),
+        reason=reason,
+    )
 
 
 def wanted(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
@@ -157,10 +180,10 @@ def wanted(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
     return {lane: max(at, held.get(lane, at)) for lane, at in chosen.items()}
 
 
-def saved(
+def savepoint(
     order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable, now: datetime
-) -> str:
-    """Name the newest epoch that is held."""
+) -> Savepoint:
+    """Name the newest epoch that is held; BadRange before the first, and where the name is taken."""
     ledger = known_epochs(layout)
     if not ledger:
         raise BadRange(
@@ -176,6 +199,12 @@ def saved(
         reason=order.reason,
         at=now,
     )
+    with_one_more(control.read().savepoints, point)
+    return point
+
+
+def saved(pipeline: CompiledPipeline, control: ControlTable, point: Savepoint) -> str:
+    """Keep a savepoint, and say so."""
     control.save(point)
     return f"{pipeline.name}: savepoint {point}"
 
@@ -193,12 +222,12 @@ def restored(order: Order, pipeline: CompiledPipeline, layout: Layout, control: 
     lines = [
         f"{pipeline.name}: restored {point.name}, epoch {point.epoch}; the log goes on at {ledger[-1].number}."
     ]
+    others = {view: id for view, id in point.served.items() if manifest.serving.get(view) != id}
+    if others:
+        flip_views(pipeline, layout, {view: id.partition("/")[2] for view, id in others.items()})
     for view, id in sorted(point.served.items()):
-        if manifest.serving.get(view) == id:
-            lines.append(f"  {view}: {id} is served, as then")
-            continue
-        flip_view(pipeline, layout, view, to=id.partition("/")[2])
-        lines.append(f"  {view}: {id} is served again, instead of {manifest.serving.get(view, 'none')}")
+        instead = f"again, instead of {manifest.serving.get(view, 'none')}" if view in others else "as then"
+        lines.append(f"  {view}: {id} is served{'' if view in others else ','} {instead}")
     lines += beside(pipeline, point, manifest)
     return lines
 
