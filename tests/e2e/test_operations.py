@@ -27,7 +27,7 @@ from seamline.model.epoch import Kind
 from seamline.model.holes import holes, joined
 from seamline.serve.read import read
 from seamline.supervisor.heartbeat import Heartbeat
-from seamline.supervisor.process import stop
+from seamline.supervisor.outside import stop
 
 TOPIC, NAME = "ops.orders", "ops"
 DEFINITION = """

@@ -20,7 +20,8 @@ from seamline.lake.tables import Table
 from seamline.model.errors import GaveUp, LeaseHeld
 from seamline.supervisor.driver import LOG_BYTES, rotate, rotate_in_use, session
 from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
-from seamline.supervisor.process import Pace, start_detached, status, stop, supervise, wait_before
+from seamline.supervisor.outside import start_detached, status, stop
+from seamline.supervisor.process import Pace, supervise, wait_before
 
 DRIVER = """
 import os, signal, subprocess, sys, time

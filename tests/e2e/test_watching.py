@@ -25,7 +25,8 @@ from seamline.plan.actual import Actual
 from seamline.supervisor.board import Board
 from seamline.supervisor.heartbeat import Heartbeat
 from seamline.supervisor.observe import observe
-from seamline.supervisor.process import Pace, start_detached, stop, supervise
+from seamline.supervisor.outside import start_detached, stop
+from seamline.supervisor.process import Pace, supervise
 from seamline.supervisor.said import REFUSED, leave_mark
 
 DRIVER = """

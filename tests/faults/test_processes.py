@@ -220,7 +220,7 @@ def leased(line: Line) -> bool:
     from datetime import UTC, datetime
 
     from seamline.lake.control import ControlTable
-    from seamline.supervisor.process import lease_live
+    from seamline.supervisor.outside import lease_live
 
     return lease_live(ControlTable.ensure(line.stack.layout).read(), now=datetime.now(UTC))
 

@@ -257,7 +257,7 @@ def computed(spark: object, writer: Writer, slices: Slices, *, after: int, until
     return pa.concat_tables(found)
 
 
-def caught_up(writer: Writer, patch: Callable[..., None]) -> None:
-    """Catch the view up as the shipped driver does."""
+def caught_up(writer: Writer, patch: Callable[..., None], *, most: int = catch_up.STEP) -> bool:
+    """Catch the view up a step, as the shipped driver does."""
     patch(catch_up, "computed", computed)
-    catch_up.catch_up(None, writer)  # type: ignore[arg-type]
+    return catch_up.catch_up(None, writer, most=most)  # type: ignore[arg-type]

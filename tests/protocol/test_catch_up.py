@@ -63,3 +63,28 @@ def test_slices_whose_commit_was_not_answered_are_not_added_again(
     caught_up(writer, monkeypatch.setattr)
     stream.epoch(writer)
     assert stream.answered() == stream.wanted() == {0: 1, 1: 1}
+
+
+@pytest.mark.parametrize("dies_after", ["", "slices", "quarantine", "master"])
+def test_a_long_way_is_gone_in_steps_beside_the_live_stream(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, dies_after: str
+) -> None:
+    """Live epochs are held between two steps, also by a driver that dies; each record counts once."""
+    writer = stream.start()
+    failing(stream, writer, landed=False)
+    for end in range(2, 6):
+        stream.produce(0)
+        stream.epoch(writer, end)
+    reached = [writer.frontiers[VIEW.id]]
+    while writer.behind:
+        assert caught_up(writer, monkeypatch.setattr, most=2)
+        reached.append(writer.frontiers[VIEW.id])
+        if len(reached) == 2:
+            stream.produce(1)
+            stream.epoch(writer, dies_after=dies_after)
+            if dies_after:
+                writer = stream.start()
+    stream.epoch(writer)
+    assert reached[:3] == [-1, 1, 3]
+    assert stream.answered() == stream.wanted() == dict.fromkeys(range(7), 1)
+    assert not caught_up(writer, monkeypatch.setattr)

@@ -149,10 +149,10 @@ class Tables(RuleBasedStateMachine):
             raise AssertionError(f"{table.root} took a commit of token {old.token}")
         assert Master.open(self.stream.layout).table.version == before
 
-    @rule()
-    def views_catch_up(self) -> None:
+    @rule(most=st.integers(1, 4))
+    def views_catch_up(self, most: int) -> None:
         try:
-            if catch_up.catch_up(None, self.writer):  # type: ignore[arg-type]
+            if catch_up.catch_up(None, self.writer, most=most):  # type: ignore[arg-type]
                 self.stream.epoch(self.writer, self.stream.position(self.writer))
         except FenceLost:
             self.again()

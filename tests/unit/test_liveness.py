@@ -12,6 +12,8 @@ from seamline.plan.liveness import Seen, overdue, verdict
 from seamline.supervisor import liveness
 from seamline.supervisor.liveness import Watch
 
+BEGAN = "2026-01-01T00:00:00Z"
+
 
 def test_every_epoch_begins_the_time_anew():
     """Two minutes without one, and not two minutes since the start."""
@@ -45,14 +47,20 @@ def watch(tmp_path, monkeypatch):
     shop = opened(tmp_path, monkeypatch)
     told: Future[int | None] = Future()
     told.set_result(5)
-    made = Watch(shop.compiled, shop.layout, tmp_path / "driver.json", 3, 0.0)
+    made = Watch(shop.compiled, shop.layout, tmp_path, 3, 0.0)
+    heartbeat(made).parent.mkdir(parents=True)
     monkeypatch.setattr(made.threads, "submit", lambda *_: told)
     yield made
     made.close()
 
 
+def heartbeat(watch):
+    return watch.home / "streams" / watch.pipeline.name / "driver.json"
+
+
 def beat(watch, **facts):
-    watch.file.write_text(json.dumps({"token": 3, "epoch": 1, "at": "now", "state": "running", **facts}))
+    said = {"pid": 1, "token": 3, "epoch": 1, "at": BEGAN, "state": "running", "lag": {}, **facts}
+    heartbeat(watch).write_text(json.dumps(said))
 
 
 def test_a_driver_that_holds_no_epoch_is_found(watch):
@@ -69,15 +77,26 @@ def test_a_driver_that_holds_no_epoch_is_found(watch):
     assert "5 records" in watch.why
 
 
+def test_a_driver_has_got_on_once_it_holds_an_epoch(watch):
+    """Also where it ended before the next look: then its strikes are forgiven."""
+    beat(watch)
+    assert not watch.stuck(2)
+    assert not watch.held
+    beat(watch, epoch=2)
+    assert watch.held
+
+
 def test_a_paused_driver_gets_on_by_saying_so(watch):
     """It holds no epoch, and shall not."""
     for at in range(0, 1000, 100):
-        beat(watch, state="paused", at=str(at))
+        beat(watch, state="paused", at=BEGAN.replace("00:00:00", f"00:00:{at // 100:02}"))
         assert not watch.stuck(at)
 
 
 def test_a_broken_heartbeat_is_none(watch):
     """A disk that was full leaves half a file."""
-    watch.file.write_text("{")
+    heartbeat(watch).write_text("{")
+    assert watch.mark() == ""
+    heartbeat(watch).write_text('{"token": 3}')
     assert watch.mark() == ""
     assert liveness.STARTS_WITHIN > 60

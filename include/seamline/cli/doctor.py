@@ -157,7 +157,7 @@ def running(found: Catalog) -> Iterator[Finding]:
     """Tell of each stream, and of the resident driver, that is wanted whether it is kept up."""
     from seamline.lake.control import Desired
     from seamline.supervisor import resident
-    from seamline.supervisor.process import status
+    from seamline.supervisor.outside import status
 
     for name, start in [*((each, f"stream start {each} --here") for each in sorted(found.pipelines)),
                         (resident.NAME, "driver start")]:  # fmt: skip

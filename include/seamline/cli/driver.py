@@ -22,7 +22,7 @@ def start(reason: str) -> None:
     """Want it to run, start its supervisor here if none lives, and say how to use it."""
     from seamline.lake.control import ControlTable, Desired
     from seamline.supervisor import resident
-    from seamline.supervisor.process import lease_live, start_detached
+    from seamline.supervisor.outside import lease_live, start_detached
 
     resident.make_token()
     control = ControlTable.ensure(resident.layout())
@@ -42,7 +42,7 @@ def start(reason: str) -> None:
 def stop(reason: str) -> None:
     """Want it to stop, and wait until it has; builds that it was running fail and may be run again."""
     from seamline.supervisor import resident
-    from seamline.supervisor.process import stop as stop_now
+    from seamline.supervisor.outside import stop as stop_now
 
     stop_now(resident.layout(), actor=actor(), reason=reason)
     click.echo("It is stopped.")
@@ -53,7 +53,7 @@ def status() -> None:
     """Tell what it should be doing, whether it does, and its last error; exit code 6 if it is wanted and not up."""
     from seamline.lake.control import Desired
     from seamline.supervisor import resident
-    from seamline.supervisor.process import status as status_of
+    from seamline.supervisor.outside import status as status_of
 
     found = status_of(resident.NAME)
     beat = found.heartbeat

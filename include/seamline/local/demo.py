@@ -351,7 +351,7 @@ def wait_for_interrupt() -> None:
 
 def stop_streams(layout: Layout) -> None:
     """End the supervisors that this demo's DAGs started, gracefully."""
-    from seamline.supervisor.process import stop
+    from seamline.supervisor.outside import stop
 
     stop(layout, timeout=60)
 

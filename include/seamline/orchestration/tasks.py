@@ -191,7 +191,7 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     from seamline.lake.control import ControlTable, Desired
     from seamline.lake.layout import Layout, home, warehouse
     from seamline.supervisor.operations import carry_out
-    from seamline.supervisor.process import status
+    from seamline.supervisor.outside import status
     from seamline.supervisor.said import RECONCILED, leave_mark
 
     context = get_current_context()
@@ -238,7 +238,7 @@ def reconcile_driver() -> None:
 def started(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
     """Start a supervisor and wait for its lease; give its token and its process id."""
     from seamline.lake.layout import home
-    from seamline.supervisor.process import start_detached
+    from seamline.supervisor.outside import start_detached
 
     pid = start_detached(name, env)
     print(f"started supervisor {pid}; its output is {home() / 'streams' / name / 'supervisor.log'}")
@@ -250,7 +250,7 @@ def reason_to_leave(name: str, control: Control, *, now: datetime) -> str:
     from seamline.lake.control import Desired
     from seamline.lake.layout import home
     from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
-    from seamline.supervisor.process import lease_live
+    from seamline.supervisor.outside import lease_live
 
     if control.desired not in (Desired.RUNNING, Desired.PAUSED):
         return f"{control.desired} by {control.actor or 'nobody'} ({control.reason})"
@@ -267,7 +267,7 @@ def reason_to_leave(name: str, control: Control, *, now: datetime) -> str:
 
 def await_lease(control: ControlTable) -> int:
     """Wait until the new supervisor has its lease; SetupError if it never gets one."""
-    from seamline.supervisor.process import lease_live
+    from seamline.supervisor.outside import lease_live
 
     until = time.monotonic() + STARTS_WITHIN
     while time.monotonic() < until:

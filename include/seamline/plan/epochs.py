@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from seamline.model.epoch import Epoch
 from seamline.model.offsets import Lane, Vector
 
 
@@ -96,3 +97,38 @@ def next_size(size: int, records: int, seconds: float, *, target: float, most: i
         return size
     factor = min(max(target / max(seconds, 0.001), 1 / FURTHEST), FURTHEST)
     return min(max(int(min(size, max(records, 1)) * factor), min(LEAST, most)), most)
+
+
+def step_end(ledger: Iterable[Epoch], after: int, most: int) -> int:
+    """Give the last epoch of a step of at most ``most`` rows above epoch ``after``, but of one epoch at least.
+
+    ``after`` itself where the ledger has none above it.
+    """
+    last, rows = after, 0
+    for epoch in ledger:
+        if epoch.number > after:
+            rows += epoch.rows
+            if rows > most and last > after:
+                break
+            last = epoch.number
+    return last
+
+
+@dataclass(frozen=True)
+class Turns:
+    """When views that are behind are tried next: each failure in a row doubles the wait, ``least`` to ``most`` seconds.
+
+    Where a step has brought one nearer, the next may follow at once.
+    """
+
+    at: float
+    wait: float = 15.0
+    least: float = 15.0
+    most: float = 120.0
+
+    def taken(self, now: float, *, moved: bool, behind: bool) -> Turns:
+        """Take in a turn at ``now``: whether a view moved by it, and whether one is behind still."""
+        if moved and behind:
+            return replace(self, at=now, wait=self.least)
+        wait = min(self.wait * 2, self.most) if behind else self.least
+        return replace(self, at=now + (self.wait if behind else self.least), wait=wait)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -16,6 +16,7 @@ from seamline.lake.slices import PRUNES, Slices
 from seamline.lake.tables import EPOCH
 from seamline.lake.types import slices_schema
 from seamline.model.epoch import Epoch
+from seamline.plan.epochs import step_end
 from seamline.plan.rejudging import unjudged
 from seamline.spark.measures import floored, numbered, states
 from seamline.spark.rejudging import log_of
@@ -27,11 +28,16 @@ BLOCK = "seamline.block"
 """App id in a slices table: the last epoch of its newest block. Epochs that take the view again do not change it."""
 
 
-def catch_up(spark: SparkSession, writer: Writer) -> bool:
-    """Bring every view that is behind up to E; tell whether any was.
+STEP = 1_000_000
+"""Rows of the master that a step reads, about: live epochs wait for it."""
+
+
+def catch_up(spark: SparkSession, writer: Writer, *, most: int = STEP) -> bool:
+    """Bring every view that is behind a step nearer to E, of about ``most`` rows; tell whether any moved.
 
     The next master commit states the new frontiers. A view that fails again stays behind and harms nobody.
     """
+    before = dict(writer.frontiers)
     late = [view for view, frontier in writer.frontiers.items() if frontier < writer.master.epoch]
     if late:
         # Files that a handle of yesterday names may be gone: upkeep has put others in their place.
@@ -45,14 +51,14 @@ def catch_up(spark: SparkSession, writer: Writer) -> bool:
             writer.stuck[view] = writer.errors[view] = why
             continue
         try:
-            writer.frontiers[view] = caught_up(spark, writer, writer.slices[view], writer.frontiers[view])
+            writer.frontiers[view] = caught_up(spark, writer, writer.slices[view], ledger, most)
             writer.errors.pop(view, None)
         except Exception as error:
             if type(error).__module__.startswith("seamline"):
                 raise
             log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], error)
             writer.errors[view] = f"{type(error).__name__}: {error}".partition("\n")[0][:500]
-    return any(writer.frontiers[view] == writer.master.epoch for view in late)
+    return writer.frontiers != before
 
 
 def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
@@ -69,17 +75,18 @@ def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
     )
 
 
-def caught_up(spark: SparkSession, writer: Writer, slices: Slices, frontier: int) -> int:
-    """Commit the slices of every epoch above ``frontier`` that the master holds, all at once; give E.
+def caught_up(spark: SparkSession, writer: Writer, slices: Slices, ledger: Sequence[Epoch], most: int) -> int:
+    """Commit the next slices above the view's frontier that the master holds, all at once; give their last epoch.
 
     A block that was committed before a crash, and not stated by the master, is recognised by the number it left; so
     are slices of an epoch whose commit landed without an answer, by the epoch's: the master holds either, above the
     frontier. What was recognised by an epoch's number is written down, for the next epoch leaves another.
     """
     table = slices.table.refresh()
-    held, last = {epoch.number for epoch in writer.ledger.epochs()}, writer.master.epoch
+    held = {epoch.number for epoch in ledger}
     left = [number for number in map(table.txn, (BLOCK, EPOCH)) if number in held]
-    frontier = max([frontier, *left])
+    frontier = max([writer.frontiers[slices.view.id], *left])
+    last = step_end(ledger, frontier, most)
     if frontier < last or table.txn(BLOCK) != last:
         block: list[files.DataFile] = []
         if frontier < last:

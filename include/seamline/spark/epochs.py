@@ -106,6 +106,8 @@ class Epochs:
         try:
             attempt = self.attempt(frame, self.progress.vector, condemned=self.size.condemned)
         except KernelFailed as error:
+            # Tasks read Kafka: a broker that is away is no failure of a record.
+            self.topics.assert_same()
             self.size.failed(said(error.cause), ends, ranges)
             raise error.cause from None
         now = datetime.now(UTC)
@@ -203,15 +205,19 @@ class Epochs:
             raise KernelFailed(error) from error
         return gathered((row.kind, row.payload) for row in rows)
 
-    def restart(self) -> None:
-        """Read again where the master ends: an attempt that failed late may have been held after all."""
+    def reread(self) -> list[Epoch]:
+        """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
         self.topics.assert_same()
         ledger = self.writer.repaired()
-        starts = self.topics.starts(self.writer.master)
-        self.progress = Progress.resumed(ledger, starts, datetime.now(UTC))
+        self.progress = Progress.resumed(ledger, self.topics.starts(self.writer.master), datetime.now(UTC))
         if self.register:
             self.register.forget()
-        self.size.restart(starts)
+        return ledger
+
+    def restart(self) -> None:
+        """Read again where the master ends, and in which size to go on from there."""
+        self.reread()
+        self.size.restart(self.progress.vector)
 
     def rest(self, drained: Drained | None) -> None:
         """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.
@@ -243,10 +249,17 @@ class Epochs:
         self.progress = self.progress.held(whole)
         self.heartbeat()
 
-    def catch_up(self, spark: SparkSession) -> None:
-        """Bring views that are behind up to E, and state their new frontiers in an empty epoch."""
-        if catch_up(spark, self.writer):
+    def catch_up(self, spark: SparkSession) -> bool:
+        """Bring views that are behind nearer to E, and tell whether any moved.
+
+        An empty epoch states the frontiers of those that have come there.
+        """
+        last, before = self.writer.master.epoch, dict(self.writer.frontiers)
+        if not catch_up(spark, self.writer):
+            return False
+        if any(at == last != before[view] for view, at in self.writer.frontiers.items()):
             self.empty()
+        return True
 
     def close(self, state: str = "stopped") -> None:
         """Declare the last edge."""

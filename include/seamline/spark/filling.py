@@ -28,16 +28,17 @@ class Filler:
 
     def __init__(self, epochs: Epochs, ledger: Sequence[Epoch]) -> None:
         self.epochs = epochs
-        self.known = [epoch for epoch in ledger if epoch.kind is not Kind.READ]
+        self.known = decided(ledger)
         self.size = min(PIECE, epochs.size.most)
         self.failures, self.why = 0, ""
+        self.unclear: OffsetRange | None = None
         self.asked: tuple[OffsetRange, ...] = ()
         self.pieces: list[OffsetRange] = []
 
     def ask(self, asked: Iterable[OffsetRange]) -> None:
         """Take in what people have asked to be filled; Kafka is asked for what it still has of it."""
         wanted = tuple(asked)
-        if wanted != self.asked:
+        if wanted != self.asked and not self.unclear:
             self.pieces = fillable(self.known, wanted, self.epochs.topics.beginnings()) if wanted else []
             self.asked = wanted
             if self.pieces:
@@ -45,11 +46,14 @@ class Filler:
 
     @property
     def pending(self) -> bool:
-        """Tell whether there is something to fill."""
-        return bool(self.pieces)
+        """Tell whether there is something to fill, or to find out."""
+        return bool(self.pieces or self.unclear)
 
     def step(self, spark: SparkSession) -> None:
         """Read one piece and hold it; the caller sees to it that no other epoch is made meanwhile."""
+        if self.unclear:
+            self.settle(self.unclear)
+            return
         whole = self.pieces[0]
         part = replace(whole, end=min(whole.start + self.size, whole.end))
         try:
@@ -58,7 +62,10 @@ class Filler:
         except SeamlineError:
             raise
         except Exception as error:  # noqa: BLE001 - the live stream goes on
-            self.failed(part, error)
+            self.why = said(error)
+            log.error("Filling %s failed: %s", part, self.why)
+            self.unclear = part
+            self.settle(part)
             return
         self.failures = 0
         self.size = min(self.size * 2, PIECE, self.epochs.size.most)
@@ -68,11 +75,22 @@ class Filler:
         if not self.pieces:
             log.info("Filled what was passed over, up to %s", part)
 
-    def failed(self, part: OffsetRange, error: Exception) -> None:
-        """Take a smaller piece next; what Kafka has lost in the meantime is no longer tried."""
-        self.why = said(error)
-        log.error("Filling %s failed: %s", part, self.why)
-        self.failures = self.failures + 1 if len(part) == 1 else 0
-        self.size = max(len(part) // 2, 1)
-        self.epochs.restart()
+    def settle(self, part: OffsetRange) -> None:
+        """Ask the master whether a part that failed is held after all, and take a smaller one next if it is not.
+
+        What Kafka has lost in the meantime is no longer tried. KafkaUnavailable leaves all as it is, and nothing
+        is counted against a record.
+        """
+        self.known = decided(self.epochs.reread())
         self.pieces = fillable(self.known, self.asked, self.epochs.topics.beginnings())
+        self.unclear = None
+        if any(piece.lane == part.lane and piece.start == part.start for piece in self.pieces):
+            self.failures = self.failures + 1 if len(part) == 1 else 0
+            self.size = max(len(part) // 2, 1)
+        else:
+            self.failures = 0
+
+
+def decided(ledger: Iterable[Epoch]) -> list[Epoch]:
+    """Give the epochs that tell what of the holes is missing."""
+    return [epoch for epoch in ledger if epoch.kind is not Kind.READ]

@@ -32,7 +32,7 @@ from seamline.model.holes import to_register
 from seamline.model.jobs import StreamJob
 from seamline.model.lookups import in_force
 from seamline.model.offsets import OffsetRange
-from seamline.plan.epochs import Resume, position
+from seamline.plan.epochs import Resume, Turns, position
 from seamline.spark.checkpoint import Checkpoints, planned_ends
 from seamline.spark.ending import end
 from seamline.spark.epochs import Epochs
@@ -46,7 +46,6 @@ from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
 TICK = 0.25
-CATCH_UP_EVERY = 15.0
 TELL_EVERY = 5.0
 GIVE_UP = 45
 
@@ -76,9 +75,10 @@ class Driver:
         self.fills: tuple[OffsetRange, ...] = ()
         self.paused = False
         self.told = 0.0
+        self.turns = Turns(time.monotonic())
 
     def start(self, spark: SparkSession) -> None:
-        """Take the tables over, repair what is short, catch up, and find where to read from."""
+        """Take the tables over, repair what is short, catch up a step, and find where to read from."""
         self.spark = spark
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
@@ -88,7 +88,7 @@ class Driver:
         )
         self.filler = Filler(self.epochs, ledger)
         spark.streams.addListener(self.epochs.triggers)
-        self.epochs.catch_up(spark)
+        self.catch_up()
         warm(spark)
 
     def registered(self, ledger: list[Epoch]) -> list[Epoch]:
@@ -156,74 +156,82 @@ class Driver:
         """Keep the query going until it is told to stop; a failed epoch is tried again under a new number."""
         query: StreamingQuery | None = self.query()
         self.epochs.heartbeat()
-        asked = caught = time.monotonic()
+        asked = time.monotonic()
         while not self.stopping.wait(TICK):
-            now = time.monotonic()
-            if now - asked > 1:
-                asked = now
+            if time.monotonic() - asked > 1:
+                asked = time.monotonic()
                 self.obey()
             if self.paused:
                 self.rest(query)
                 query = None
-                continue
-            if query is None:
-                self.epochs.restart()
-                query = self.query()
-            if self.failure or not query.isActive:
+            elif query is None or self.failure or not query.isActive:
                 query = self.again(query)
-                continue
-            if self.epochs.outdated:
+            elif self.epochs.outdated:
                 query = self.anew(query)
-            if self.lock.acquire(timeout=TICK if self.filler.pending else 0):
+            elif self.lock.acquire(timeout=TICK if self.filler.pending or self.turn else 0):
                 try:
-                    self.between(now - caught > CATCH_UP_EVERY)
+                    self.between()
                 finally:
                     self.lock.release()
-                if now - caught > CATCH_UP_EVERY:
-                    caught = now
         self.finish(query)
 
-    def between(self, catch_up: bool) -> None:
+    def between(self) -> None:
         """Do what is done between two epochs; that Kafka does not answer is no reason to end."""
         try:
             self.epochs.rest(self.drained)
-            if catch_up:
-                self.epochs.catch_up(self.spark)
+            if self.turn:
+                self.catch_up()
             self.filler.ask(self.fills)
             if self.filler.pending:
                 self.filler.step(self.spark)
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
 
+    @property
+    def turn(self) -> bool:
+        """Tell whether it is time to bring views that are behind a step nearer."""
+        return time.monotonic() >= self.turns.at
+
+    def catch_up(self) -> None:
+        """Bring views that are behind a step nearer to E; one that fails is left alone for longer each time."""
+        moved = self.epochs.catch_up(self.spark)
+        self.turns = self.turns.taken(time.monotonic(), moved=moved, behind=bool(self.writer.behind))
+
     def rest(self, query: StreamingQuery | None) -> None:
         """Have no query while the stream is paused: the driver stays up, and its heartbeat tells the lag."""
         if query is not None:
             self.still(query)
             with contextlib.suppress(KafkaUnavailable):
+                if self.failure:
+                    self.epochs.reread()
+                    self.failure = None
                 self.epochs.close("paused")
             log.info("Paused at epoch %s", self.writer.master.epoch)
         elif time.monotonic() - self.told > TELL_EVERY:
             self.told = time.monotonic()
             self.epochs.heartbeat("paused")
 
-    def again(self, query: StreamingQuery) -> StreamingQuery:
-        """Start a new query after a failure, unless the failure says that nothing can be done.
+    def again(self, query: StreamingQuery | None) -> StreamingQuery | None:
+        """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
 
         For a broker that does not answer it waits as long as it takes: a new driver could do no more.
         """
-        if query.isActive:
-            self.ended(query)
-        failure = self.failure or query.exception()
+        failure, failed = self.failure, query is not None
+        if query is not None:
+            if query.isActive:
+                self.ended(query)
+            failure = failure or query.exception()
         while not self.stopping.is_set():
-            if isinstance(failure, SeamlineError) and not isinstance(failure, KafkaUnavailable):
-                raise failure
-            self.tried(failure)
+            if failed:
+                if isinstance(failure, SeamlineError) and not isinstance(failure, KafkaUnavailable):
+                    raise failure
+                self.tried(failure)
             try:
                 self.epochs.restart()
                 self.failure = None
-                return self.started(anew=True)
+                return self.started(anew=True) if failed else self.query()
             except KafkaUnavailable as error:
-                failure = error
+                failure, failed = error, True
         return query
 
     def tried(self, failure: BaseException | None) -> None:
@@ -245,9 +253,13 @@ class Driver:
     def anew(self, query: StreamingQuery) -> StreamingQuery:
         """Start a new query between two epochs, over the lanes and with the size that are right by now."""
         self.still(query)
-        self.epochs.restart()
-        log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)
-        return self.query()
+        try:
+            self.epochs.restart()
+            log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)
+            return self.query()
+        except KafkaUnavailable as error:
+            self.failure = error
+            return query
 
     def still(self, query: StreamingQuery) -> None:
         """Stop a query between two epochs."""
@@ -271,7 +283,8 @@ class Driver:
         with self.lock:
             self.closed = True
             if not self.failure:
-                self.epochs.close()
+                with contextlib.suppress(KafkaUnavailable):
+                    self.epochs.close()
         self.refresher.close()
         if query is not None:
             query.stop()

@@ -115,6 +115,11 @@ class Writer:
         """List the views that are not behind: they take the next epoch."""
         return frozenset(view for view, frontier in self.frontiers.items() if frontier == self.master.epoch)
 
+    @property
+    def behind(self) -> frozenset[str]:
+        """List the views whose frontier is below E."""
+        return frozenset(self.frontiers) - self.current
+
     def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
         """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed."""
         fine, broken = self.commit_slices(epoch.number, result, views)

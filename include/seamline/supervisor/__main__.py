@@ -9,7 +9,8 @@ from seamline.lake.layout import Layout, warehouse
 from seamline.model.errors import SeamlineError, disk_full
 from seamline.supervisor import resident
 from seamline.supervisor.liveness import watching
-from seamline.supervisor.process import say, supervise
+from seamline.supervisor.logs import say
+from seamline.supervisor.process import supervise
 
 
 def main(pipeline: str) -> int:

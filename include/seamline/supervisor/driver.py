@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,12 @@ class Driver:
                 start_new_session=True,
             )
         self.identity = Identity.of(self.child.pid)
+        self.began = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was started."""
+        return time.monotonic() - self.began
 
     @property
     def exit_code(self) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.intervals import parse_duration
 from seamline.plan.liveness import Seen, overdue, verdict
+from seamline.supervisor.said import DriverSaid
 from seamline.supervisor.topics import offsets_now
 
 log = logging.getLogger("seamline.supervisor")
@@ -30,9 +30,9 @@ class Watch:
     """
 
     def __init__(
-        self, pipeline: CompiledPipeline, layout: Layout, file: Path, token: int, now: float
+        self, pipeline: CompiledPipeline, layout: Layout, home: Path, token: int, now: float
     ) -> None:
-        self.pipeline, self.layout, self.file, self.token = pipeline, layout, file, token
+        self.pipeline, self.layout, self.home, self.token = pipeline, layout, home, token
         self.stuck_after = parse_duration(pipeline.definition.stream.stuck_after).total_seconds()
         self.seen = Seen("", now)
         self.looked = now
@@ -58,12 +58,17 @@ class Watch:
     def mark(self) -> str:
         """Give what changes while the driver gets on; empty until it is up, and always another while it is paused."""
         try:
-            said = json.loads(self.file.read_text())
-        except (OSError, ValueError):
+            said = DriverSaid.read(self.home, self.pipeline.name)
+        except (OSError, ValueError, KeyError, TypeError):
             return ""
-        if said.get("token") != self.token:
+        if said is None or said.token != self.token:
             return ""
-        return f"{said['epoch']} {said['at']}" if said["state"] != "running" else f"{said['epoch']}"
+        return f"{said.epoch} {said.at}" if said.state != "running" else f"{said.epoch}"
+
+    @property
+    def held(self) -> bool:
+        """Tell whether the driver has held an epoch."""
+        return self.seen.look(self.mark(), self.looked).signs > 1
 
     def close(self) -> None:
         """End the thread, without waiting for Kafka."""
@@ -75,14 +80,13 @@ def watching(name: str, layout: Layout) -> Callable[[int], Watch | None]:
 
     None where the definition cannot be used: the driver says that itself.
     """
-    file = home() / "streams" / name / "driver.json"
 
     def begin(token: int) -> Watch | None:
         try:
             pipeline = load(definitions()).pipeline(name)
         except SeamlineError:
             return None
-        return Watch(pipeline, layout, file, token, time.monotonic())
+        return Watch(pipeline, layout, home(), token, time.monotonic())
 
     return begin
 

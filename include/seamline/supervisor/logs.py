@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -71,3 +72,8 @@ def moved(log: Path, file: BinaryIO) -> bool:
     except FileNotFoundError:
         return False
     return (now.st_ino, now.st_dev) != (then.st_ino, then.st_dev) or now.st_size < file.tell()
+
+
+def say(text: str) -> None:
+    """Write a line with its time to our own output."""
+    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", flush=True)

@@ -9,18 +9,16 @@ import functools
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seamline.lake.control import Control, ControlTable, Desired, Lease
-from seamline.lake.layout import Layout, home, warehouse
-from seamline.lake.tables import EPOCH, Table
+from seamline.lake.control import ControlTable, Desired, Lease
+from seamline.lake.layout import Layout, home
 from seamline.model.errors import (
     ConnectionMissing,
     DefinitionError,
@@ -35,10 +33,12 @@ from seamline.model.errors import (
     disk_full,
 )
 from seamline.model.jobs import StreamJob
-from seamline.supervisor.driver import Driver, end_session, rotate, rotate_in_use, tail
+from seamline.supervisor.driver import Driver, rotate_in_use, tail
 from seamline.supervisor.heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.jobs import jobs_folder
 from seamline.supervisor.liveness import Watch
+from seamline.supervisor.logs import say
+from seamline.supervisor.outside import end_leftover
 from seamline.supervisor.said import REFUSED, leave_mark
 from seamline.supervisor.watcher import Watcher
 
@@ -58,9 +58,10 @@ WAITS_FOR_A_PERSON = {
 
 @dataclass(frozen=True)
 class Pace:
-    """How long things take, in seconds; ``settled`` is the life of a driver that forgives its strikes.
+    """How long things take, in seconds; every ``look`` alerts are told.
 
-    ``strikes`` is how many failures in a row are enough. Every ``look`` alerts are told.
+    ``strikes`` is how many failures in a row are enough; a driver that has held an epoch, or lived for ``settled``,
+    begins a new row.
     """
 
     tick: float = 0.5
@@ -71,19 +72,6 @@ class Pace:
     settled: float = 120.0
     strikes: int = 20
     look: float = 15.0
-
-
-@dataclass(frozen=True)
-class Status:
-    """What is known of a stream from outside; ``epoch`` is E, -1 before the first."""
-
-    desired: Desired
-    actor: str
-    reason: str
-    lease: Lease | None
-    live: bool
-    epoch: int
-    heartbeat: Heartbeat | None
 
 
 def wait_before(code: int, strikes: int, pace: Pace) -> float:
@@ -139,14 +127,6 @@ def stream_command(pipeline: str, token: int) -> Sequence[str]:
     return [sys.executable, str(jobs_folder() / "stream.py"), *StreamJob(pipeline, token).to_argv()]
 
 
-def end_leftover(pipeline: str) -> None:
-    """End the driver of a supervisor that died: it is fenced off, but it holds memory."""
-    last = Heartbeat.read(home(), pipeline)
-    if last and last.driver and last.driver.alive():
-        say(f"ending the driver {last.driver.pid} that an earlier supervisor left")
-        end_session(last.driver.pid)
-
-
 class Supervisor:
     """One supervisor with its lease and, most of the time, a driver."""
 
@@ -190,7 +170,6 @@ class Supervisor:
         if self.unwanted():
             return 0
         self.driver = Driver(self.command(self.lease.token), self.log, os.environ)
-        began = time.monotonic()
         starts = self.beat.starts + 1
         self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity, starts=starts)
         self.say_state("running")
@@ -206,9 +185,10 @@ class Supervisor:
         )
         if watch is not None:
             watch.close()
+        forgiven = driver.age > self.pace.settled or (watch is not None and watch.held)
         if watch is not None and watch.why:
             say(f"{self.pipeline}: {watch.why}")
-            return self.struck(driver.kill(), watch.why, began)
+            return self.struck(driver.kill(), watch.why, forgiven=forgiven)
         if self.unwanted():
             self.say_state("stopping")
             self.stop_driver(driver)
@@ -222,7 +202,7 @@ class Supervisor:
         code = driver.kill()
         if code == FenceLost.exit_code:
             return code
-        return self.struck(code, f"exit code {code}", began)
+        return self.struck(code, f"exit code {code}", forgiven=forgiven)
 
     def take_a_new_token(self) -> None:
         """Take the lease again, as soon as there is space to: the next driver fences the last one off."""
@@ -233,9 +213,12 @@ class Supervisor:
         while not self.spared(take) and not self.unwanted():
             self.halt.wait(self.pace.renew)
 
-    def struck(self, code: int, why: str, began: float) -> int | None:
-        """Wait before the next start, longer after each failure in a row; give up after too many."""
-        strikes = 1 if time.monotonic() - began > self.pace.settled else self.beat.strikes + 1
+    def struck(self, code: int, why: str, *, forgiven: bool) -> int | None:
+        """Wait before the next start, longer after each failure in a row; give up after too many.
+
+        What went before is ``forgiven`` to a driver that got on.
+        """
+        strikes = 1 if forgiven else self.beat.strikes + 1
         said = f"{why}\n{tail(self.log)}"
         asked = self.control.read().restarts
         self.beat = replace(self.beat, driver=None, strikes=strikes, last_error=said, restarts=asked)
@@ -307,76 +290,3 @@ class Supervisor:
         say(f"{self.pipeline}: {state} (token {self.lease.token})")
         self.beat = replace(self.beat, state=state)
         self.spared(lambda: self.beat.write(home(), now=datetime.now(UTC)))
-
-
-def say(text: str) -> None:
-    """Write a line with its time to our own output."""
-    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", flush=True)
-
-
-def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
-    """Start a supervisor that outlives us, with ``env`` over our own environment; give its process id."""
-    output = folder(home(), pipeline) / "supervisor.log"
-    rotate(output)
-    with output.open("ab") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "seamline.supervisor", pipeline],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **env},
-            start_new_session=True,
-        )
-    # Reaps it should it end while we still live.
-    threading.Thread(target=child.wait, daemon=True).start()
-    return child.pid
-
-
-def lease_live(control: Control, *, now: datetime) -> bool:
-    """Tell whether somebody holds the lease; expired is free."""
-    return control.lease is not None and control.lease.until > now
-
-
-def status(pipeline: str, *, now: datetime | None = None) -> Status:
-    """Give what is known of a stream; nothing is made that is not there."""
-    layout = Layout(warehouse(), pipeline)
-    control = Control()
-    if Table.exists(layout.table("control")):
-        control = ControlTable.ensure(layout).read()
-    epoch = Table.open(layout.table("master")).txn(EPOCH) if Table.exists(layout.table("master")) else None
-    return Status(
-        control.desired,
-        control.actor,
-        control.reason,
-        control.lease,
-        lease_live(control, now=now or datetime.now(UTC)),
-        -1 if epoch is None else epoch,
-        Heartbeat.read(home(), pipeline),
-    )
-
-
-def ending(beat: Heartbeat) -> bool:
-    """Tell whether a supervisor that has said its last word is still there; it may be of this process."""
-    return beat.supervisor.pid != os.getpid() and beat.supervisor.alive()
-
-
-def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
-    """Want the stream stopped and wait until it is; kill what has not ended in time and give False."""
-    if not Table.exists(layout.table("control")):
-        return True
-    control = ControlTable.ensure(layout)
-    control.want(Desired.STOPPED, actor=actor, reason=reason, now=datetime.now(UTC))
-    until = time.monotonic() + timeout
-    while True:
-        beat = Heartbeat.read(home(), layout.pipeline)
-        running = beat is not None and (beat.running or ending(beat))
-        if not running and not lease_live(control.read(), now=datetime.now(UTC)):
-            end_leftover(layout.pipeline)
-            return True
-        if time.monotonic() > until:
-            break
-        time.sleep(0.2)
-    if beat and beat.running:
-        end_session(beat.supervisor.pid)
-    end_leftover(layout.pipeline)
-    return False

@@ -1,0 +1,108 @@
+"""A stream as others see it: what is known of it, whether it lives, how it is started and stopped from outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from seamline.lake.control import Control, ControlTable, Desired, Lease
+from seamline.lake.layout import Layout, home, warehouse
+from seamline.lake.tables import EPOCH, Table
+from seamline.supervisor.driver import end_session, rotate
+from seamline.supervisor.heartbeat import Heartbeat, folder
+from seamline.supervisor.logs import say
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is known of a stream from outside; ``epoch`` is E, -1 before the first."""
+
+    desired: Desired
+    actor: str
+    reason: str
+    lease: Lease | None
+    live: bool
+    epoch: int
+    heartbeat: Heartbeat | None
+
+
+def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
+    """Start a supervisor that outlives us, with ``env`` over our own environment; give its process id."""
+    output = folder(home(), pipeline) / "supervisor.log"
+    rotate(output)
+    with output.open("ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "seamline.supervisor", pipeline],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **env},
+            start_new_session=True,
+        )
+    # Reaps it should it end while we still live.
+    threading.Thread(target=child.wait, daemon=True).start()
+    return child.pid
+
+
+def lease_live(control: Control, *, now: datetime) -> bool:
+    """Tell whether somebody holds the lease; expired is free."""
+    return control.lease is not None and control.lease.until > now
+
+
+def status(pipeline: str, *, now: datetime | None = None) -> Status:
+    """Give what is known of a stream; nothing is made that is not there."""
+    layout = Layout(warehouse(), pipeline)
+    control = Control()
+    if Table.exists(layout.table("control")):
+        control = ControlTable.ensure(layout).read()
+    epoch = Table.open(layout.table("master")).txn(EPOCH) if Table.exists(layout.table("master")) else None
+    return Status(
+        control.desired,
+        control.actor,
+        control.reason,
+        control.lease,
+        lease_live(control, now=now or datetime.now(UTC)),
+        -1 if epoch is None else epoch,
+        Heartbeat.read(home(), pipeline),
+    )
+
+
+def ending(beat: Heartbeat) -> bool:
+    """Tell whether a supervisor that has said its last word is still there; it may be of this process."""
+    return beat.supervisor.pid != os.getpid() and beat.supervisor.alive()
+
+
+def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
+    """Want the stream stopped and wait until it is; kill what has not ended in time and give False."""
+    if not Table.exists(layout.table("control")):
+        return True
+    control = ControlTable.ensure(layout)
+    control.want(Desired.STOPPED, actor=actor, reason=reason, now=datetime.now(UTC))
+    until = time.monotonic() + timeout
+    while True:
+        beat = Heartbeat.read(home(), layout.pipeline)
+        running = beat is not None and (beat.running or ending(beat))
+        if not running and not lease_live(control.read(), now=datetime.now(UTC)):
+            end_leftover(layout.pipeline)
+            return True
+        if time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    if beat and beat.running:
+        end_session(beat.supervisor.pid)
+    end_leftover(layout.pipeline)
+    return False
+
+
+def end_leftover(pipeline: str) -> None:
+    """End the driver of a supervisor that died: it is fenced off, but it holds memory."""
+    last = Heartbeat.read(home(), pipeline)
+    if last and last.driver and last.driver.alive():
+        say(f"ending the driver {last.driver.pid} that an earlier supervisor left")
+        end_session(last.driver.pid)

@@ -1,0 +1,121 @@
+"""What was passed over is read once, whatever happens to an epoch that fills it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from seamline.model.epoch import Epoch, Kind
+from seamline.model.errors import KafkaUnavailable
+from seamline.model.holes import AcceptedGap, Gap, joined, rest
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.spark.filling import PIECE, Filler
+
+LANE = Lane("t", 0)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOLE = AcceptedGap(Gap(LANE, 0, 8), "ada", "latest", NOW).epoch(0, 1, NOW, record_version="v")
+ALL = [OffsetRange(LANE, 0, 8)]
+
+
+class Epochs:
+    """Epochs that are held in a list, and may go wrong before or after that."""
+
+    def __init__(self, *, most: int = PIECE) -> None:
+        self.log = [HOLE]
+        self.size = SimpleNamespace(most=most)
+        self.topics = SimpleNamespace(
+            beginnings=lambda: {LANE: self.begins}, between=lambda spark, part: part
+        )
+        self.begins = 0
+        self.wrong: list[str] = []
+        self.poison = -1
+        self.condemned: list[int] = []
+        self.down = False
+
+    def amend(self, frame: object, part: OffsetRange, *, condemned: str = "") -> Epoch:
+        """Hold a part, unless something is wrong with it."""
+        wrong = self.wrong.pop(0) if self.wrong else ""
+        if wrong == "kafka":
+            raise KafkaUnavailable("nobody answers")
+        if wrong == "before" or (part.start <= self.poison < part.end and not condemned):
+            raise RuntimeError("a record was poisonous")
+        if condemned:
+            self.condemned += range(part.start, part.end)
+        self.log.append(Epoch(len(self.log), 1, NOW, "v", kind=Kind.AMEND, ranges=(part,)))
+        if wrong == "after":
+            raise OSError("the share hangs: nobody knows whether it is there")
+        return self.log[-1]
+
+    def reread(self) -> list[Epoch]:
+        """Give the log as the master has it."""
+        if self.down:
+            raise KafkaUnavailable("nobody answers")
+        return self.log
+
+
+def fill(epochs: Epochs, asked: list[OffsetRange] = ALL) -> Filler:
+    """Fill until there is nothing to fill."""
+    filler = Filler(epochs, epochs.log)  # type: ignore[arg-type]
+    filler.ask(asked)
+    for _ in range(100):
+        if filler.pending:
+            filler.step(None)  # type: ignore[arg-type]
+    assert not filler.pending
+    return filler
+
+
+@pytest.mark.parametrize(
+    "wrong", [[], ["before"], ["after"], ["after", "after"], ["before", "after", "before"]]
+)
+@pytest.mark.parametrize("most", [3, PIECE])
+def test_each_offset_is_read_once(wrong: list[str], most: int) -> None:
+    """An epoch may have landed though its commit failed: the master is asked before anything is read again."""
+    epochs = Epochs(most=most)
+    epochs.wrong = list(wrong)
+    fill(epochs)
+    assert rest(epochs.log) == {}
+    assert joined(epochs.log)
+    assert sum(len(part) for epoch in epochs.log[1:] for part in epoch.ranges) == 8
+    assert epochs.condemned == []
+
+
+def test_a_record_that_fails_alone_is_refused_and_no_other() -> None:
+    """As in a live epoch (rule 17)."""
+    epochs = Epochs()
+    epochs.poison = 5
+    fill(epochs)
+    assert epochs.condemned == [5]
+    assert rest(epochs.log) == {}
+
+
+def test_what_kafka_has_lost_meanwhile_stays_missing() -> None:
+    """Retention goes on while a hole is filled."""
+    epochs = Epochs(most=3)
+    epochs.wrong = ["", "before"]
+    filler = Filler(epochs, epochs.log)  # type: ignore[arg-type]
+    filler.ask(ALL)
+    filler.step(None)  # type: ignore[arg-type]
+    epochs.begins = 6
+    while filler.pending:
+        filler.step(None)  # type: ignore[arg-type]
+    assert rest(epochs.log) == {0: (OffsetRange(LANE, 3, 6),)}
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_a_broker_that_is_away_is_no_failure_of_a_record(down: bool) -> None:
+    """However often it does not answer, nothing is condemned for it."""
+    epochs = Epochs(most=1)
+    filler = Filler(epochs, epochs.log)  # type: ignore[arg-type]
+    filler.ask(ALL)
+    epochs.down = down
+    for _ in range(10):
+        epochs.wrong = ["before" if down else "kafka"]
+        with pytest.raises(KafkaUnavailable):
+            filler.step(None)  # type: ignore[arg-type]
+    epochs.down, epochs.wrong = False, []
+    while filler.pending:
+        filler.step(None)  # type: ignore[arg-type]
+    assert epochs.condemned == []
+    assert rest(epochs.log) == {}
