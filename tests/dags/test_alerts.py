@@ -9,7 +9,7 @@ from tests.unit.shop import DEFINITION
 
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
-from seamline.orchestration import tasks
+from seamline.orchestration import reconciling
 from seamline.supervisor.said import REFUSED, leave_mark, mark_of
 
 
@@ -26,9 +26,9 @@ def layout(tmp_path, monkeypatch):
 def test_what_is_raised_is_printed_at_each_run(layout, tmp_path, capsys):
     """Told once, and shown as long as it lasts."""
     leave_mark(tmp_path / "home", "shop", REFUSED, now=datetime.now(UTC), why="b holds it")
-    tasks.look_for_alerts("shop", {})
+    reconciling.look_for_alerts("shop", {})
     assert "ALERT raised lease_refused" in capsys.readouterr().out
-    tasks.look_for_alerts("shop", {})
+    reconciling.look_for_alerts("shop", {})
     out = capsys.readouterr().out
     assert "ALERT" not in out
     assert "raised: lease_refused" in out
@@ -37,7 +37,7 @@ def test_what_is_raised_is_printed_at_each_run(layout, tmp_path, capsys):
 def test_whoever_cannot_look_starts_the_stream_all_the_same(layout, tmp_path, capsys):
     """A definition that is broken while it is edited is no reason to leave a stream down."""
     (tmp_path / "shop.py").write_text("no python")
-    tasks.look_for_alerts("shop", {})
+    reconciling.look_for_alerts("shop", {})
     assert "alerts not looked for" in capsys.readouterr().out
 
 
@@ -48,12 +48,12 @@ def test_a_look_leaves_its_mark(layout, tmp_path, monkeypatch):
         def __missing__(self, name: str) -> dict[str, object]:
             return {}
 
-    monkeypatch.setattr(tasks, "get_current_context", Context)
-    monkeypatch.setattr(tasks, "order_of", lambda *_: None)
-    monkeypatch.setattr(tasks, "asked_by", lambda _: "airflow")
-    monkeypatch.setattr(tasks, "connection_env_if_any", lambda _: {})
-    with pytest.raises(tasks.AirflowSkipException, match="stopped by ada"):
-        tasks.reconcile("shop", "kafka_default", None)
+    monkeypatch.setattr(reconciling, "get_current_context", Context)
+    monkeypatch.setattr(reconciling, "order_of", lambda *_: None)
+    monkeypatch.setattr(reconciling, "asked_by", lambda _: "airflow")
+    monkeypatch.setattr(reconciling, "connection_env_if_any", lambda _: {})
+    with pytest.raises(reconciling.AirflowSkipException, match="stopped by ada"):
+        reconciling.reconcile("shop", "kafka_default", None)
     mark = mark_of(tmp_path / "home", "shop", "reconciled")
     assert mark is not None
     assert (datetime.now(UTC) - mark[0]).total_seconds() < 60

@@ -14,7 +14,7 @@ from tests.unit.shop import opened
 from seamline.lake.control import ControlTable, Desired
 from seamline.model.errors import BadRange, GaveUp
 from seamline.model.intervals import Interval, parse_moment
-from seamline.orchestration import tasks
+from seamline.orchestration import reconciling
 from seamline.orchestration.dags import stream_dag
 from seamline.orchestration.orders import FORM, order_of
 from seamline.plan.positions import From, Place
@@ -76,17 +76,17 @@ def shop(tmp_path, monkeypatch):
     """A pipeline, in a home of its own, and a run of its stream DAG whose form is ``params``."""
     made = opened(tmp_path, monkeypatch)
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
-    monkeypatch.setattr(tasks, "connection_env", lambda _: {})
+    monkeypatch.setattr(reconciling, "connection_env", lambda _: {})
     made.params = dict(EMPTY)
     run = SimpleNamespace(run_type=SimpleNamespace(value="manual"), triggering_user_name="ada")
     outlets = {None: SimpleNamespace(extra=None)}
     context = {"dag_run": run, "params": made.params, "outlet_events": outlets}
-    monkeypatch.setattr(tasks, "get_current_context", lambda: context)
+    monkeypatch.setattr(reconciling, "get_current_context", lambda: context)
     return made
 
 
 def reconcile() -> None:
-    tasks.reconcile("shop", "kafka_default", None)
+    reconciling.reconcile("shop", "kafka_default", None)
 
 
 def test_an_order_is_carried_out_before_anything_is_started(shop, capsys):
@@ -108,7 +108,7 @@ def test_who_has_given_up_is_not_started_until_somebody_says_so(shop, tmp_path, 
         with pytest.raises(GaveUp, match="20 times in a row: no such topic"):
             reconcile()
     begun = []
-    monkeypatch.setattr(tasks, "started", lambda *_: begun.append(1) or (4, 5))
+    monkeypatch.setattr(reconciling, "started", lambda *_: begun.append(1) or (4, 5))
     shop.params |= {"action": "start"}
     reconcile()
     assert begun == [1]
@@ -118,9 +118,9 @@ def test_a_paused_stream_is_kept_up(shop, monkeypatch):
     """Its driver waits; a host that was started again starts it too."""
     control = ControlTable.ensure(shop.layout)
     control.want(Desired.PAUSED, actor="ada", reason="", now=NOW)
-    assert tasks.reason_to_leave("shop", control.read(), now=NOW) == ""
+    assert reconciling.reason_to_leave("shop", control.read(), now=NOW) == ""
     stopped = replace(control.read(), desired=Desired.STOPPED)
-    assert "stopped by ada" in tasks.reason_to_leave("shop", stopped, now=NOW)
+    assert "stopped by ada" in reconciling.reason_to_leave("shop", stopped, now=NOW)
 
 
 def test_the_dag_has_the_form(shop):

@@ -21,6 +21,7 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
 from seamline.lake.control import ControlTable
+from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.local.stack import StreamStack
 from seamline.model.epoch import Kind
@@ -29,7 +30,7 @@ from seamline.serve.read import read
 from seamline.supervisor.heartbeat import Heartbeat
 from seamline.supervisor.outside import stop
 
-TOPIC, NAME = "ops.orders", "ops"
+TOPIC, NAME, FORK = "ops.orders", "ops", "trial"
 DEFINITION = """
 from seamline import *
 
@@ -91,11 +92,10 @@ class Shop:
                 writer.send(TOPIC, value=json.dumps(row).encode(), partition=number % PARTITIONS)
         self.sent += count
 
-    def held(self) -> Counter[tuple[int, int]]:
-        """Count the coordinates in the master."""
-        rows = DeltaTable(str(self.layout.table("master"))).to_pyarrow_table(
-            columns=["_partition", "_offset"]
-        )
+    def held(self, name: str = NAME) -> Counter[tuple[int, int]]:
+        """Count the coordinates in a pipeline's master."""
+        master = Layout(self.layout.warehouse, name).table("master")
+        rows = DeltaTable(str(master)).to_pyarrow_table(columns=["_partition", "_offset"])
         return Counter(zip(rows["_partition"].to_pylist(), rows["_offset"].to_pylist(), strict=True))
 
     @property
@@ -138,7 +138,8 @@ def shop(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> It
                 patch.setenv(name, value)
             patch.syspath_prepend(str(made.stack.home))
             yield made
-            stop(made.layout, timeout=60)
+            for name in (NAME, FORK):
+                stop(Layout(made.layout.warehouse, name), timeout=60)
         admin.delete_topic(TOPIC)
 
 
@@ -149,7 +150,7 @@ def eventually(shop: Shop, what: str, done: Callable[[], bool]) -> None:
         if time.monotonic() > until:
             said = [
                 log.read_text(errors="replace")[-3000:]
-                for log in (shop.stack.home / "streams" / NAME).glob("*.log")
+                for log in (shop.stack.home / "streams").glob("*/*.log")
             ]
             pytest.fail(f"waited for {what}\n" + "\n".join(said))
         time.sleep(0.1)
@@ -253,3 +254,14 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     # Back to what was read: refused, nothing is read twice.
     assert main(["stream", "start", NAME, "--from", "0:10"]) == 5
     assert "is read to offset" in capsys.readouterr().err
+
+    # Another pipeline begins at a savepoint, and reads what came after it by itself.
+    definition = DEFINITION.replace('name="ops"', f'name="{FORK}"')
+    (shop.stack.home / "pipelines" / f"{FORK}.py").write_text(definition)
+    assert main(["stream", "fork", NAME, "monday", "--as", FORK]) == 0
+    assert "begins with 1170 rows of ops" in capsys.readouterr().out
+    assert shop.held(FORK).total() == 1170
+    assert main(["stream", "start", FORK, "--here"]) == 0
+    eventually(shop, "the rest", lambda: shop.held(FORK).total() == shop.sent)
+    assert shop.held(FORK) == shop.whole
+    assert main(["stream", "fork", NAME, "monday", "--as", FORK]) == 5

@@ -258,23 +258,44 @@ def test_a_person_need_not_wait_for_the_pause(layout, tmp_path):
     starts(tmp_path, 2)
 
 
+class Stuck:
+    """A watch over a driver that comes to a stop, after an epoch or before."""
+
+    why = ""
+
+    def __init__(self, *, held):
+        self.held = held
+
+    def stuck(self, now):
+        self.why = "the driver is stuck"
+        return True
+
+    def close(self):
+        pass
+
+
+PROMPT = Pace(tick=0.02, back_off=0.01, strikes=2)
+
+
 def test_a_driver_that_does_not_get_on_is_started_anew(layout, tmp_path):
     """Its process lives, and holds no epoch."""
-
-    class Stuck:
-        why = ""
-
-        def stuck(self, now):
-            self.why = "the driver is stuck"
-            return True
-
-        def close(self):
-            pass
-
-    pace = Pace(tick=0.02, back_off=0.01, strikes=2)
-    assert supervise("p", layout, pace=pace, watching=lambda token: Stuck()) == GaveUp.exit_code
+    assert supervise("p", layout, pace=PROMPT, watching=lambda token: Stuck(held=False)) == GaveUp.exit_code
     assert not (tmp_path / "finished").exists(), "it is not asked to finish"
     assert Heartbeat.read(tmp_path, "p").last_error.startswith("the driver is stuck")
+
+
+def test_a_driver_that_has_got_on_is_forgiven_what_went_before(layout, tmp_path):
+    """Each holds an epoch and comes to a stop: however often that is, the next is started soon."""
+    begun, halt = [], threading.Event()
+
+    def watch(token):
+        begun.append(token)
+        if len(begun) == 5:
+            halt.set()
+        return Stuck(held=True)
+
+    assert supervise("p", layout, pace=PROMPT, watching=watch, stop=halt) == 0
+    assert (len(begun), Heartbeat.read(tmp_path, "p").strikes) == (5, 1)
 
 
 def test_the_pauses_grow_and_end_growing():

@@ -31,7 +31,7 @@ from seamline.model.compiled import grid_of
 from seamline.model.definition import Pipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.intervals import parse_duration, parse_moment
-from seamline.orchestration import tasks
+from seamline.orchestration import reconciling, tasks
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.building import BuildOperator
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
@@ -206,7 +206,7 @@ def driver_dag() -> DAG:
         max_active_runs=1,
         dagrun_timeout=timedelta(minutes=5),
     ) as dag:
-        task(task_id="reconcile", pool=STREAM, queue=queue(), retries=0)(tasks.reconcile_driver)()
+        task(task_id="reconcile", pool=STREAM, queue=queue(), retries=0)(reconciling.reconcile_driver)()
     return dag
 
 
@@ -231,7 +231,7 @@ def stream_dag(pipeline: Pipeline) -> DAG:
         max_consecutive_failed_dag_runs=0,
     ) as dag:
         task(task_id="reconcile", pool=STREAM, queue=queue(), inlets=[assets.topic], outlets=[assets.master])(
-            tasks.reconcile
+            reconciling.reconcile
         )(pipeline.name, pipeline.source.connection, assets.master)
         if pipeline.batch.fresh_within:
             task(task_id="freshness", pool=STREAM)(freshness)(pipeline.name)

@@ -1,0 +1,19 @@
+"""Airflow's connections, for processes that outlive a task."""
+
+from __future__ import annotations
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+
+def connection_env(name: str) -> dict[str, str]:
+    """Resolve a connection as Airflow does (secrets backends too) into what a process outside can read."""
+    return {f"AIRFLOW_CONN_{name.upper()}": Connection.get(name).as_json()}
+
+
+def connection_env_if_any(name: str) -> dict[str, str]:
+    """Give the same, or nothing: what needs no broker is done without one."""
+    try:
+        return connection_env(name)
+    except AirflowNotFoundException:
+        return {}

@@ -1,0 +1,121 @@
+"""What the tasks of the stream's DAGs do: carry out an order, and start a supervisor where one is wanted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Asset, get_current_context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from seamline.model.errors import GaveUp, SetupError
+from seamline.orchestration.connections import connection_env, connection_env_if_any
+from seamline.orchestration.failures import told
+from seamline.orchestration.orders import order_of
+from seamline.orchestration.tasks import asked_by, compiled
+
+if TYPE_CHECKING:
+    from seamline.lake.control import Control, ControlTable
+
+STARTS_WITHIN = 60.0
+
+
+@told
+def reconcile(name: str, connection: str, asset: Asset) -> None:
+    """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
+
+    It leaves a mark: who shows the stream's state can say since when nobody has looked. It tells and prints alerts.
+    """
+    from seamline.lake.control import ControlTable, Desired
+    from seamline.lake.layout import Layout, home, warehouse
+    from seamline.supervisor.operations import carry_out
+    from seamline.supervisor.outside import status
+    from seamline.supervisor.said import RECONCILED, leave_mark
+
+    context = get_current_context()
+    leave_mark(home(), name, RECONCILED, now=datetime.now(UTC))
+    control = ControlTable.ensure(Layout(warehouse(), name))
+    if order := order_of(context["params"], asked_by(context)):
+        for line in carry_out(order, *compiled(name), env=connection_env_if_any(connection)):
+            print(line)
+    if control.read().desired is Desired.UNSET:
+        control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
+    look_for_alerts(name, connection_env_if_any(connection))
+    if why := reason_to_leave(name, control.read(), now=datetime.now(UTC)):
+        raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
+    token, pid = started(name, control, connection_env(connection))
+    context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
+
+
+def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
+    """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
+    from seamline.lake.layout import Layout, definitions, warehouse
+    from seamline.model.catalog import load
+    from seamline.supervisor.alerts import tell_alerts
+
+    try:
+        pipeline = load(definitions()).pipeline(name)
+        for alert in tell_alerts(pipeline, Layout(warehouse(), name), env={**os.environ, **env}):
+            print(f"raised: {alert}")
+    except Exception as error:  # noqa: BLE001
+        print(f"alerts not looked for: {type(error).__name__}: {error}")
+
+
+@told
+def reconcile_driver() -> None:
+    """Start a supervisor of the resident driver where one is wanted and none lives."""
+    from seamline.lake.control import ControlTable
+    from seamline.supervisor import resident
+
+    control = ControlTable.ensure(resident.layout())
+    if why := reason_to_leave(resident.NAME, control.read(), now=datetime.now(UTC)):
+        raise AirflowSkipException(why)
+    started(resident.NAME, control, {})
+
+
+def started(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
+    """Start a supervisor and wait for its lease; give its token and its process id."""
+    from seamline.lake.layout import home
+    from seamline.supervisor.outside import start_detached
+
+    pid = start_detached(name, env)
+    print(f"started supervisor {pid}; its output is {home() / 'streams' / name / 'supervisor.log'}")
+    return await_lease(control), pid
+
+
+def reason_to_leave(name: str, control: Control, *, now: datetime) -> str:
+    """Say why nothing is to be done; empty when a supervisor must be started. GaveUp where a person must act."""
+    from seamline.lake.control import Desired
+    from seamline.lake.layout import home
+    from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
+    from seamline.supervisor.outside import lease_live
+
+    if control.desired not in (Desired.RUNNING, Desired.PAUSED):
+        return f"{control.desired} by {control.actor or 'nobody'} ({control.reason})"
+    if lease_live(control, now=now):
+        return "up"
+    beat = Heartbeat.read(home(), name)
+    if beat and beat.state == GAVE_UP and beat.restarts == control.restarts:
+        raise GaveUp(
+            f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",
+            hint=f"mend it, then `seamline stream start {name}` (or the form of this DAG).",
+        )
+    return ""
+
+
+def await_lease(control: ControlTable) -> int:
+    """Wait until the new supervisor has its lease; SetupError if it never gets one."""
+    from seamline.supervisor.outside import lease_live
+
+    until = time.monotonic() + STARTS_WITHIN
+    while time.monotonic() < until:
+        state = control.read()
+        if state.lease and lease_live(state, now=datetime.now(UTC)):
+            return state.lease.token
+        time.sleep(0.2)
+    raise SetupError(
+        f"The supervisor took no lease within {STARTS_WITHIN:g} s.", hint="its output is in supervisor.log."
+    )
