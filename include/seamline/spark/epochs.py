@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,21 +15,19 @@ from pyspark.sql import DataFrame, SparkSession
 from seamline.lake.control import Drained
 from seamline.lake.lookups import Lookups
 from seamline.model.epoch import Epoch, Kind
-from seamline.model.errors import KafkaUnavailable
-from seamline.model.intervals import parse_duration, stamp
+from seamline.model.intervals import parse_duration
 from seamline.model.offsets import OffsetRange, Vector, ranges_between
 from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
 from seamline.spark.catch_up import catch_up
-from seamline.spark.heartbeat import Heartbeat, Trail, beat
 from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
+from seamline.spark.pulse import Pulse
 from seamline.spark.register import Register
 from seamline.spark.serving import Refresher
 from seamline.spark.sizing import EpochSize
 from seamline.spark.task import REPORT, gathered, kernel_task
 from seamline.spark.topics import Topics
-from seamline.spark.triggers import Triggers
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
@@ -72,7 +68,7 @@ class Epochs:
         ledger: Sequence[Epoch],
         heartbeat: Path,
     ) -> None:
-        self.writer, self.topics, self.refresher, self.file = writer, topics, refresher, heartbeat
+        self.writer, self.topics, self.refresher = writer, topics, refresher
         self.lookups = lookups
         self.pipeline = writer.pipeline
         stream = self.pipeline.definition.stream
@@ -83,12 +79,8 @@ class Epochs:
         self.size = EpochSize(stream)
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
-        self.ends: Vector = {}
-        self.seconds: dict[str, float] = {}
-        self.marked = time.monotonic()
-        self.trail, self.up = Trail(), datetime.now(UTC)
-        self.triggers = Triggers()
-        writer.phases, writer.timing = self.mark, self.timing
+        self.pulse = Pulse(heartbeat)
+        writer.phases, writer.timing = self.pulse.mark, self.pulse.timing
 
     @property
     def outdated(self) -> bool:
@@ -97,8 +89,7 @@ class Epochs:
 
     def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
         """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
-        self.seconds, self.marked = {}, time.monotonic()
-        began = self.marked
+        began = self.pulse.begin()
         before = self.meet(ends)
         ranges = ranges_between(before.vector, ends)
         if not ranges:
@@ -122,7 +113,7 @@ class Epochs:
 
     def amend(self, frame: DataFrame, part: OffsetRange, *, condemned: str = "") -> Epoch:
         """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND)."""
-        self.seconds, self.marked = {}, time.monotonic()
+        self.pulse.begin()
         try:
             attempt = self.attempt(frame, {part.lane: part.start}, condemned=condemned)
         except KernelFailed as error:
@@ -242,7 +233,7 @@ class Epochs:
 
     def empty(self, **stated: Any) -> None:
         """Hold an empty epoch that is an edge and states what is given."""
-        self.seconds, self.marked = {}, time.monotonic()
+        self.pulse.begin()
         blank = self.blank(self.writer.take(), self.progress, datetime.now(UTC))
         epoch = replace(blank, edge=True, **stated)
         whole = self.writer.commit(epoch, KernelResult(), self.writer.current)
@@ -271,44 +262,7 @@ class Epochs:
 
     def heartbeat(self, state: str = "running") -> None:
         """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
-        epoch = self.progress.epoch or Epoch(-1, self.writer.token, datetime.now(UTC), "")
-        with contextlib.suppress(KafkaUnavailable):
-            self.ends = self.topics.ends()
-        at = {lane: (end, self.ends.get(lane, end)) for lane, end in self.progress.vector.items()}
-        now = datetime.now(UTC)
-        read, end = (sum(both[which] for both in at.values()) for which in (0, 1))
-        reached, earlier = self.trail.add(now, read, end)
-        beat(
-            self.file,
-            Heartbeat(
-                pid=os.getpid(),
-                token=self.writer.token,
-                epoch=epoch.number,
-                watermark=stamp(epoch.watermark) if epoch.watermark else "",
-                rows=epoch.rows,
-                refused=sum(epoch.refused.values()),
-                lag={str(lane): max(end - read, 0) for lane, (read, end) in at.items()},
-                seconds=self.seconds,
-                behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
-                state=state,
-                at=stamp(now),
-                errors=dict(self.writer.errors),
-                topics={id: name for name, id in self.topics.ids.items()},
-                reached=reached,
-                earlier=earlier,
-                up=stamp(self.up),
-            ),
-        )
-
-    def timing(self) -> Mapping[str, Mapping[str, float]]:
-        """Give how long the phases took so far, and what Spark said of the trigger before."""
-        return {"took": dict(self.seconds), "trigger": self.triggers.last}
-
-    def mark(self, phase: str) -> None:
-        """Note how long a phase took, in seconds."""
-        now = time.monotonic()
-        self.seconds[phase] = round(now - self.marked, 4)
-        self.marked = now
+        self.pulse.beat(self.progress, self.writer, self.topics, state)
 
 
 class KernelFailed(Exception):

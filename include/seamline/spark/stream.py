@@ -87,7 +87,7 @@ class Driver:
             self.writer, self.topics, self.refresher, self.lookups, ledger, self.folder / "driver.json"
         )
         self.filler = Filler(self.epochs, ledger)
-        spark.streams.addListener(self.epochs.triggers)
+        spark.streams.addListener(self.epochs.pulse.triggers)
         self.catch_up()
         warm(spark)
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from seamline.kafka.connections import resolve
+from seamline.kafka.ends import ends_of
 from seamline.lake.layout import Layout, definitions, home
 from seamline.lake.master import Master
 from seamline.model.catalog import load
@@ -16,7 +18,6 @@ from seamline.model.errors import SeamlineError
 from seamline.model.intervals import parse_duration
 from seamline.plan.liveness import Seen, overdue, verdict
 from seamline.supervisor.said import DriverSaid
-from seamline.supervisor.topics import offsets_now
 
 log = logging.getLogger("seamline.supervisor")
 STARTS_WITHIN = 300.0
@@ -94,7 +95,8 @@ def watching(name: str, layout: Layout) -> Callable[[int], Watch | None]:
 def lag(pipeline: CompiledPipeline, layout: Layout) -> int | None:
     """Count the records that Kafka has and the master has not read; None where Kafka does not tell."""
     try:
-        offsets = offsets_now(pipeline)
+        source = pipeline.definition.source
+        offsets = ends_of(resolve(source.connection), source.topics)
     except SeamlineError as error:
         log.warning("Lag not known: %s", error.message)
         return None
