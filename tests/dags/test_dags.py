@@ -35,7 +35,7 @@ from seamline.model.errors import (
 from seamline.model.intervals import Interval
 from seamline.model.jobs import BuildJob
 from seamline.model.manifest import Act, Statement
-from seamline.orchestration import tasks
+from seamline.orchestration import connections, tasks
 from seamline.orchestration.building import BuildOperator
 from seamline.orchestration.dags import build_dags, cron
 from seamline.orchestration.failures import WAITS, ByKind, of_driver, told
@@ -289,14 +289,14 @@ def test_upkeep_asks_the_topic_through_the_connection_if_there_is_one(monkeypatc
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
-    monkeypatch.setattr(tasks, "connection_env", lambda name: {f"AIRFLOW_CONN_{name.upper()}": "{"})
+    monkeypatch.setattr(connections, "connection_env", lambda name: {f"AIRFLOW_CONN_{name.upper()}": "{"})
     tasks.upkeep("shop", "kafka_default")
     assert "AIRFLOW_CONN_KAFKA_DEFAULT is neither a connection in JSON" in capsys.readouterr().out
 
     def none(name):
         raise AirflowNotFoundException(name)
 
-    monkeypatch.setattr(tasks, "connection_env", none)
+    monkeypatch.setattr(connections, "connection_env", none)
     tasks.upkeep("shop", "kafka_default")
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "ledger: 0 rows repaired"
