@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -148,11 +146,12 @@ def test_airflow_comes_back_and_leaves_the_stream_alone_or_starts_it(watched: Wa
         assert beat is not None
         family = Family.of_driver(who[0])
         epoch = watched.line.stack.epoch()
-        for pid in (beat.supervisor.pid, family.jvm, family.driver):
-            assert pid is not None
-            os.kill(pid, signal.SIGKILL)
-        trial.prove("supervisor and driver killed", not any(map(psutil.pid_exists, [family.driver])))
+        assert family.jvm is not None
+        struck = [psutil.Process(pid) for pid in (beat.supervisor.pid, family.jvm, family.driver)]
         began = time.monotonic()
+        for process in struck:
+            process.kill()
+        trial.prove("supervisor, JVM and driver killed", not any(map(running, struck)))
         eventually("a fresh answer", lambda: watched.line.reader.samples[-1].epoch > epoch + 1, 300)
         trial.measure("SIGKILL of all to a fresh answer through reconcile alone", time.monotonic() - began)
     assert watched.who()[1] > who[1]
