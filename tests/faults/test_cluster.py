@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -44,9 +45,11 @@ def cluster(tmp_path: Path) -> Iterator[str]:
             processes.append(subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT))
     yield address
     family = [child for each in processes for child in psutil.Process(each.pid).children(recursive=True)]
-    for each in [*processes, *family]:
-        each.kill()
+    for each in family:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
     for each in processes:
+        each.kill()
         each.wait(30)
 
 
