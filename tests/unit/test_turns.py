@@ -1,18 +1,15 @@
-"""Views that are behind: how far a step goes, and when the next is tried."""
+"""Views that are behind: how far a step goes, and whose turn it is."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from tests.unit.shop import Sale, Shop
 
-from seamline.model.epoch import Epoch
 from seamline.plan.epochs import Turns, step_end
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LEDGER = [
-    Epoch(at, 1, NOW, "v", accepted={"day": rows}) for at, rows in ((0, 5), (1, 5), (3, 0), (4, 20), (7, 1))
-]
+SIZES = {0: 5, 1: 5, 3: 0, 4: 20, 7: 1}
 
 
 @pytest.mark.parametrize(
@@ -31,23 +28,41 @@ LEDGER = [
 )
 def test_a_step_is_of_so_many_rows_but_of_one_epoch_at_least(after: int, most: int, last: int) -> None:
     """Epochs are not divided, and numbers may be missing."""
-    assert step_end(LEDGER, after, most) == last
+    assert step_end(SIZES, after, most) == last
+
+
+def test_what_a_step_may_hold_is_read_without_the_rest_of_the_ledger(tmp_path: Path) -> None:
+    """A view may be behind by a million epochs."""
+    shop = Shop(tmp_path)
+    for sales in ([Sale(1), Sale(2)], [], [Sale(3)]):
+        shop.epoch(sales)
+    assert shop.ledger.sizes(-1, 9) == {0: 2, 1: 0, 2: 1}
+    assert shop.ledger.sizes(0, 1) == {1: 0}
+    assert [epoch.number for epoch in shop.ledger.after(0, 1)] == [1]
+    assert [epoch.number for epoch in shop.ledger.after(0)] == [1, 2]
 
 
 def test_a_view_that_fails_is_tried_ever_less_often() -> None:
-    """Live epochs wait for each try; once it moves it goes on at once, and the next failure is the first again."""
-    turns, waits = Turns(0), []
+    """Live epochs wait for each try; once it moves it goes on at once, and its next failure is the first again."""
+    turns, now, waits = Turns(), 0.0, []
     for _ in range(6):
-        before = turns.at
-        turns = turns.taken(before, moved=False, behind=True)
-        waits.append(turns.at - before)
+        assert turns.next({"a": 0}, now) == "a"
+        turns = turns.taken("a", now, moved=False)
+        assert turns.next({"a": 0}, now) == ""
+        waits.append(turns.due["a"] - now)
+        now = turns.due["a"]
     assert waits == [15, 30, 60, 120, 120, 120]
-    moving = turns.taken(turns.at, moved=True, behind=True)
-    assert moving.at == turns.at
-    assert moving.taken(0, moved=False, behind=True).at == 15
+    moving = turns.taken("a", now, moved=True)
+    assert moving == Turns()
+    assert moving.taken("a", now, moved=False).due == {"a": now + 15}
 
 
-def test_where_no_view_is_behind_the_look_is_cheap_and_regular() -> None:
-    """Whichever was behind before."""
-    assert Turns(0).taken(100, moved=True, behind=False).at == 115
-    assert Turns(0, wait=120).taken(100, moved=False, behind=False) == Turns(115)
+def test_the_one_that_is_furthest_behind_is_first_and_none_waits_for_one_that_fails() -> None:
+    """Each has its own wait."""
+    turns = Turns()
+    assert turns.next({"a": 5, "b": 3}, 0) == "b"
+    turns = turns.taken("b", 0, moved=False)
+    assert turns.next({"a": 5, "b": 3}, 0) == "a"
+    assert turns.taken("a", 0, moved=True).next({"a": 9, "b": 3}, 1) == "a"
+    assert turns.next({"a": 5, "b": 3}, 15) == "b"
+    assert turns.next({}, 15) == ""

@@ -56,11 +56,21 @@ class Ledger:
         found = {epoch.number: epoch for epoch in map(Epoch.from_json, self._texts())}
         return [found[number] for number in sorted(found)]
 
-    def after(self, number: int) -> list[Epoch]:
-        """Read the rows above an epoch, in order; files that end below it are not opened."""
-        found = self.table.handle.to_pyarrow_dataset().to_table(["row"], filter=pc.field("epoch") > number)
+    def after(self, number: int, until: int | None = None) -> list[Epoch]:
+        """Read the rows above an epoch, up to another, in order; files that end below it are not opened."""
+        wanted = pc.field("epoch") > number
+        if until is not None:
+            wanted &= pc.field("epoch") <= until
+        found = self.table.handle.to_pyarrow_dataset().to_table(["row"], filter=wanted)
         epochs = {epoch.number: epoch for epoch in map(Epoch.from_json, found["row"].to_pylist())}
         return [epochs[each] for each in sorted(epochs)]
+
+    def sizes(self, after: int, most: int) -> dict[int, int]:
+        """Give the rows of the first ``most`` epochs above one, by their numbers in order."""
+        wanted = pc.field("epoch") > after
+        found = self.table.handle.to_pyarrow_dataset().to_table(["epoch", "rows"], filter=wanted)
+        first = found.sort_by("epoch").slice(0, most)
+        return dict(zip(first["epoch"].to_pylist(), first["rows"].to_pylist(), strict=True))
 
     def _texts(self) -> list[str]:
         texts: list[str] = self.table.read(["row"])["row"].to_pylist()

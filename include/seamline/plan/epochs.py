@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from seamline.model.epoch import Epoch
 from seamline.model.offsets import Lane, Vector
 
 
@@ -80,7 +79,7 @@ def idle_lanes(
     )
 
 
-LEAST = 1000
+FEWEST = 1000
 """Records: a smaller epoch is mostly overhead."""
 FURTHEST = 4.0
 """How many times larger or smaller the next size may be."""
@@ -96,39 +95,50 @@ def next_size(size: int, records: int, seconds: float, *, target: float, most: i
     if not (seconds > 1.5 * target or (full and seconds < target / 2)):
         return size
     factor = min(max(target / max(seconds, 0.001), 1 / FURTHEST), FURTHEST)
-    return min(max(int(min(size, max(records, 1)) * factor), min(LEAST, most)), most)
+    return min(max(int(min(size, max(records, 1)) * factor), min(FEWEST, most)), most)
 
 
-def step_end(ledger: Iterable[Epoch], after: int, most: int) -> int:
+LEAST, MOST = 15.0, 120.0
+"""Seconds until a view that failed to catch up is tried again."""
+
+
+def step_end(sizes: Mapping[int, int], after: int, most: int) -> int:
     """Give the last epoch of a step of at most ``most`` rows above epoch ``after``, but of one epoch at least.
 
-    ``after`` itself where the ledger has none above it.
+    ``sizes`` are rows by epoch, in order; ``after`` itself where there is none above it.
     """
     last, rows = after, 0
-    for epoch in ledger:
-        if epoch.number > after:
-            rows += epoch.rows
+    for number, size in sizes.items():
+        if number > after:
+            rows += size
             if rows > most and last > after:
                 break
-            last = epoch.number
+            last = number
     return last
 
 
 @dataclass(frozen=True)
 class Turns:
-    """When views that are behind are tried next: each failure in a row doubles the wait, ``least`` to ``most`` seconds.
+    """Whose turn it is to catch up: live epochs wait for each step, so there is one at a time.
 
-    Where a step has brought one nearer, the next may follow at once.
+    A view that a step brings nearer goes on at once; one that fails is tried after ``LEAST`` seconds, then after
+    twice as long each time, up to ``MOST``. ``due`` and ``waits`` are those of views that have failed.
     """
 
-    at: float
-    wait: float = 15.0
-    least: float = 15.0
-    most: float = 120.0
+    due: Mapping[str, float] = field(default_factory=dict)
+    waits: Mapping[str, float] = field(default_factory=dict)
 
-    def taken(self, now: float, *, moved: bool, behind: bool) -> Turns:
-        """Take in a turn at ``now``: whether a view moved by it, and whether one is behind still."""
-        if moved and behind:
-            return replace(self, at=now, wait=self.least)
-        wait = min(self.wait * 2, self.most) if behind else self.least
-        return replace(self, at=now + (self.wait if behind else self.least), wait=wait)
+    def next(self, behind: Mapping[str, int], now: float) -> str:
+        """Give the view that is furthest behind of those whose time has come; empty if there is none."""
+        ready = [view for view in behind if self.due.get(view, now) <= now]
+        return min(ready, key=lambda view: (behind[view], view), default="")
+
+    def taken(self, view: str, now: float, *, moved: bool) -> Turns:
+        """Take in a step of a view."""
+        due, waits = (
+            {key: value for key, value in each.items() if key != view} for each in (self.due, self.waits)
+        )
+        if moved:
+            return Turns(due, waits)
+        wait = min(self.waits.get(view, LEAST / 2) * 2, MOST)
+        return Turns({**due, view: now + wait}, {**waits, view: wait})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -28,30 +29,43 @@ BLOCK = "seamline.block"
 """App id in a slices table: the last epoch of its newest block. Epochs that take the view again do not change it."""
 
 
-STEP = 1_000_000
-"""Rows of the master that a step reads, about: live epochs wait for it."""
+STEP, EPOCHS = 1_000_000, 10_000
+"""Rows of the master that a step reads, about, and epochs at most: live epochs wait for it."""
 
 
-def catch_up(spark: SparkSession, writer: Writer, *, most: int = STEP) -> bool:
-    """Bring every view that is behind a step nearer to E, of about ``most`` rows; tell whether any moved.
+@dataclass(frozen=True)
+class Step:
+    """Epochs ``above`` one, up to the ``last``, that a view's slices lack."""
 
-    The next master commit states the new frontiers. A view that fails again stays behind and harms nobody.
+    above: int
+    last: int
+
+
+def catch_up(
+    spark: SparkSession, writer: Writer, views: Collection[str] | None = None, *, most: int = STEP
+) -> bool:
+    """Bring views that are behind a step nearer to E, of about ``most`` rows each; tell whether any moved.
+
+    All of them, or those named. The next master commit states the new frontiers. A view that fails again stays
+    behind and harms nobody.
     """
     before = dict(writer.frontiers)
-    late = [view for view, frontier in writer.frontiers.items() if frontier < writer.master.epoch]
+    late = [view for view in sorted(writer.behind) if views is None or view in views]
     if late:
         # Files that a handle of yesterday names may be gone: upkeep has put others in their place.
         writer.ledger.table.refresh()
         writer.master.table.refresh()
-    ledger = writer.ledger.epochs() if late else []
     for view in late:
-        if why := foreign(writer, ledger, writer.frontiers[view]):
+        slices = writer.slices[view]
+        step = next_step(writer, slices, most)
+        if why := foreign(writer, writer.ledger.after(step.above, step.last), step.above):
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
             writer.stuck[view] = writer.errors[view] = why
             continue
         try:
-            writer.frontiers[view] = caught_up(spark, writer, writer.slices[view], ledger, most)
+            caught_up(spark, writer, slices, step)
+            writer.frontiers[view] = step.last
             writer.errors.pop(view, None)
         except Exception as error:
             if type(error).__module__.startswith("seamline"):
@@ -61,9 +75,11 @@ def catch_up(spark: SparkSession, writer: Writer, *, most: int = STEP) -> bool:
     return writer.frontiers != before
 
 
-def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
+def foreign(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
     """Say why the epochs above a frontier cannot be caught up: another record version judged their records."""
     ours = writer.pipeline.record_version
+    if not unjudged(ledger, ours, ()):
+        return ""
     judged = Rejudged(writer.pipeline, writer.layout).verdicts()
     others = [each for each in unjudged(ledger, ours, judged) if each.number > frontier]
     if not others:
@@ -75,29 +91,37 @@ def foreign(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
     )
 
 
-def caught_up(spark: SparkSession, writer: Writer, slices: Slices, ledger: Sequence[Epoch], most: int) -> int:
-    """Commit the next slices above the view's frontier that the master holds, all at once; give their last epoch.
+def next_step(writer: Writer, slices: Slices, most: int) -> Step:
+    """Decide on the next slices above the view's frontier that the master holds.
 
     A block that was committed before a crash, and not stated by the master, is recognised by the number it left; so
     are slices of an epoch whose commit landed without an answer, by the epoch's: the master holds either, above the
-    frontier. What was recognised by an epoch's number is written down, for the next epoch leaves another.
+    frontier.
     """
     table = slices.table.refresh()
-    held = {epoch.number for epoch in ledger}
-    left = [number for number in map(table.txn, (BLOCK, EPOCH)) if number in held]
-    frontier = max([writer.frontiers[slices.view.id], *left])
-    last = step_end(ledger, frontier, most)
-    if frontier < last or table.txn(BLOCK) != last:
-        block: list[files.DataFile] = []
-        if frontier < last:
-            found = computed(spark, writer, slices, after=frontier, until=last)
-            block = written(writer, slices, found, frontier + 1, last)
-            log.info(
-                "View %s caught up from %s to %s: %s rows", slices.view.id, frontier, last, found.num_rows
-            )
-        # A number that a dead attempt took stays the highest: the next start must not give it out again.
-        table.append(block, txns={EPOCH: max(last, table.txn(EPOCH) or last), BLOCK: last})
-    return last
+    frontier = writer.frontiers[slices.view.id]
+    held = writer.ledger.sizes(frontier, EPOCHS)
+    above = max([frontier, *(number for number in map(table.txn, (BLOCK, EPOCH)) if number in held)])
+    return Step(above, step_end(held, above, most))
+
+
+def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -> None:
+    """Commit a step's slices, all at once.
+
+    What was recognised by an epoch's number is written down, for the next epoch leaves another.
+    """
+    table = slices.table
+    if step.last == step.above == table.txn(BLOCK):
+        return
+    block: list[files.DataFile] = []
+    if step.above < step.last:
+        found = computed(spark, writer, slices, after=step.above, until=step.last)
+        block = written(writer, slices, found, step.above + 1, step.last)
+        log.info(
+            "View %s caught up from %s to %s: %s rows", slices.view.id, step.above, step.last, found.num_rows
+        )
+    # A number that a dead attempt took stays the highest: the next start must not give it out again.
+    table.append(block, txns={EPOCH: max(step.last, table.txn(EPOCH) or step.last), BLOCK: step.last})
 
 
 def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:

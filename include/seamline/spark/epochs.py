@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,6 +79,7 @@ class Epochs:
         self.size = EpochSize(stream)
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
+        self.unstated: set[str] = set()
         self.pulse = Pulse(heartbeat)
         writer.phases, writer.timing = self.pulse.mark, self.pulse.timing
 
@@ -140,11 +141,17 @@ class Epochs:
 
     def hold(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
         """Commit an epoch, and remember it."""
-        self.progress = after.held(self.writer.commit(epoch, attempt.result, attempt.views))
+        self.progress = self.held(after, epoch, attempt.result, attempt.views)
         if self.register:
             self.register.hold()
         warn(self.refusals.take(epoch.number, attempt.result.refused, epoch.committed_at))
         self.refresher.touch(epoch.accepted)
+
+    def held(self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]) -> Progress:
+        """Commit an epoch; it states the frontiers of all views."""
+        whole = self.writer.commit(epoch, result, views)
+        self.unstated.clear()
+        return after.held(whole)
 
     def meet(self, ends: Vector) -> Progress:
         """Give the progress with new lanes taken in."""
@@ -198,8 +205,8 @@ class Epochs:
 
     def reread(self) -> list[Epoch]:
         """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
-        self.topics.assert_same()
         ledger = self.writer.repaired()
+        self.topics.assert_same()
         self.progress = Progress.resumed(ledger, self.topics.starts(self.writer.master), datetime.now(UTC))
         if self.register:
             self.register.forget()
@@ -236,21 +243,21 @@ class Epochs:
         self.pulse.begin()
         blank = self.blank(self.writer.take(), self.progress, datetime.now(UTC))
         epoch = replace(blank, edge=True, **stated)
-        whole = self.writer.commit(epoch, KernelResult(), self.writer.current)
-        self.progress = self.progress.held(whole)
+        self.progress = self.held(self.progress, epoch, KernelResult(), self.writer.current)
         self.heartbeat()
 
-    def catch_up(self, spark: SparkSession) -> bool:
-        """Bring views that are behind nearer to E, and tell whether any moved.
+    def catch_up(self, spark: SparkSession, views: Collection[str] | None = None) -> bool:
+        """Bring views that are behind a step nearer to E, all or those named, and tell whether any moved."""
+        before = self.writer.behind
+        moved = catch_up(spark, self.writer, views)
+        self.unstated |= before.keys() - self.writer.behind.keys()
+        self.state()
+        return moved
 
-        An empty epoch states the frontiers of those that have come there.
-        """
-        last, before = self.writer.master.epoch, dict(self.writer.frontiers)
-        if not catch_up(spark, self.writer):
-            return False
-        if any(at == last != before[view] for view, at in self.writer.frontiers.items()):
+    def state(self) -> None:
+        """State the frontiers of views that have come to E, unless a live epoch has done so."""
+        if self.unstated:
             self.empty()
-        return True
 
     def close(self, state: str = "stopped") -> None:
         """Declare the last edge."""

@@ -75,7 +75,7 @@ class Driver:
         self.fills: tuple[OffsetRange, ...] = ()
         self.paused = False
         self.told = 0.0
-        self.turns = Turns(time.monotonic())
+        self.turns = Turns()
 
     def start(self, spark: SparkSession) -> None:
         """Take the tables over, repair what is short, catch up a step, and find where to read from."""
@@ -88,7 +88,7 @@ class Driver:
         )
         self.filler = Filler(self.epochs, ledger)
         spark.streams.addListener(self.epochs.pulse.triggers)
-        self.catch_up()
+        self.epochs.catch_up(spark)
         warm(spark)
 
     def registered(self, ledger: list[Epoch]) -> list[Epoch]:
@@ -168,9 +168,11 @@ class Driver:
                 query = self.again(query)
             elif self.epochs.outdated:
                 query = self.anew(query)
-            elif self.lock.acquire(timeout=TICK if self.filler.pending or self.turn else 0):
+            elif self.lock.acquire(timeout=TICK if self.filler.pending or self.turn() else 0):
                 try:
-                    self.between()
+                    # The epoch that was waited for may have failed: then nobody knows where the master ends.
+                    if not self.failure:
+                        self.between()
                 finally:
                     self.lock.release()
         self.finish(query)
@@ -179,37 +181,35 @@ class Driver:
         """Do what is done between two epochs; that Kafka does not answer is no reason to end."""
         try:
             self.epochs.rest(self.drained)
-            if self.turn:
-                self.catch_up()
+            self.epochs.state()
+            if view := self.turn():
+                moved = self.epochs.catch_up(self.spark, [view])
+                self.turns = self.turns.taken(view, time.monotonic(), moved=moved)
             self.filler.ask(self.fills)
             if self.filler.pending:
                 self.filler.step(self.spark)
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
 
-    @property
-    def turn(self) -> bool:
-        """Tell whether it is time to bring views that are behind a step nearer."""
-        return time.monotonic() >= self.turns.at
-
-    def catch_up(self) -> None:
-        """Bring views that are behind a step nearer to E; one that fails is left alone for longer each time."""
-        moved = self.epochs.catch_up(self.spark)
-        self.turns = self.turns.taken(time.monotonic(), moved=moved, behind=bool(self.writer.behind))
+    def turn(self) -> str:
+        """Give the view that is to catch up a step now; empty if there is none."""
+        return self.turns.next(self.writer.behind, time.monotonic())
 
     def rest(self, query: StreamingQuery | None) -> None:
         """Have no query while the stream is paused: the driver stays up, and its heartbeat tells the lag."""
         if query is not None:
             self.still(query)
-            with contextlib.suppress(KafkaUnavailable):
-                if self.failure:
-                    self.epochs.reread()
-                    self.failure = None
-                self.epochs.close("paused")
             log.info("Paused at epoch %s", self.writer.master.epoch)
-        elif time.monotonic() - self.told > TELL_EVERY:
-            self.told = time.monotonic()
-            self.epochs.heartbeat("paused")
+        elif time.monotonic() - self.told < TELL_EVERY:
+            return
+        self.told = time.monotonic()
+        with contextlib.suppress(KafkaUnavailable):
+            if self.failure:
+                self.epochs.reread()
+                self.failure = None
+            self.epochs.close("paused")
+            return
+        self.epochs.heartbeat("paused")
 
     def again(self, query: StreamingQuery | None) -> StreamingQuery | None:
         """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
@@ -218,8 +218,7 @@ class Driver:
         """
         failure, failed = self.failure, query is not None
         if query is not None:
-            if query.isActive:
-                self.ended(query)
+            self.ended(query)
             failure = failure or query.exception()
         while not self.stopping.is_set():
             if failed:
@@ -246,13 +245,16 @@ class Driver:
             self.stopping.wait(min(0.5 * max(self.epochs.retries, 1), 5))
 
     def ended(self, query: StreamingQuery) -> None:
-        """Wait until a query that has failed is over; its error is ours to report."""
+        """See a query that has failed to its end; its error is ours to report."""
         with contextlib.suppress(StreamingQueryException):
-            query.awaitTermination(60)
+            if query.isActive and not query.awaitTermination(60):
+                self.still(query)
 
     def anew(self, query: StreamingQuery) -> StreamingQuery:
         """Start a new query between two epochs, over the lanes and with the size that are right by now."""
         self.still(query)
+        if self.failure:
+            return query
         try:
             self.epochs.restart()
             log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)

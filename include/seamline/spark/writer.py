@@ -21,7 +21,7 @@ from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE, partial_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
-from seamline.model.errors import Conflict, FenceLost
+from seamline.model.errors import Conflict, FenceLost, ProtocolError
 from seamline.model.evolution import require_order
 from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
@@ -61,6 +61,7 @@ class Writer:
         self.number = next_number([self.master.epoch, *(table.txn(EPOCH) for table in self.tables)]) - 1
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
+        self.sure = True
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
         self.phases: Callable[[str], None] = lambda _: None
         self.timing: Callable[[], Mapping[str, Mapping[str, float]]] = dict
@@ -103,6 +104,7 @@ class Writer:
         held = self.ledger.epochs()
         missing = self.master.missing(held[-1].number if held else -1)
         self.ledger.append(missing)
+        self.sure = True
         return [*held, *missing]
 
     def take(self) -> int:
@@ -116,12 +118,21 @@ class Writer:
         return frozenset(view for view, frontier in self.frontiers.items() if frontier == self.master.epoch)
 
     @property
-    def behind(self) -> frozenset[str]:
-        """List the views whose frontier is below E."""
-        return frozenset(self.frontiers) - self.current
+    def behind(self) -> dict[str, int]:
+        """Give the frontiers that are below E."""
+        return {view: at for view, at in self.frontiers.items() if at < self.master.epoch}
 
     def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
-        """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed."""
+        """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed.
+
+        After one that failed the tables must be looked at first (``repaired``): ProtocolError.
+        """
+        if not self.sure:
+            raise ProtocolError(
+                f"Epoch {epoch.number} would follow one of which it is not known whether the master holds it.",
+                hint="this is a defect: the tables are repaired after a failed commit, before the next.",
+            )
+        self.sure = False
         fine, broken = self.commit_slices(epoch.number, result, views)
         for view, error in broken.items():
             log.error("View %s is behind from epoch %s: %s", view, epoch.number, error)
@@ -137,6 +148,7 @@ class Writer:
         self.done("master")
         self.ledger.append([whole])
         self.done("ledger")
+        self.sure = True
         return whole
 
     def done(self, phase: str) -> None:

@@ -22,6 +22,7 @@ from seamline.supervisor.said import DriverSaid
 log = logging.getLogger("seamline.supervisor")
 STARTS_WITHIN = 300.0
 LOOK_EVERY = 1.0
+KAFKA_WITHIN = 8.0
 
 
 class Watch:
@@ -96,7 +97,7 @@ def lag(pipeline: CompiledPipeline, layout: Layout) -> int | None:
     """Count the records that Kafka has and the master has not read; None where Kafka does not tell."""
     try:
         source = pipeline.definition.source
-        offsets = ends_of(resolve(source.connection), source.topics)
+        offsets = ends_of(resolve(source.connection), source.topics, timeout=KAFKA_WITHIN)
     except SeamlineError as error:
         log.warning("Lag not known: %s", error.message)
         return None

@@ -1,0 +1,224 @@
+"""What a stream's driver does between two epochs, and what it must not do: the loop with everything else made up."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from seamline.model.epoch import Epoch
+from seamline.model.errors import KafkaUnavailable, SeamlineError
+from seamline.plan.epochs import Turns
+from seamline.spark import epochs as epochs_module
+from seamline.spark import stream
+from seamline.spark.epochs import Epochs
+from seamline.spark.stream import Driver
+
+
+class Query:
+    """A query of Spark's."""
+
+    def __init__(self, *, active: bool = True, hangs: bool = False) -> None:
+        self.isActive, self.hangs = active, hangs
+        self.stopped = 0
+
+    def stop(self) -> None:
+        self.isActive = False
+        self.stopped += 1
+
+    def awaitTermination(self, seconds: float) -> bool:  # noqa: N802
+        self.isActive = self.hangs
+        return not self.hangs
+
+    def exception(self) -> None:
+        return None
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A driver with nothing behind it; ``said`` is what it asked of others, in order."""
+    made: Any = object.__new__(Driver)
+    said: list[str] = []
+
+    def noting(name: str) -> Any:
+        return lambda *given, **named: said.append(" ".join([name, *map(str, given)]))
+
+    made.said = said
+    made.lock, made.stopping = threading.RLock(), threading.Event()
+    made.closed = made.paused = False
+    made.failure, made.drained, made.fills, made.told = None, None, (), float("-inf")
+    made.turns = Turns()
+    made.spark = None
+    made.writer = SimpleNamespace(behind={}, master=SimpleNamespace(epoch=7))
+    made.filler = SimpleNamespace(pending=False, ask=lambda _: None)
+    made.epochs = SimpleNamespace(
+        **{name: noting(name) for name in ("rest", "state", "restart", "reread", "close", "heartbeat")},
+        catch_up=lambda _, views: said.append(f"catch up {views}"),
+        outdated=False,
+        retries=0,
+        size=SimpleNamespace(halved=True, limit=1),
+    )
+    made.refresher = SimpleNamespace(close=lambda: None)
+    made.obey = lambda: None
+    made.query = lambda: said.append("query") or Query()
+    made.started = lambda **_: said.append("query anew") or Query()
+    monkeypatch.setattr(stream, "TICK", 0.001)
+    return made
+
+
+def away(*_: object) -> None:
+    raise KafkaUnavailable("nobody answers")
+
+
+class Waited:
+    """A lock for which the main thread waits: meanwhile the epoch that has it fails."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def acquire(self, timeout: float = -1) -> bool:
+        self.driver.failure = OSError("no answer")
+        return True
+
+    def release(self) -> None:
+        self.driver.said.append("released")
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def test_nothing_is_committed_after_an_epoch_that_has_failed(driver: Any) -> None:
+    """The loop waits behind the epoch; where that fails nobody knows where the master ends."""
+    driver.writer.behind = {"v": 3}
+    driver.lock = Waited(driver)
+    driver.again = lambda query: driver.stopping.set() or query
+    driver.run()
+    assert driver.said == ["query", "heartbeat", "released"]
+
+
+def test_views_that_are_behind_take_a_turn_one_by_one(driver: Any) -> None:
+    """The one that did not move waits; an epoch gets in between."""
+    driver.writer.behind = {"a": 3, "b": 5}
+    for _ in range(3):
+        driver.between()
+    assert [each for each in driver.said if each.startswith("catch")] == ["catch up ['a']", "catch up ['b']"]
+
+
+def test_a_query_is_not_begun_beside_one_whose_epoch_has_just_failed(driver: Any) -> None:
+    """It would be live with a failure that is not its own, and nobody would stop it."""
+    query = Query()
+
+    def stop() -> None:
+        query.isActive = False
+        driver.failure = OSError("poison")
+
+    query.stop = stop  # type: ignore[method-assign]
+    assert driver.anew(query) is query
+    assert driver.said == []
+
+
+def test_a_failed_query_that_does_not_end_is_stopped(driver: Any) -> None:
+    """Two queries over one checkpoint would take each other's plans for their own."""
+    query = Query(hangs=True)
+    driver.failure = OSError("poison")
+    assert driver.again(query) is not query
+    assert query.stopped == 1
+    assert driver.said == ["restart", "query anew"]
+
+
+@pytest.mark.parametrize("query", [None, Query(active=False)])
+def test_the_broker_is_waited_for_whatever_it_is_needed_for(driver: Any, query: Query | None) -> None:
+    """After a pause, too."""
+    answers = [away, away, lambda: driver.said.append("restart")]
+    driver.epochs.restart = lambda: answers.pop(0)()
+    assert driver.again(query) is not query
+    assert driver.said == ["restart", "query anew"]
+    assert driver.epochs.retries == (0 if query is None else 1)
+
+
+def test_a_new_query_waits_for_the_broker(driver: Any) -> None:
+    """What it was begun for is done by the next round."""
+    driver.epochs.restart = away
+    query = Query()
+    assert driver.anew(query) is query
+    assert isinstance(driver.failure, KafkaUnavailable)
+    assert not query.isActive
+
+
+def test_a_pause_declares_an_edge_as_soon_as_it_can(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the broker is away there is none; what had failed is found out first."""
+    monkeypatch.setattr(stream, "TELL_EVERY", 0.0)
+    driver.failure = OSError("no answer")
+    driver.epochs.reread = away
+    driver.rest(Query())
+    assert driver.said == ["heartbeat paused"]
+    driver.epochs.reread = lambda: driver.said.append("reread")
+    driver.rest(None)
+    assert driver.said[1:] == ["reread", "close paused"]
+    assert driver.failure is None
+
+
+def test_the_end_does_not_wait_for_the_broker(driver: Any) -> None:
+    """Its last edge is the next driver's."""
+    driver.epochs.close = away
+    driver.finish(None)
+    assert driver.closed
+
+
+@pytest.fixture
+def epochs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Epochs with nothing behind them."""
+    made: Any = object.__new__(Epochs)
+    made.said = []
+    made.unstated = set()
+    made.writer = SimpleNamespace(behind={"v": 3})
+
+    def caught_up(spark: object, writer: Any, views: object) -> bool:
+        writer.behind = {}
+        return True
+
+    monkeypatch.setattr(epochs_module, "catch_up", caught_up)
+    return made
+
+
+def test_a_frontier_that_was_reached_is_stated_as_soon_as_it_can(epochs: Any) -> None:
+    """Else a flip to the view would be refused for as long as its topic is silent."""
+    epochs.empty = away
+    with pytest.raises(KafkaUnavailable):
+        epochs.catch_up(None)
+    assert epochs.unstated == {"v"}
+    epochs.empty = lambda: epochs.said.append("empty")
+    epochs.state()
+    assert epochs.said == ["empty"]
+
+
+def test_the_tables_are_repaired_also_while_the_broker_is_away(epochs: Any) -> None:
+    """An epoch that is made before it answers must not come between."""
+    epochs.writer.repaired = lambda: epochs.said.append("repaired") or []
+    epochs.topics = SimpleNamespace(assert_same=away)
+    with pytest.raises(KafkaUnavailable):
+        epochs.reread()
+    assert epochs.said == ["repaired"]
+
+
+def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
+    """Then nothing is left to state."""
+    epochs.unstated = {"v"}
+    epochs.writer.commit = lambda *_: "whole"
+    after = SimpleNamespace(held=lambda whole: f"held {whole}")
+    assert epochs.held(after, Epoch, None, ()) == "held whole"
+    assert epochs.unstated == set()
+    epochs.empty = away
+    epochs.state()
+
+
+def test_a_failure_that_nothing_can_be_done_about_ends_the_driver(driver: Any) -> None:
+    """The supervisor tells it to people."""
+    driver.failure = SeamlineError("the topic is another", hint="see docs")
+    with pytest.raises(SeamlineError, match="the topic is another"):
+        driver.again(Query(active=False))
