@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from seamline.lake.ending import end
 from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.model.catalog import load
@@ -12,7 +13,6 @@ from seamline.model.jobs import BuildJob
 from seamline.quality.certify import certify_run
 from seamline.quality.expectations import imported_meanwhile
 from seamline.spark.batch import build
-from seamline.spark.ending import end
 from seamline.spark.session import described, session
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from seamline.spark.ending import end
+from seamline.lake.ending import end
 from seamline.spark.session import listening
 from seamline.supervisor.resident import TOKEN, make_token, port
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
-from seamline.spark.ending import end
+from seamline.lake.ending import end
 from seamline.spark.stream import main
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from seamline.lake.ending import end
 from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError
-from seamline.spark.ending import end
 from seamline.supervisor.upkeep import upkeep
 
 

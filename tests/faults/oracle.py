@@ -70,25 +70,25 @@ def require_whole(
             f"{table}: {missing.total()} missing {sorted(missing)[:5]}, {extra.total()} too many {sorted(extra)[:5]}"
         )
     read = sequences(layout)
-    short = {log[place].producer for place in gone if place in log}
+    short = {(place[0], log[place].producer) for place in gone if place in log}
     for place in sorted(log):
         sent = log[place]
         if sent.good and place not in gone:
-            assert read[sent.producer].pop(0) == sent.sequence, f"{place} is not in its turn"
+            assert read[place[0], sent.producer].pop(0) == sent.sequence, f"{place} is not in its turn"
     assert not any(read.values())
     for producer, numbers in sequences(layout).items():
         if unbroken and producer not in short:
             assert numbers == list(range(len(numbers))), f"{producer} goes on by more than one"
 
 
-def sequences(layout: Layout) -> dict[str, list[int]]:
-    """Give every producer's numbers in the order in which epochs took them in."""
+def sequences(layout: Layout) -> dict[tuple[str, str], list[int]]:
+    """Give every producer's numbers, by topic, in the order in which epochs took them in."""
     columns = [*PLACE, "producer", "seq", "_epoch"]
     rows = DeltaTable(str(layout.table("master"))).to_pyarrow_table(columns=columns).to_pylist()
     rows.sort(key=lambda row: (row["_epoch"], row["_topic_id"], row["_partition"], row["_offset"]))
-    found: dict[str, list[int]] = {}
+    found: dict[tuple[str, str], list[int]] = {}
     for row in rows:
-        found.setdefault(row["producer"], []).append(row["seq"])
+        found.setdefault((row["_topic_id"], row["producer"]), []).append(row["seq"])
     return found
 
 

@@ -13,7 +13,7 @@ from tests.faults.line import PATIENCE, Line
 from tests.faults.processes import ORPHANS_END_WITHIN, signalled, working_in
 from tests.faults.trial import Trial, eventually
 
-from seamline.lake.failpoints import EPOCH
+from seamline.lake.failpoints import EPOCH, alive
 from seamline.lake.ledger import Ledger
 from seamline.lake.master import Master
 from seamline.model.errors import FenceLost
@@ -99,21 +99,18 @@ def test_a_supervised_stream_comes_back_from_a_kill_at_any_time(seed: int, owned
         time.sleep(trial.chance.uniform(0, 6))
         victim = trial.chance.choice(["jvm", "python", "both"])
         family, token = owned.family(), Ledger.ensure(owned.stack.layout).epochs()[-1].token
+        assert family.jvm is not None
         struck = {"jvm": [family.jvm], "python": [family.driver], "both": [family.jvm, family.driver]}[victim]
+        gone = [psutil.Process(pid) for pid in struck]
         for pid in struck:
             owned.kill(pid)
         epoch = owned.stack.epoch()
         took = owned.await_beyond(epoch + 1)
         trial.measure("SIGKILL to next committed epoch", took)
     after = Ledger.ensure(owned.stack.layout).epochs()[-1].token
-    trial.prove(f"{victim} killed at epoch {epoch}", after > token and not any(map(alive, struck)))
+    trial.prove(f"{victim} killed at epoch {epoch}", after > token and not any(map(alive, gone)))
     owned.drained()
     owned.judge()
-
-
-def alive(pid: int | None) -> bool:
-    """Tell whether a process runs."""
-    return pid is not None and psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 @pytest.fixture(scope="module")

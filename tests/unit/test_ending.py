@@ -4,9 +4,11 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 JOB = """
 import atexit, os, signal, sys
-from seamline.spark.ending import end
+from seamline.lake.ending import end
 atexit.register(os.kill, os.getpid(), signal.SIGSEGV)
 print("the last word")
 print("the reason", file=sys.stderr)
@@ -30,3 +32,32 @@ def test_a_job_ends_before_a_teardown_that_crashes():
 def test_the_teardown_does_crash():
     """Else the test above would show nothing."""
     assert ended("sys.exit(12)").returncode == -signal.SIGSEGV
+
+
+MODULES = {
+    "the command line": """
+import runpy
+sys.argv[1:] = ["--version"]
+runpy.run_module("seamline.cli", run_name="__main__")
+""",
+    "a supervisor": """
+import runpy
+from seamline.supervisor import process
+process.supervise = lambda *_, **__: 0
+sys.argv[1:] = ["shop"]
+runpy.run_module("seamline.supervisor", run_name="__main__")
+""",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_whoever_uses_tables_ends_so(name, tmp_path, monkeypatch):
+    """A supervisor that had ended well was told to have died of a signal."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
+    done = ended(MODULES[name])
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_reader_that_has_gone_is_no_error():
+    """`seamline ... | head` ends as it would."""
+    assert ended("sys.stdout.close(); end(3)").returncode == 3

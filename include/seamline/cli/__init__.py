@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -80,3 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(f"Error: {full}", err=True)
         return full.exit_code
     return code if isinstance(code, int) else 0
+
+
+def run() -> NoReturn:
+    """Run the command line of this process, and end with its exit code."""
+    from seamline.lake.ending import end
+
+    end(main())

@@ -1,7 +1,5 @@
 """``python -m seamline.cli``."""
 
-import sys
+from seamline.cli import run
 
-from seamline.cli import main
-
-sys.exit(main())
+run()

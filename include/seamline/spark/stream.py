@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from seamline.lake import layout as places
 from seamline.lake.control import ControlTable, Desired, Drained
+from seamline.lake.ending import end
 from seamline.lake.format import require_format
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
@@ -34,7 +35,6 @@ from seamline.model.lookups import in_force
 from seamline.model.offsets import OffsetRange
 from seamline.plan.epochs import Resume, Turns, position
 from seamline.spark.checkpoint import Checkpoints, planned_ends
-from seamline.spark.ending import end
 from seamline.spark.epochs import Epochs
 from seamline.spark.filling import Filler
 from seamline.spark.kernel import KernelResult

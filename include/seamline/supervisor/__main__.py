@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from seamline.lake.ending import end
 from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, warehouse
 from seamline.model.errors import SeamlineError, disk_full
@@ -29,4 +30,4 @@ def main(pipeline: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    end(main(sys.argv[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 
@@ -17,5 +18,7 @@ def end(code: int) -> NoReturn:
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        # Nobody may be left to read it.
+        with suppress(OSError, ValueError):
+            stream.flush()
     os._exit(code)
