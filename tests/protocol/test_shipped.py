@@ -152,6 +152,7 @@ def test_the_master_is_the_position(stream: Stream) -> None:
         moved = {**vars(epoch), "number": number, "ranges": (type(epoch.ranges[0])(LANE, start, end),)}
         with pytest.raises(OffsetGap):
             writer.commit(type(epoch)(**moved), KernelResult(), ())
+        writer.repaired()
     with pytest.raises(ProtocolError):
         writer.commit(writer.master.missing(-1)[0], KernelResult(), ())
 
@@ -280,5 +281,6 @@ def test_a_file_that_is_gone_is_not_committed(stream: Stream) -> None:
         stream.epoch(writer)
     assert Master.open(stream.layout).epoch == -1
     writer.phases = lambda _: None
+    writer.repaired()
     stream.epoch(writer)
     is_right(stream)
