@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 from tests.faults.line import Line
@@ -42,6 +43,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         made = getattr(item, "trial", None)
         results().add({"test": item.nodeid, **(made.row() if made else {})})
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print every figure that trials have measured, over their seeds."""
+    if figures := results().figures():
+        terminalreporter.section("figures of what has passed, in seconds where nothing else is said")
+        for name, values in figures.items():
+            terminalreporter.write_line(
+                f"{name}: n {len(values)}, p50 {median(values):.2f}, max {max(values):.2f}"
+            )
 
 
 def results() -> Results:

@@ -18,6 +18,8 @@ from seamline.model.intervals import Interval, parse_moment
 from seamline.quality.certify import certify_run, require_passed
 from seamline.spark.batch import build
 
+pytestmark = pytest.mark.faults
+
 BOTH = Interval(parse_moment(DAYS[0]), parse_moment("2013-01-03"))
 
 

@@ -19,9 +19,11 @@ from seamline.lake.layout import Layout
 from seamline.model.errors import LeaseHeld
 from seamline.supervisor.heartbeat import Heartbeat
 
+pytestmark = pytest.mark.faults
 TRIALS = 100
 DRIVER = """
 import os, signal, sys, time
+
 with open(os.path.join(os.environ["SEAMLINE_HOME"], "starts"), "a") as starts:
     starts.write(" ".join([*sys.argv[1:], str(os.getpid())]) + chr(10))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

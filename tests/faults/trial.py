@@ -77,3 +77,13 @@ def eventually(what: str, look: Callable[[], T], seconds: float = 120.0, *, ever
         assert time.monotonic() < until, f"waited {seconds:g} s for {what}"
         time.sleep(every)
     return found
+
+    def figures(self) -> dict[str, list[float]]:
+        """Give what was measured, by trial and figure, each value once: of its last run."""
+        last = {row["test"]: row for row in self.rows()}
+        found: dict[str, list[float]] = {}
+        for row in last.values():
+            name = str(row.get("trial", "")).partition("[")[0].removeprefix("test_").replace("_", " ")
+            for what, value in row.get("figures", {}).items():  # type: ignore[attr-defined]
+                found.setdefault(f"{name}: {what}", []).append(value)
+        return dict(sorted(found.items()))
