@@ -160,7 +160,8 @@ class Demo:
             self.await_drained(connection, topic)
             self.keep_answer("speed_before", "merged")
             self.batch(api, Interval(START, self.end()), "all days that are closed")
-            self.backfill()
+            if self.options.backfill_days:
+                self.backfill()
             self.dirty(api)
             for side in ("merged", "batch", "speed"):
                 self.keep_answer(side, side)
