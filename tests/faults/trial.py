@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -65,9 +65,19 @@ class Results:
         with self.file.open("a") as out:
             out.write(json.dumps(row) + "\n")
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Read them all."""
         return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+    def figures(self) -> dict[str, list[float]]:
+        """Give what was measured, by trial and figure, each value once: of its last run."""
+        last = {row["test"]: row for row in self.rows()}
+        found: dict[str, list[float]] = {}
+        for row in last.values():
+            name = str(row.get("trial", "")).partition("[")[0].removeprefix("test_").replace("_", " ")
+            for what, value in row.get("figures", {}).items():
+                found.setdefault(f"{name}: {what}", []).append(value)
+        return dict(sorted(found.items()))
 
 
 def eventually(what: str, look: Callable[[], T], seconds: float = 120.0, *, every: float = 0.1) -> T:
@@ -77,13 +87,3 @@ def eventually(what: str, look: Callable[[], T], seconds: float = 120.0, *, ever
         assert time.monotonic() < until, f"waited {seconds:g} s for {what}"
         time.sleep(every)
     return found
-
-    def figures(self) -> dict[str, list[float]]:
-        """Give what was measured, by trial and figure, each value once: of its last run."""
-        last = {row["test"]: row for row in self.rows()}
-        found: dict[str, list[float]] = {}
-        for row in last.values():
-            name = str(row.get("trial", "")).partition("[")[0].removeprefix("test_").replace("_", " ")
-            for what, value in row.get("figures", {}).items():  # type: ignore[attr-defined]
-                found.setdefault(f"{name}: {what}", []).append(value)
-        return dict(sorted(found.items()))
