@@ -168,7 +168,7 @@ class Driver:
                 query = self.again(query)
             elif self.epochs.outdated:
                 query = self.anew(query)
-            elif self.lock.acquire(timeout=TICK if self.filler.pending or self.turn() else 0):
+            elif self.lock.acquire(timeout=TICK):
                 try:
                     # The epoch that was waited for may have failed: then nobody knows where the master ends.
                     if not self.failure:

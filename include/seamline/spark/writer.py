@@ -115,12 +115,14 @@ class Writer:
     @property
     def current(self) -> frozenset[str]:
         """List the views that are not behind: they take the next epoch."""
-        return frozenset(view for view, frontier in self.frontiers.items() if frontier == self.master.epoch)
+        newest = self.master.epoch
+        return frozenset(view for view, frontier in self.frontiers.items() if frontier == newest)
 
     @property
     def behind(self) -> dict[str, int]:
         """Give the frontiers that are below E."""
-        return {view: at for view, at in self.frontiers.items() if at < self.master.epoch}
+        newest = self.master.epoch
+        return {view: at for view, at in self.frontiers.items() if at < newest}
 
     def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
         """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed.
