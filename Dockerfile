@@ -21,6 +21,7 @@ COPY --chown=seamline include include
 COPY --chown=seamline spark_jobs spark_jobs
 COPY --chown=seamline dags dags
 COPY --chown=seamline plugins plugins
+RUN make setup
 
 ENV PATH=/opt/seamline/.venv/bin:$PATH \
     AIRFLOW_HOME=/srv/seamline/airflow \

@@ -116,8 +116,9 @@ def run(soak: Soak, line: Line, broker: Broker, options: argparse.Namespace) -> 
                 due += options.every
                 name = chance.choice(list(FAULTS))
                 epoch = line.stack.epoch()
-                FAULTS[name](line, broker, chance)
-                took = line.await_beyond(epoch + 1)
+                over = FAULTS[name](line, broker, chance) or time.monotonic()
+                line.await_beyond(epoch + 1)
+                took = time.monotonic() - over
                 soak.faults.append((round(now - began, 1), name, round(took, 1)))
                 print(f"{now - began:7.0f} s  {name}: {took:.1f} s to the next epochs", flush=True)
             time.sleep(1.0)
@@ -190,19 +191,24 @@ def rob(line: Line, broker: Broker, chance: random.Random) -> None:
     line.kill(family.driver)
 
 
-def kill_supervisor(line: Line, _: Broker, __: random.Random) -> None:
-    """Kill the supervisor, and start another as soon as there is room for one, as reconcile does."""
+def kill_supervisor(line: Line, _: Broker, __: random.Random) -> float:
+    """Kill the supervisor, and start another as soon as there is room for one, as reconcile does.
+
+    Gives the moment of the kill.
+    """
     supervisor = line.supervisors.pop()
     supervisor.kill()
+    killed = time.monotonic()
     supervisor.wait()
     while line.heartbeat().supervisor.pid == supervisor.pid:  # type: ignore[union-attr]
         line.supervise()
         time.sleep(5)
         if line.supervisors[-1].poll() is not None:
             line.supervisors.pop()
+    return killed
 
 
-FAULTS: dict[str, Callable[[Line, Broker, random.Random], None]] = {
+FAULTS: dict[str, Callable[[Line, Broker, random.Random], float | None]] = {
     "JVM killed": kill("jvm"),
     "Python killed": kill("python"),
     "worker killed": kill("worker"),

@@ -107,6 +107,36 @@ def test_another_pin_is_noticed(empty: checkout.Checkout) -> None:
     assert checkout.decide(empty).python
 
 
+def test_classes_are_archived_again_for_another_java(
+    empty: checkout.Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive of another Java is left alone by Java: everything would start slowly, and nobody would know."""
+    settle(empty)
+    monkeypatch.setattr(checkout, "missing", lambda parts, folder: [])
+    program(empty.trainer, "")
+    assert checkout.decide(empty).classes
+    program(empty.python, '#!/bin/sh\ntouch "$3"\n')
+    assert install.archive_classes(empty, own_java=True)
+    assert not checkout.decide(empty)
+    (empty.own_java / "release").write_text('JAVA_VERSION="17.0.99"')
+    assert checkout.decide(empty).classes
+
+
+@pytest.mark.parametrize("script", ["exit 1", "exit 0"])
+def test_a_java_that_makes_no_archive_is_asked_once(
+    empty: checkout.Checkout, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """Spark starts without one, too."""
+    settle(empty)
+    monkeypatch.setattr(checkout, "missing", lambda parts, folder: [])
+    program(empty.trainer, "")
+    program(empty.python, f"#!/bin/sh\n{script}\n")
+    program(empty.classes, "an old one")
+    assert not install.archive_classes(empty, own_java=True)
+    assert not empty.classes.exists()
+    assert not checkout.decide(empty)
+
+
 def test_an_interrupted_installation_is_done_again(empty: checkout.Checkout) -> None:
     """The stamp is written last, so that a half-made environment is never taken for a whole one."""
     settle(empty)

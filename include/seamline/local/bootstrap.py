@@ -52,6 +52,10 @@ def set_up(root: Path) -> None:
         for group in todo.parts:
             _say(f"Fetching the Java parts for {group} ...")
             install.fetch_parts(checkout, group)
+        if todo.classes:
+            _say("Archiving Spark's classes, so that every start of it is shorter ...")
+            if not install.archive_classes(checkout, todo.own_java):
+                _say(f"This Java makes no such archive, see {checkout.log}; Spark starts without.")
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seamline.local.environment import recorded
 from seamline.local.ivy import missing
-from seamline.local.java import find_java, parts
+from seamline.local.java import CLASSES, find_java, parts
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,18 @@ class Checkout:
     def own_java(self) -> Path:
         return self.state / "java"
 
+    @property
+    def classes(self) -> Path:
+        return self.jars / CLASSES
+
+    @property
+    def classes_stamp(self) -> Path:
+        return self.classes.with_suffix(".stamp")
+
+    @property
+    def trainer(self) -> Path:
+        return self.root / "include" / "seamline" / "spark" / "class_data.py"
+
     def requirements(self, own_java: bool) -> list[Path]:
         names = ["requirements.txt", "requirements-dev.txt", *(["requirements-java.txt"] if own_java else [])]
         return [self.root / name for name in names]
@@ -60,9 +72,10 @@ class Todo:
     own_java: bool
     java: bool
     parts: tuple[str, ...]
+    classes: bool = False
 
     def __bool__(self) -> bool:
-        return self.python or self.java or bool(self.parts)
+        return self.python or self.java or bool(self.parts) or self.classes
 
 
 def decide(checkout: Checkout) -> Todo:
@@ -76,8 +89,11 @@ def decide(checkout: Checkout) -> Todo:
     own_java = find_java() is None if java else from_pypi
     groups = [name for name in ("spark", "kafka") if missing(parts(name), checkout.jars / name)]
     python = text(checkout.stamp) != fingerprint(checkout, own_java) or not checkout.python.exists()
-    # A new virtual environment has its Java at a new place.
-    return Todo(python, own_java, java or (python and own_java), tuple(groups))
+    # A new virtual environment has its Java at a new place; its jars are new, and with them their classes.
+    java = java or (python and own_java)
+    classes = python or java or bool(groups) or text(checkout.classes_stamp) != classes_of(checkout, own_java)
+    # The first layer of an image has the set-up alone.
+    return Todo(python, own_java, java, tuple(groups), classes and checkout.trainer.exists())
 
 
 def fingerprint(checkout: Checkout, own_java: bool) -> str:
@@ -86,6 +102,12 @@ def fingerprint(checkout: Checkout, own_java: bool) -> str:
     for file in [*checkout.requirements(own_java), checkout.root / "pyproject.toml"]:
         digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def classes_of(checkout: Checkout, own_java: bool) -> str:
+    """Say what the archive of Spark's classes depends on: all that is installed, and the Java."""
+    java = Path(recorded(checkout.root).get("JAVA_HOME", "/nowhere"))
+    return "\n".join([fingerprint(checkout, own_java), str(java), text(java / "release")])
 
 
 def text(file: Path) -> str:

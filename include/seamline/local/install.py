@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from seamline.local import ivy
-from seamline.local.checkout import Checkout, fingerprint, text
-from seamline.local.environment import recorded, write_env
+from seamline.local.checkout import Checkout, classes_of, fingerprint, text
+from seamline.local.environment import environment, recorded, write_env
 from seamline.local.java import find_java, lacks_vector, parts, write_shim
 from seamline.local.trust import trust_options
 from seamline.model.errors import SetupError
@@ -71,6 +72,25 @@ def fetch_parts(checkout: Checkout, group: str) -> None:
         ivy=ivy_jar,
         run=lambda command: _run(checkout, command, f"Ivy could not fetch the Java parts for {group}"),
     )
+
+
+def archive_classes(checkout: Checkout, own_java: bool) -> bool:
+    """Write the classes that Spark's JVM loads to an archive; without one it starts all the same, but later.
+
+    Tells whether there is one now: a Java cut down with jlink may be unable to make it.
+    """
+    told = {**environment(checkout.root), "SEAMLINE_HOME": str(checkout.state)}
+    told["JAVA_TOOL_OPTIONS"] = f"{told.get('JAVA_TOOL_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip()
+    fresh = checkout.classes.with_suffix(".new")
+    command = [str(checkout.python), "-m", "seamline.spark.class_data", str(fresh)]
+    checkout.jars.mkdir(parents=True, exist_ok=True)
+    checkout.classes_stamp.unlink(missing_ok=True)
+    checkout.classes.unlink(missing_ok=True)
+    with suppress(SetupError, FileNotFoundError):
+        _run(checkout, command, "Spark's classes could not be archived", told)
+        fresh.replace(checkout.classes)
+    checkout.classes_stamp.write_text(classes_of(checkout, own_java))
+    return checkout.classes.exists()
 
 
 def uv_environment(pip_settings: str, environ: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from seamline.model.errors import SetupError
 
 OLDEST = 17
 PARTS = Path(__file__).with_name("java_parts.toml")
+CLASSES = "spark.jsa"
 # Spark asks for one module that it does not need and that the Java from PyPI lacks.
 SHIM = """\
 #!/bin/sh
@@ -83,6 +84,11 @@ def java_home() -> Path:
 def jar_folder() -> Path:
     """Return the folder of the fetched jars: SEAMLINE_JARS, else ``.seamline/jars`` here."""
     return Path(os.environ.get("SEAMLINE_JARS") or ".seamline/jars").absolute()
+
+
+def class_archive() -> Path:
+    """Return the place of the archive of Spark's classes; there may be none."""
+    return jar_folder() / CLASSES
 
 
 def find_java() -> Java | None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from seamline.model.errors import SetupError
+from seamline.spark import class_data
 
 PACKAGES = Path(__file__).resolve().parents[2]
 SETTINGS = {
@@ -37,9 +38,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # A failing Python foreachBatch is matched by a regex that recurses: the default stack overflows.
-    "spark.driver.extraJavaOptions": "-Xss8m -Duser.timezone=UTC",
 }
+# A failing Python foreachBatch is matched by a regex that recurses: the default stack overflows.
+JAVA = "-Xss8m -Duser.timezone=UTC"
 
 OF_A_CLIENT = (
     "spark.sql.session.timeZone",
@@ -64,24 +65,37 @@ def jars() -> list[Path]:
 
 
 def session(
-    app: str, *, cores: str = "local[2]", memory: str = "2g", more: Mapping[str, str] | None = None
+    app: str,
+    *,
+    cores: str = "local[2]",
+    memory: str = "2g",
+    more: Mapping[str, str] | None = None,
+    java: str | None = None,
 ) -> SparkSession:
     """Start Spark, or give the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
-    a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours.
+    a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;
+    ``java`` are options of its JVM, those of the archive of classes unless others are given.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if url := os.environ.get("SPARK_REMOTE"):
         return of_server(url)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    local = cores.startswith("local") and not submitted
     builder = SparkSession.builder
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not submitted:
         builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
-    listed = ",".join(map(str, jars()))
-    builder = builder.config("spark.jars", listed).config("spark.executorEnv.PYTHONPATH", str(PACKAGES))
-    shown = {"spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"])}
-    local = cores.startswith("local") or "PYSPARK_GATEWAY_PORT" in os.environ
-    ours = {name: value for name, value in SETTINGS.items() if local or name not in OF_THIS_HOST}
+        # On the JVM's own class path: of jars that Spark adds later no class comes from an archive.
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars())))
+    if not local:
+        builder = builder.config("spark.jars", ",".join(map(str, jars())))
+    shown = {
+        "spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"]),
+        "spark.driver.extraJavaOptions": f"{JAVA} {class_data.options() if java is None else java}",
+        "spark.executorEnv.PYTHONPATH": str(PACKAGES),
+    }
+    ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
     for name, value in {**ours, **shown, **(more or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
