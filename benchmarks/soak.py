@@ -70,9 +70,7 @@ def main(argv: list[str]) -> int:
         home = Path(folder)
         broker = Broker(home / "kafka", free_ports(), free_ports())
         broker.start()
-        line = Line(
-            home / "line", broker.connection, options.seed, trigger="2 seconds", limit=100_000, env={}
-        )
+        line = Line(home / "line", broker.connection, options.seed, trigger="2 seconds", limit=100_000)
         try:
             run(soak, line, broker, options)
             if options.outage:
@@ -222,7 +220,7 @@ FAULTS: dict[str, Callable[[Line, Broker, random.Random], float | None]] = {
 
 def outage(soak: Soak, home: Path, broker: Broker, minutes: float) -> None:
     """Leave a backlog unread, then start the stream and measure how fast it goes down while records arrive."""
-    line = Line(home, broker.connection, soak.seed, name="drain", trigger="2 seconds", limit=500_000, env={})
+    line = Line(home, broker.connection, soak.seed, name="drain", trigger="2 seconds", limit=500_000)
     backlog = int(minutes * 60 * RATE)
     halt = threading.Event()
     arrived = [0]

@@ -18,6 +18,7 @@ from tests.unit.shop import START, Sale, Shop
 from seamline.lake.claims import claims_of, holding
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
+from seamline.local import java
 from seamline.model.errors import (
     BadRange,
     CertificateFailed,
@@ -311,7 +312,8 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
     monkeypatch.setattr("seamline.local.java.java_home", Path)
     layout, now = Layout(tmp_path, "shop"), datetime.now(UTC)
     job = BuildJob("shop", "r1", 7, (Interval.parse("2013-01-01/2013-01-03"),))
-    build = BuildOperator(task_id="build", application_args=job.to_argv())
+    theirs = {"spark.driver.extraJavaOptions": "-Dtheirs"}
+    build = BuildOperator(task_id="build", application_args=job.to_argv(), conf=theirs)
     submitted: list[str] = []
 
     def submit(self, context):
@@ -333,6 +335,7 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
     build.execute({})
     [claim] = claims_of(layout, now=now)
     assert (claim.run, claim.process, claim.spans) == ("r1", "", job.spans)
+    assert build.conf["spark.driver.extraJavaOptions"] == f"{java.jvm_options()} -Dtheirs"
     with pytest.raises(Conflict, match="late"):
         build.execute({})
     assert claims_of(layout, now=now) == ()

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import pytest
 from deltalake import DeltaTable
-from tests.faults.line import SHORT_LIVED
 
 from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
@@ -54,7 +53,7 @@ def stack(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> I
         DEFINITION,
         kafka,
         NAME,
-        env={**SHORT_LIVED, "SEAMLINE_POISON": "fugu"},
+        env={"SEAMLINE_POISON": "fugu"},
     )
     yield made
     if made.driver:

@@ -14,7 +14,6 @@ from typing import Any
 import psutil
 import pytest
 from deltalake import DeltaTable
-from tests.faults.line import SHORT_LIVED
 
 from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
@@ -79,7 +78,7 @@ class Shop:
     def __init__(self, home: Path, kafka: KafkaConnection) -> None:
         self.kafka = kafka
         path = os.pathsep.join(filter(None, [str(home), os.environ.get("PYTHONPATH", "")]))
-        self.stack = StreamStack(home, DEFINITION, kafka, NAME, env={**SHORT_LIVED, "PYTHONPATH": path})
+        self.stack = StreamStack(home, DEFINITION, kafka, NAME, env={"PYTHONPATH": path})
         (home / "fragile.py").write_text(FRAGILE)
         self.layout = self.stack.layout
         self.sent = 0

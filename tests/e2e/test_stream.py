@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tests.faults.checkpoints import lose, restore
 from tests.faults.commit_points import Left
-from tests.faults.line import SHORT_LIVED
 from tests.faults.oracle import require_ledger, require_replay, require_rising, require_whole
 from tests.faults.processes import end_all, require_none
 from tests.faults.reader import Reader
@@ -37,7 +36,7 @@ BEFORE = {
 def stack(kafka: KafkaConnection, tmp_path: Path) -> Iterator[StreamStack]:
     with TopicAdmin(kafka) as admin:
         admin.create_topic(TOPIC, 3)
-        yield StreamStack(tmp_path, definition("points", TOPIC), kafka, "points", env=SHORT_LIVED)
+        yield StreamStack(tmp_path, definition("points", TOPIC), kafka, "points")
         end_all(tmp_path)
         admin.delete_topic(TOPIC)
 

@@ -33,8 +33,6 @@ from seamline.model.offsets import OffsetRange
 from seamline.supervisor.heartbeat import Heartbeat
 
 PATIENCE = 300.0
-SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For JVMs that live for seconds: starting one takes a third less of the processor."""
 
 
 class Line:
@@ -54,7 +52,7 @@ class Line:
     ) -> None:
         self.kafka, self.topic = kafka, f"faults.{name}.{seed}.{os.getpid()}.{time.monotonic_ns()}"
         text = definition(name, self.topic, trigger=trigger, limit=limit)
-        self.stack = StreamStack(home, text, kafka, name, env=SHORT_LIVED if env is None else env)
+        self.stack = StreamStack(home, text, kafka, name, env=env or {})
         self.work, self.log = Workload(seed), Log()
         with TopicAdmin(kafka) as admin:
             admin.create_topic(self.topic, self.work.partitions, config=config)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from kafka import KafkaProducer
-from tests.faults.line import PATIENCE, SHORT_LIVED, Line, held
+from tests.faults.line import PATIENCE, Line, held
 from tests.faults.oracle import stored
 from tests.faults.trial import Trial, eventually
 from tests.faults.workload import FIRST, Sent, bad, write, writer
@@ -252,7 +252,7 @@ def test_a_record_that_breaks_the_kernel(
     lines: Callable[..., Line], seed: int, trial: Trial, poison: str
 ) -> None:
     """It is found by halving and refused alone; its neighbours are where they belong."""
-    line = lines(seed, env={**SHORT_LIVED, "SEAMLINE_POISON": poison})
+    line = lines(seed, env={"SEAMLINE_POISON": poison})
     line.supervise()
     with line.reader:
         line.send(400)

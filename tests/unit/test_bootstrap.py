@@ -122,6 +122,19 @@ def test_classes_are_archived_again_for_another_java(
     assert checkout.decide(empty).classes
 
 
+def test_jvms_are_started_with_the_archive_and_what_was_asked_for(
+    empty: checkout.Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark cuts its options at blanks, unless they are quoted; a folder may have some."""
+    monkeypatch.setenv("SEAMLINE_JARS", str(empty.jars))
+    monkeypatch.delenv("SEAMLINE_JAVA_OPTIONS")
+    assert java.jvm_options() == ""
+    program(empty.classes, "")
+    assert shlex.split(java.jvm_options())[0] == f"-XX:SharedArchiveFile={empty.classes}"
+    monkeypatch.setenv("SEAMLINE_JAVA_OPTIONS", "-XX:+UseZGC -Dx=y")
+    assert shlex.split(java.jvm_options())[-2:] == ["-XX:+UseZGC", "-Dx=y"]
+
+
 @pytest.mark.parametrize("script", ["exit 1", "exit 0"])
 def test_a_java_that_makes_no_archive_is_asked_once(
     empty: checkout.Checkout, monkeypatch: pytest.MonkeyPatch, script: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -159,7 +160,8 @@ class Broker:
 
             home, jars = home or java_home(), jars or kafka_jars()
         class_path = os.pathsep.join(str(jar) for jar in jars)
-        return [str(home / "bin" / "java"), f"-Xmx{heap}", "-cp", class_path, main_class]
+        asked = shlex.split(os.environ.get("SEAMLINE_JAVA_OPTIONS", ""))
+        return [str(home / "bin" / "java"), f"-Xmx{heap}", *asked, "-cp", class_path, main_class]
 
     def _wait(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout

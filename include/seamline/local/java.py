@@ -17,6 +17,8 @@ from seamline.model.errors import SetupError
 OLDEST = 17
 PARTS = Path(__file__).with_name("java_parts.toml")
 CLASSES = "spark.jsa"
+# An archive that does not fit is no reason to speak.
+QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Spark asks for one module that it does not need and that the Java from PyPI lacks.
 SHIM = """\
 #!/bin/sh
@@ -86,9 +88,16 @@ def jar_folder() -> Path:
     return Path(os.environ.get("SEAMLINE_JARS") or ".seamline/jars").absolute()
 
 
-def class_archive() -> Path:
-    """Return the place of the archive of Spark's classes; there may be none."""
-    return jar_folder() / CLASSES
+def class_path() -> str:
+    """Return Spark's extra jars as a class path: from jars that Spark adds later, no class is in the archive."""
+    return os.pathsep.join(map(str, spark_jars()))
+
+
+def jvm_options() -> str:
+    """Return what every driver's JVM is started with: the archive of classes, and SEAMLINE_JAVA_OPTIONS."""
+    archive, asked = jar_folder() / CLASSES, os.environ.get("SEAMLINE_JAVA_OPTIONS", "")
+    given = f'"-XX:SharedArchiveFile={archive}" -Xshare:auto {QUIET}' if archive.exists() else ""
+    return f"{given} {asked}".strip()
 
 
 def find_java() -> Java | None:

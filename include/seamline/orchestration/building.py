@@ -65,10 +65,17 @@ class BuildOperator(SparkSubmitOperator):
 
     def submit(self, context: Context) -> None:
         """Start a driver for this build alone."""
-        from seamline.local.java import java_home, spark_jars
+        from seamline.local.java import class_path, java_home, jvm_options, spark_jars
 
         self.application = str(jobs_folder() / "build.py")
         self.jars = ",".join(map(str, spark_jars()))
+        conf: dict[str, Any] = dict(self.conf or {})
+        for name, ours, between in (
+            ("spark.driver.extraClassPath", class_path(), os.pathsep),
+            ("spark.driver.extraJavaOptions", jvm_options(), " "),
+        ):
+            conf[name] = between.join(each for each in (ours, conf.get(name)) if each)
+        self.conf = conf
         env = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": PACKAGES}
         self.env_vars: dict[str, Any] = {**env, **(self.env_vars or {})}
         super().execute(context)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from seamline.local.java import class_archive
+from seamline.local.java import QUIET
 
 LEAVE_WITHIN = 120.0
 CONNECT_TO_NOBODY = {
@@ -24,20 +24,12 @@ CONNECT_TO_NOBODY = {
 }
 
 
-def options() -> str:
-    """Give the JVM's options for the archive that is there; empty if there is none."""
-    file = class_archive()
-    quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
-    return f'"-XX:SharedArchiveFile={file}" -Xshare:auto {quiet}' if file.exists() else ""
-
-
 def train(file: Path) -> None:
     """Start a Spark, do once what drivers do, and write the classes it has loaded when its JVM ends."""
     from seamline.spark.session import session
 
     file.unlink(missing_ok=True)
-    archive = f'"-XX:ArchiveClassesAtExit={file}" -Xlog:cds=off -Xlog:cds+dynamic=off'
-    spark = session("classes", java=archive)
+    spark = session("classes", java=f'"-XX:ArchiveClassesAtExit={file}" {QUIET}')
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
     with tempfile.TemporaryDirectory() as folder:
         stream(spark, Path(folder))

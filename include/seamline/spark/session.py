@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
+from seamline.local.java import class_path, jvm_options, spark_jars
 from seamline.model.errors import SetupError
-from seamline.spark import class_data
 
 PACKAGES = Path(__file__).resolve().parents[2]
 SETTINGS = {
@@ -54,16 +54,6 @@ ANSWERS_WITHIN = 60.0
 CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
-def jars() -> list[Path]:
-    """List Spark's extra jars: those of the folder SEAMLINE_JARS, or those that the bootstrap fetched."""
-    if folder := os.environ.get("SEAMLINE_JARS"):
-        place = Path(folder) / "spark" if (Path(folder) / "spark").is_dir() else Path(folder)
-        return sorted(place.glob("*.jar"))
-    from seamline.local.java import spark_jars
-
-    return list(spark_jars())
-
-
 def session(
     app: str,
     *,
@@ -76,7 +66,7 @@ def session(
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;
-    ``java`` are options of its JVM, those of the archive of classes unless others are given.
+    ``java`` are options of its JVM instead of ``jvm_options``.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if url := os.environ.get("SPARK_REMOTE"):
@@ -86,13 +76,12 @@ def session(
     builder = SparkSession.builder
     if not submitted:
         builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
-        # On the JVM's own class path: of jars that Spark adds later no class comes from an archive.
-        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars())))
+        builder = builder.config("spark.driver.extraClassPath", class_path())
     if not local:
-        builder = builder.config("spark.jars", ",".join(map(str, jars())))
+        builder = builder.config("spark.jars", ",".join(map(str, spark_jars())))
     shown = {
         "spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"]),
-        "spark.driver.extraJavaOptions": f"{JAVA} {class_data.options() if java is None else java}",
+        "spark.driver.extraJavaOptions": f"{JAVA} {jvm_options() if java is None else java}",
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
     ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
