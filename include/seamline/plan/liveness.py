@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+LOOKS = 4
+"""How often Kafka is asked within the time after which a driver is stuck."""
 
 
 @dataclass(frozen=True)
@@ -10,34 +13,50 @@ class Seen:
     """What was last seen of a driver, at ``since`` seconds of some clock.
 
     ``mark`` changes with every epoch and every other sign of work; it is empty until the driver is up. ``signs``
-    counts its changes: the first is that it is up, the second its first epoch.
+    counts its changes: the first is that it is up, the second its first epoch. ``lag`` are the records that Kafka
+    had for it and it had not read when it was ``asked``, ``behind`` the first moment from which on there were some.
     """
 
     mark: str
     since: float
     signs: int = 0
+    lag: int = 0
+    asked: float | None = None
+    behind: float | None = None
 
     def look(self, mark: str, now: float) -> Seen:
         """Take in another look."""
         return self if mark == self.mark else Seen(mark, now, self.signs + 1)
 
+    def told(self, lag: int | None, now: float) -> Seen:
+        """Take in Kafka's answer; None where it does not tell: another driver could do no more.
 
-def overdue(seen: Seen, now: float, *, stuck_after: float, starts_within: float) -> bool:
-    """Tell whether it is time to ask Kafka whether there is something to read: seconds without a sign.
+        Records that have come to an idle topic just now have waited for no time at all.
+        """
+        if not lag:
+            return replace(self, lag=0, asked=now, behind=None)
+        return replace(self, lag=lag, asked=now, behind=now if self.behind is None else self.behind)
 
-    A driver that has yet to hold its first epoch is given the time of a start: everything is cold.
+
+def patience(seen: Seen, *, stuck_after: float, starts_within: float) -> float:
+    """Give the seconds that a driver has for what it is at.
+
+    One that has yet to hold its first epoch is given the time of a start: everything is cold.
     """
-    return now - seen.since >= (stuck_after if seen.signs > 1 else max(starts_within, stuck_after))
+    return stuck_after if seen.signs > 1 else max(starts_within, stuck_after)
 
 
-def verdict(seen: Seen, now: float, lag: int | None) -> str:
-    """Say why an overdue driver is to be started anew; empty where it has nothing to do.
+def due(seen: Seen, now: float, patience: float) -> bool:
+    """Tell whether it is time to ask Kafka whether there is something to read."""
+    before = seen.since if seen.asked is None else seen.asked
+    return bool(seen.mark) and now - before >= patience / LOOKS
 
-    ``lag`` is the records that it has not read, None where Kafka does not tell: another driver could do no more.
-    """
+
+def verdict(seen: Seen, now: float, patience: float) -> str:
+    """Say why a driver is to be started anew; empty where it gets on, or has nothing to do."""
     silent = now - seen.since
     if not seen.mark:
-        return f"the driver was not up within {silent:.0f} s"
-    if not lag:
+        return f"the driver was not up within {silent:.0f} s" if silent >= patience else ""
+    if seen.behind is None or now - seen.behind < patience:
         return ""
-    return f"the driver is stuck: no epoch for {silent:.0f} s, with {lag} records to read"
+    return f"the driver is stuck: no epoch for {silent:.0f} s, with {seen.lag} records to read"

@@ -16,7 +16,7 @@ from seamline.model.catalog import load
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.intervals import parse_duration
-from seamline.plan.liveness import Seen, overdue, verdict
+from seamline.plan.liveness import Seen, due, patience, verdict
 from seamline.supervisor.said import DriverSaid
 
 log = logging.getLogger("seamline.supervisor")
@@ -48,14 +48,18 @@ class Watch:
             return bool(self.why)
         self.looked = now
         self.seen = self.seen.look(self.mark(), now)
-        if not overdue(self.seen, now, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN):
+        allowed = self.patience()
+        if self.asking is not None and self.asking.done():
+            self.seen = self.seen.told(self.asking.result(), now)
             self.asking = None
-        elif self.asking is None:
+        elif self.asking is None and due(self.seen, now, allowed):
             self.asking = self.threads.submit(lag, self.pipeline, self.layout)
-        elif self.asking.done():
-            self.why = verdict(self.seen, now, self.asking.result())
-            self.asking = None
+        self.why = verdict(self.seen, now, allowed)
         return bool(self.why)
+
+    def patience(self) -> float:
+        """Give the seconds that the driver has."""
+        return patience(self.seen, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN)
 
     def mark(self) -> str:
         """Give what changes while the driver gets on; empty until it is up, and always another while it is paused."""
