@@ -307,7 +307,7 @@ def test_a_build_killed_before_a_commit_leaves_nothing_published(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files lie there and one view's commit may be done; a second attempt owes them nothing."""
-    whole, calls = Generations.append, []
+    whole, calls = Generations.hold, []
 
     def killed(self: Generations, written: Any) -> Any:
         calls.append(self.view.name)
@@ -316,7 +316,7 @@ def test_a_build_killed_before_a_commit_leaves_nothing_published(
         return whole(self, written)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Generations, "append", killed)
+        patched.setattr(Generations, "hold", killed)
         with pytest.raises(KeyboardInterrupt):
             build(spark, PIPELINE, shop.layout, shop.job("one"))
     assert calls == ["by_customer", "large"]

@@ -42,6 +42,14 @@ from seamline import (
     top,
     variance,
 )
+from seamline.lake import states
+from seamline.lake.generations import Generations
+from seamline.lake.master import Master
+from seamline.model.intervals import Interval
+from seamline.model.jobs import BuildJob
+from seamline.plan import building
+from seamline.spark import fused
+from seamline.spark.batch import build
 
 START = datetime(2024, 3, 9, tzinfo=UTC)
 """The day before clocks are put on in New York."""
@@ -200,6 +208,54 @@ def test_two_engines_give_one_answer(scenario, spark, pipeline, seed):
         for found, expected in zip(in_order(real[name]), in_order(plain[name]), strict=True):
             assert near(found, expected), name
     assert all(plain[each.name, "merged"] for each in pipeline.views)
+
+
+WITHOUT_IDS = replace(LIFE, source=replace(LIFE.source, event_id=[]))
+COUNTED = ("view", "interval", "rows", "state_rows", "rows_read", "duplicates", "not_selected", "exploded")
+
+
+@pytest.mark.parametrize("pipeline", [LIFE, WITHOUT_IDS], ids=["ids", "no ids"])
+def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
+    """By Spark's own aggregation; by the kernel's SQL in one task; in many, with states that go through files."""
+    life = scenario(pipeline, now=f"{START + timedelta(days=9):%Y-%m-%d}", spark=spark)
+    for step, of in steps(2):
+        if step == "send":
+            topic, partition, values = of
+            life.send(*values, topic=topic, partition=partition)
+        elif step == "epoch":
+            life.epoch(edge=True)
+    engine = life.engine
+    cut = Master.open(engine.layout).edge
+    days = Interval(START - timedelta(days=1), START + timedelta(days=DAYS + 2))
+
+    def built(run, **how):
+        rows = build(spark, engine.pipeline, engine.layout, BuildJob("life", run, cut, (days,)), **how)
+        counts = sorted(tuple(getattr(row, name) for name in COUNTED) for row in rows)
+        shown = {
+            view.name: presented(view, engine.layout, rows[0].generation) for view in engine.pipeline.views
+        }
+        return counts, shown
+
+    counts, expected = built("general", fast=False)
+    assert any(row[COUNTED.index("rows_read")] for row in counts)
+    for run in ("one task", "many tasks"):
+        if run == "many tasks":
+            monkeypatch.setattr(building, "LEAST", 1)
+            monkeypatch.setattr(fused, "REPORTED_BYTES", 200)
+        found_counts, found = built(run)
+        assert found_counts == counts
+        for name, rows in expected.items():
+            assert rows, name
+            for mine, theirs in zip(found[name], rows, strict=True):
+                assert near(mine, theirs), name
+
+
+def presented(view, layout, generation):
+    """Give what a generation's states mean, in order."""
+    held = Generations.ensure(layout, view).read(generation)
+    keep = [*(key.name for key in view.keys), "pane", "interval", "rows"]
+    rows = states.present(view, held, keep).to_pylist()
+    return sorted(rows, key=lambda row: [str(row[name]) for name in keep])
 
 
 def in_order(rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,17 +55,24 @@ class Generations:
 
         The files have every column but ``interval``. Raises Conflict if upkeep has given the build up meanwhile.
         """
-        described: list[files.DataFile] = []
-        volumes: dict[str, Volume] = {}
+        described = []
         for path, interval in written:
             name = str(path.relative_to(self.table.root))
             file = files.described(self.table.root, name, partition={"interval": interval.id})
             counted = pc.sum(pq.read_table(path, columns=["rows"], partitioning=None)["rows"]).as_py() or 0
-            known = volumes.get(interval.id, Volume(0, 0))
-            volumes[interval.id] = Volume(known.rows + file.rows, known.state_rows + counted)
-            described.append(file)
-        if described:
-            self.commit(described)
+            described.append((file, Volume(file.rows, counted)))
+        return self.hold(described)
+
+    def hold(self, written: Sequence[tuple[files.DataFile, Volume]]) -> dict[str, Volume]:
+        """Commit files with their volumes, all at once; give the volume per interval id. Raises as ``append``."""
+        volumes: dict[str, Volume] = {}
+        for file, volume in written:
+            known = volumes.get(file.partition["interval"], Volume(0, 0))
+            volumes[file.partition["interval"]] = Volume(
+                known.rows + volume.rows, known.state_rows + volume.state_rows
+            )
+        if written:
+            self.commit([file for file, _ in written])
         return volumes
 
     def commit(self, described: list[files.DataFile]) -> None:

@@ -1,65 +1,43 @@
-"""The build: states of whole intervals from the master's rows up to a cut, one Spark job per view."""
+"""The build: states of whole intervals from the master's rows up to a cut."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.control import restatements
 from seamline.lake.failpoints import reach
-from seamline.lake.generations import Generations, Volume
+from seamline.lake.generations import Volume
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.rejudged import Rejudged
+from seamline.lake.pins import Files
 from seamline.lake.versions import live
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import ProtocolError
-from seamline.model.intervals import EPOCH, Interval
 from seamline.model.jobs import BuildJob
-from seamline.model.record import SELECTED
 from seamline.model.restated import Restatement
+from seamline.plan.building import Counts
 from seamline.plan.leftovers import STAMP
-from seamline.spark.measures import ORDER, numbered, quoted, states
-from seamline.spark.rejudging import log_of, rejudge
-from seamline.spark.restating import HINT, TROUBLE, Again
-
-MICROSECOND = timedelta(microseconds=1)
-CELL = "_cell"
-SPARE = "_spare"
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What was read of one interval: rows, duplicates among them, and rows that a view does not select.
-
-    ``exploded``: by how many a view's rows are more (or fewer) than the records they were made of; what it does
-    not select is then counted in rows.
-    """
-
-    read: int
-    duplicates: int
-    not_selected: Mapping[str, int]
-    exploded: Mapping[str, int]
-
+from seamline.spark.fused import fused
+from seamline.spark.general import general
+from seamline.spark.rejudging import rejudge
 
 NO_ROWS = Counts(0, 0, {}, {})
 
 
-def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> list[BuildRow]:
+def build(
+    spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, *, fast: bool = True
+) -> list[BuildRow]:
     """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
-    One attempt has one generation id. Raises ProtocolError if the master does not hold the cut.
+    One attempt has one generation id. ``fast`` is taken where it can be (``fits``); both ways give the same.
+    Raises ProtocolError if the master does not hold the cut.
     """
     began = time.monotonic()
     rejudge(spark, pipeline, layout, until=job.cut)
@@ -68,17 +46,16 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
     expected = ManifestTable.ensure(layout).read().published
     decisions = restatements(layout)
     attempt = f"{datetime.now(UTC):{STAMP}}-{uuid.uuid4().hex[:12]}"
-    rows = widened(log_rows(spark, pipeline, layout, job), pipeline)
-    rows = again(rows, pipeline, layout, decisions, job)
-    rows = marked(rows, pipeline)
-    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        require_sound(rows)
-        found = counts(rows, pipeline)
-        kept = rows.where(~f.col(SPARE))
-        wrote = {view.id: write(kept, view, pipeline, layout, attempt) for view in pipeline.views}
-    finally:
-        rows.unpersist()
+    master = Master.open(layout)
+    if master.epoch < job.cut:
+        raise ProtocolError(
+            f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
+            hint="a cut is an edge that the master holds; plan again.",
+        )
+    if fast and fits(pipeline, job, decisions):
+        found, wrote = fused(spark, pipeline, layout, Files.of(master.table), job.spans, job.cut, attempt)
+    else:
+        found, wrote = general(spark, pipeline, layout, job, decisions, attempt)
     seconds, at = time.monotonic() - began, datetime.now(UTC)
     result = []
     for view in pipeline.views:
@@ -112,151 +89,7 @@ def build(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: 
     return result
 
 
-def log_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> DataFrame:
-    """Read the rows in ``job.spans`` up to the cut from one pinned version of the master that holds it.
-
-    What another record version judged is read as it was judged again.
-    """
-    master = Master.open(layout)
-    if master.epoch < job.cut:
-        raise ProtocolError(
-            f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
-            hint="a cut is an edge that the master holds; plan again.",
-        )
-    rows = log_of(spark, pipeline, layout, version=master.table.version)
-    return rows.where(f.col("_epoch") <= job.cut).where(inside(job.spans))
-
-
-def inside(spans: Sequence[Interval]) -> Column:
-    """Tell whether an event lies in one of the spans; the file statistics prune by the outer bounds too."""
-    moment = f.col("_event_time")
-    whole = (moment >= f.lit(min(span.start for span in spans))) & (moment < f.lit(max(s.end for s in spans)))
-    each = f.lit(False)
-    for span in spans:
-        each = each | ((moment >= f.lit(span.start)) & (moment < f.lit(span.end)))
-    return whole & each if len(spans) > 1 else whole
-
-
-def widened(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
-    """Add the columns that no stream has read yet: they are NULL in all that was read before they were declared."""
-    for field in pipeline.record.added:
-        if field.name not in rows.columns:
-            rows = rows.withColumn(field.name, f.lit(None).cast(field.type.spark))
-    return rows
-
-
-def again(
-    rows: DataFrame,
-    pipeline: CompiledPipeline,
-    layout: Layout,
-    decisions: Sequence[Restatement],
-    job: BuildJob,
-) -> DataFrame:
-    """Judge the rows again that a restatement is about; the others are not touched by Python."""
-    mine = [each for each in decisions if any(each.span.meets(span) for span in job.spans)]
-    if not mine:
-        return rows
-    meant = f.lit(False)
-    for each in mine:
-        meant = meant | ((f.col("_epoch") <= each.epoch) & inside([each.span]))
-    verdicts = Rejudged(pipeline, layout).verdicts()
-    judge = Again.of(pipeline, layout, known_epochs(layout), decisions, verdicts)
-    rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
-    return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(judge.batches, rows.schema))
-
-
-def require_sound(rows: DataFrame) -> None:
-    """Raise ProtocolError if there is a row that could not be judged again."""
-    if TROUBLE in rows.columns:
-        [(trouble,)] = rows.agg(f.min(TROUBLE)).collect()
-        if trouble:
-            raise ProtocolError(trouble, hint=HINT)
-
-
-def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
-    """Keep what states need, with the interval's start in microseconds and whether the row is a duplicate.
-
-    Of the selected rows of one event id in one interval the first by (epoch, partition, offset, topic) counts.
-    """
-    moment, length = f.unix_micros(f.col("_event_time")), f.lit(pipeline.grid.length // MICROSECOND)
-    columns = [quoted(field.name) for field in (*pipeline.record.flags, *pipeline.schema.fields)]
-    columns += [TROUBLE] if TROUBLE in rows.columns else []
-    kept = rows.select(
-        *columns, "_event_time", "_record_version", *ORDER, (moment - f.pmod(moment, length)).alias(CELL)
-    )
-    event_id = [quoted(name) for name in pipeline.definition.source.event_id]
-    if not event_id:
-        return kept.withColumn(SPARE, f.lit(False))
-    selected = f.col(SELECTED) if pipeline.record.selective else f.lit(True)
-    first = Window.partitionBy(CELL, selected, *event_id).orderBy(*ORDER)
-    return kept.withColumn(SPARE, selected & (f.row_number().over(first) > 1))
-
-
-def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
-    """Count what was read, per interval id."""
-    left = {view.id: left_out(view, pipeline) for view in pipeline.views if view.where}
-    more = {view.id: gained(view, pipeline) for view in pipeline.views if view.explode}
-    table = rows.groupBy(CELL).agg(
-        f.count(f.lit(1)),
-        f.count_if(f.col(SPARE)),
-        *left.values(),
-        *more.values(),
-    )
-    found = {}
-    for cell, read, duplicates, *numbers in table.collect():
-        interval = pipeline.grid.of(EPOCH + cell * MICROSECOND)
-        found[interval.id] = Counts(
-            read,
-            duplicates,
-            dict(zip(left, numbers[: len(left)], strict=True)),
-            dict(zip(more, numbers[len(left) :], strict=True)),
-        )
-    return found
-
-
-def taken(pipeline: CompiledPipeline) -> Column:
-    """Tell which rows a view is made of at all."""
-    return ~f.col(SPARE) & (f.col(SELECTED) if pipeline.record.selective else f.lit(True))
-
-
-def left_out(view: CompiledView, pipeline: CompiledPipeline) -> Column:
-    """Count the rows that a view does not select: records, and items of those that it takes."""
-    assert view.where is not None
-    if view.explode is None:
-        return f.count_if(~f.col(SPARE) & ~f.coalesce(f.expr(view.where.spark), f.lit(False)))
-    name, array = quoted(view.explode.item.name), view.explode.array.spark
-    refused = f.expr(f"size(filter({array}, {name} -> NOT coalesce({view.where.spark}, FALSE)))")
-    records = f.count_if(~f.col(SPARE) & ~taken(pipeline))
-    return records + f.coalesce(f.sum(f.when(taken(pipeline), refused)), f.lit(0))
-
-
-def gained(view: CompiledView, pipeline: CompiledPipeline) -> Column:
-    """Count how many more rows than records an exploding view has."""
-    assert view.explode is not None
-    items = f.coalesce(f.expr(f"size({view.explode.array.spark})"), f.lit(0))
-    return f.coalesce(f.sum(f.when(taken(pipeline), items - 1)), f.lit(0))
-
-
-def write(
-    kept: DataFrame, view: CompiledView, pipeline: CompiledPipeline, layout: Layout, attempt: str
-) -> dict[str, Volume]:
-    """Write the states of all intervals as files, and commit them at once."""
-    generations = Generations.ensure(layout, view)
-    folder = generations.folder(attempt)
-    spark = kept.sparkSession
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    if view.counts:
-        kept = numbered(kept, view, CELL)
-    rows = states(kept, view, by=[CELL]).withColumn("generation", f.lit(attempt))
-    spread = rows.repartition(CELL)
-    spread.write.partitionBy(CELL).option("compression", "zstd").parquet(str(folder))
-    reach("states")
-    volumes = generations.append(written(folder, pipeline))
-    reach("generation")
-    return volumes
-
-
-def written(folder: Path, pipeline: CompiledPipeline) -> Iterator[tuple[Path, Interval]]:
-    """List the files below a generation's folder with their intervals."""
-    for path in sorted(folder.glob(f"{CELL}=*/*.parquet")):
-        yield path, pipeline.grid.of(EPOCH + int(path.parent.name.partition("=")[2]) * MICROSECOND)
+def fits(pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]) -> bool:
+    """Tell whether the fast path makes the same: no row is judged again on the way, and no events are numbered."""
+    restated = any(each.span.meets(span) for each in decisions for span in job.spans)
+    return not restated and not any(view.counts for view in pipeline.views)

@@ -1,0 +1,63 @@
+"""A build's work: what was counted, and how files are shared out among tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+LEAST = 32_000_000
+"""Bytes that are worth a task of their own."""
+TURNS = 4
+"""Tasks for each core at most: the last one to end keeps the others waiting for less."""
+AT_ONCE = 1_000_000_000
+"""Bytes of files whose rows are kept in a task's memory to find those that are there twice."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was read of one interval: rows, duplicates among them, and rows that a view does not select.
+
+    ``exploded``: by how many a view's rows are more (or fewer) than the records they were made of; what it does
+    not select is then counted in rows.
+    """
+
+    read: int
+    duplicates: int
+    not_selected: Mapping[str, int]
+    exploded: Mapping[str, int]
+
+    def __add__(self, other: Counts) -> Counts:
+        """Add what another task counted."""
+        return Counts(
+            self.read + other.read,
+            self.duplicates + other.duplicates,
+            added(self.not_selected, other.not_selected),
+            added(self.exploded, other.exploded),
+        )
+
+
+def added(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Add up numbers by name."""
+    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
+
+
+def shares(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[list[int]]:
+    """Share things of so many bytes out, by their numbers: the largest first, each to the share that has least.
+
+    ``least`` is what is worth a share of its own. Nothing makes no share.
+    """
+    if not sizes:
+        return []
+    count = min(max(sum(sizes) // (least or LEAST), 1), TURNS * cores, len(sizes))
+    made: list[list[int]] = [[] for _ in range(count)]
+    held = [0] * count
+    for number in sorted(range(len(sizes)), key=lambda at: (-sizes[at], at)):
+        least_full = min(range(count), key=lambda at: (held[at], at))
+        made[least_full].append(number)
+        held[least_full] += sizes[number]
+    return [part for part in made if part]
+
+
+def turns(size: int, cores: int) -> int:
+    """Tell in how many parts by their ids to look at rows of so many bytes: each part reads all of them."""
+    return max(min(size // LEAST, cores), -(-size // AT_ONCE), 1)

@@ -1,0 +1,209 @@
+"""The fast path of a build: the kernel's own SQL over the master's files, inside Spark's tasks.
+
+A task scans its share of the files once for each view, and reports partial states; the few that all tasks report are
+merged here. States that are too many to report go through files, a share of the intervals to a task.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from seamline.lake import files, states
+from seamline.lake.failpoints import reach
+from seamline.lake.files import DataFile
+from seamline.lake.generations import Generations, Volume
+from seamline.lake.layout import Layout
+from seamline.lake.pins import Files
+from seamline.lake.rejudged import Rejudged
+from seamline.lake.types import INSTANT, partial_schema
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.intervals import EPOCH, Interval, stamp
+from seamline.plan.building import Counts, shares, turns
+from seamline.spark.partials import CELL, COUNTS, PARTS, STATES, Partials, Share
+from seamline.spark.task import REPORT
+from seamline.spark.task import SCHEMA as REPORTED
+
+FILE = "file/"
+REPORTED_BYTES = 4_000_000
+"""States of a view that a task has more of are written to files instead of being reported."""
+
+
+@dataclass
+class Gathered:
+    """What all tasks reported: counts by interval id, states and spilled files by view id."""
+
+    counts: dict[str, Counts] = field(default_factory=dict)
+    states: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
+    parts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, kind: str, payload: bytes) -> None:
+        """Take in one row of a report."""
+        if kind == COUNTS:
+            for interval, found in json.loads(payload).items():
+                counts = Counts(found["read"], found["duplicates"], found["not_selected"], found["exploded"])
+                self.counts[interval] = self.counts[interval] + counts if interval in self.counts else counts
+        elif kind.startswith(STATES):
+            self.states[kind.removeprefix(STATES)].append(pa.ipc.open_stream(bytes(payload)).read_all())
+        else:
+            self.parts[kind.removeprefix(PARTS)].append(bytes(payload).decode())
+
+
+def fused(
+    spark: SparkSession,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    master: Files,
+    spans: Sequence[Interval],
+    cut: int,
+    attempt: str,
+) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
+    """Write and commit the states of the intervals in ``spans`` of every view; give what was read, and written.
+
+    ``master`` are the files of a version that holds the cut. One Spark job, and another where states are many.
+    """
+    tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
+    folders = {id: generations.folder(attempt) for id, generations in tables.items()}
+    again = Rejudged(pipeline, layout).files()
+    work = split(touching(master, spans, cut), touching(again, spans, cut), pipeline, cores(spark))
+    found = Gathered()
+    if work:
+        task = Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES)
+        for row in spark.range(0, len(work), 1, len(work)).mapInArrow(task, REPORT).collect():
+            found.take(row.kind, row.payload)
+    wrote = {}
+    for view in pipeline.views:
+        if found.parts[view.id]:
+            files_of = merged_in_tasks(spark, view, folders[view.id], attempt, found, cores(spark))
+        else:
+            whole = states.combine(view, found.states[view.id], by=[CELL]) if work else None
+            files_of = [] if whole is None else [*written(whole, view, tables[view.id].table.root, attempt)]
+        reach("states")
+        wrote[view.id] = tables[view.id].hold(files_of)
+        reach("generation")
+    return found.counts, wrote
+
+
+def touching(found: Files | None, spans: Sequence[Interval], cut: int) -> list[tuple[str, int]]:
+    """List the files that may hold rows of the spans up to the cut, with their sizes."""
+    if found is None or not found.actions.num_rows:
+        return []
+    found = found.keep(pc.less_equal(found.low("_epoch").cast(pa.int64()), cut))
+    low, high = (side("_event_time").cast(INSTANT) for side in (found.low, found.high))
+    mask = pa.chunked_array([pa.repeat(False, found.actions.num_rows)])
+    for span in spans:
+        begin, end = pa.scalar(span.start, INSTANT), pa.scalar(span.end, INSTANT)
+        mask = pc.or_kleene(mask, pc.and_kleene(pc.less(low, end), pc.greater_equal(high, begin)))
+    found = found.keep(mask)
+    return [*zip(found.paths, found.actions["size_bytes"].to_pylist(), strict=True)]
+
+
+def split(
+    own: list[tuple[str, int]], again: list[tuple[str, int]], pipeline: CompiledPipeline, cores: int
+) -> list[Share]:
+    """Share the files out among tasks; where ids are looked for twice, each task reads all, for its share of ids."""
+    ours, others = [path for path, _ in own], [path for path, _ in again]
+    sizes = [size for _, size in [*own, *again]]
+    if pipeline.definition.source.event_id:
+        count = turns(sum(sizes), cores) if sizes else 0
+        return [Share(tuple(ours), tuple(others), turn, count) for turn in range(count)]
+    made = []
+    for part in shares(sizes, cores):
+        mine = [number for number in part if number < len(ours)]
+        theirs = [number - len(ours) for number in part if number >= len(ours)]
+        made.append(Share(tuple(ours[each] for each in mine), tuple(others[each] for each in theirs)))
+    return made
+
+
+def cores(spark: SparkSession) -> int:
+    """Tell how many tasks run at once; of a server that does not say, as many as this machine has cores."""
+    if "SPARK_REMOTE" in os.environ:
+        return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
+    return spark.sparkContext.defaultParallelism
+
+
+def written(
+    whole: pa.Table, view: CompiledView, root: Path, attempt: str
+) -> Iterator[tuple[DataFile, Volume]]:
+    """Write merged states, a file for each interval."""
+    whole = whole.sort_by(CELL)
+    cells = whole[CELL]
+    for cell in pc.unique(cells).to_pylist():
+        mine = whole.filter(pc.equal(cells, cell)).select(partial_schema(view).names)
+        mine = mine.append_column("generation", pa.repeat(pa.scalar(attempt), mine.num_rows))
+        interval = stamp(EPOCH + cell * MICROSECOND)
+        name = f"{attempt}/{CELL}={cell}/{uuid.uuid4().hex}.parquet"
+        file = files.write(mine, root, name, partition={"interval": interval})
+        yield file, Volume(mine.num_rows, pc.sum(mine["rows"]).as_py())
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Merges the spilled states of one share of a view's intervals in a Spark task."""
+
+    view: CompiledView
+    parts: tuple[str, ...]
+    shares: tuple[tuple[int, ...], ...]
+    root: Path
+    attempt: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row of REPORT for each file."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.of(self.shares[number])
+
+    def of(self, cells: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Merge some intervals, one by one."""
+        for cell in cells:
+            found = [
+                pq.read_table(path, filters=[(CELL, "=", cell)], partitioning=None) for path in self.parts
+            ]
+            whole = states.combine(self.view, found, by=[CELL])
+            for file, volume in written(whole, self.view, self.root, self.attempt):
+                said = json.dumps({"file": vars(file), "rows": volume.rows, "counted": volume.state_rows})
+                yield pa.RecordBatch.from_pylist([{"kind": FILE, "payload": said.encode()}], schema=REPORTED)
+
+
+def merged_in_tasks(
+    spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: Gathered, cores: int
+) -> list[tuple[DataFile, Volume]]:
+    """Merge states that were written to files; those that were reported join them."""
+    parts = list(found.parts[view.id])
+    if found.states[view.id]:
+        rest = folder / "parts" / f"{uuid.uuid4().hex}.parquet"
+        pq.write_table(pa.concat_tables(found.states[view.id]).sort_by(CELL), rest)
+        parts.append(str(rest))
+    weights: Counter[int] = Counter()
+    for path in parts:
+        counted = (
+            pq.read_table(path, columns=[CELL], partitioning=None)
+            .group_by(CELL)
+            .aggregate([([], "count_all")])
+        )
+        weights.update(dict(zip(counted[CELL].to_pylist(), counted["count_all"].to_pylist(), strict=True)))
+    cells = sorted(weights)
+    work = shares([weights[cell] for cell in cells], cores, least=1)
+    task = Merging(
+        view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
+    )
+    rows = spark.range(0, len(work), 1, len(work)).mapInArrow(task, REPORT).collect()
+    shutil.rmtree(folder / "parts")
+    return [*map(described, (json.loads(row.payload) for row in rows))]
+
+
+def described(said: Mapping[str, object]) -> tuple[DataFile, Volume]:
+    """Read what a task said of a file."""
+    return DataFile(**said["file"]), Volume(said["rows"], said["counted"])  # type: ignore[arg-type]
