@@ -113,7 +113,9 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     )
     for setting in ("trigger", "edge_every", "serve_every", "epoch_target", "stuck_after"):
         declared: str = getattr(pipeline.stream, setting)
-        problems.attempt(f"stream.{setting}", origin, partial(parse_duration, declared))
+        problems.attempt(
+            f"stream.{setting}", origin, partial(parse_duration, declared, zero=setting == "trigger")
+        )
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     check_counts(pipeline, problems)

@@ -134,6 +134,7 @@ class View:
 class Stream:
     """How the speed layer runs: trigger, epoch size, how often cuts may fall, how fresh serving is kept.
 
+    An epoch begins ``trigger`` after the one before; with "0 seconds" as soon as there is something to read.
     An epoch reads at most ``max_offsets_per_epoch``, and fewer where it would take much longer than
     ``epoch_target``. A stream that has something to read and holds no epoch for ``stuck_after`` is started anew.
     ``master`` is Spark's, ``memory`` its driver's heap.
