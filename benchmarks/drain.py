@@ -1,0 +1,211 @@
+"""How fast a backlog is read: Seamline, lambda jobs written by hand on Spark, and Flink, in one run.
+
+    python -m benchmarks.drain [--records 6000000] [--rounds 3] [--only seamline,lambda]
+
+A topic of four partitions is loaded once with ad events; each system in turn reads all of it from the beginning, in a
+process of its own, in another order each round. Rates and CPU are of the steady part: from the first epoch that ends
+with a quarter of the records read, to the last. Every answer is compared with what the generator counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+
+from deltalake import DeltaTable
+
+from benchmarks import ads
+from benchmarks.machine import machine
+from benchmarks.results import Results
+from benchmarks.sampler import Sampler
+from benchmarks.spine import broker
+from seamline.kafka.connections import KafkaConnection
+from seamline.lake.ledger import Ledger
+from seamline.local.stack import StreamStack
+from seamline.serve.read import read
+
+ROOT = Path(__file__).resolve().parents[1]
+EPOCH = 1_000_000
+STEADY_FROM = 0.25
+PATIENCE = 600
+Truth = dict[tuple[int, datetime], int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One drain: seconds from the start of the process, events a second, CPU seconds per million events, MB."""
+
+    system: str
+    seconds: float
+    first_epoch: float
+    steady_rate: float
+    whole_rate: float
+    cpu_per_million: float
+    whole_cpu_per_million: float
+    peak_mb: float
+
+
+@dataclass(frozen=True)
+class Drain:
+    """What every system is given."""
+
+    connection: KafkaConnection
+    topic: str
+    count: int
+    truth: Truth
+
+
+def measured(
+    system: str, drain: Drain, began: float, epochs: Sequence[tuple[float, int]], sampler: Sampler
+) -> Run:
+    """Work out the figures from the ends of epochs: (epoch seconds, records read by then)."""
+    at, rows = next(each for each in epochs if each[1] >= STEADY_FROM * drain.count)
+    end = epochs[-1][0]
+    million = drain.count / 1e6
+    return Run(
+        system=system,
+        seconds=end - began,
+        first_epoch=epochs[0][0] - began,
+        steady_rate=(drain.count - rows) / max(end - at, 1e-9),
+        whole_rate=drain.count / (end - began),
+        cpu_per_million=sampler.cpu(at, end) / ((drain.count - rows) / 1e6),
+        whole_cpu_per_million=sampler.at(end) / million,
+        peak_mb=sampler.peak_mb,
+    )
+
+
+def seamline(drain: Drain, home: Path) -> Run:
+    """Drain with the shipped example: archive, ledger and slices."""
+    text = ads.definition(drain.topic, epoch=EPOCH)
+    stack = StreamStack(home, text, drain.connection, "ad_campaigns")
+    began = time.time()
+    stack.start()
+    assert stack.driver
+    with Sampler(stack.driver.pid) as sampler:
+        stack.drain(drain.count, PATIENCE)
+    stack.stop()
+    os.environ.update(stack.settings)
+    answer = read("ad_campaigns.views_by_campaign")
+    counted = zip(*(answer[name].to_pylist() for name in ("campaign", "window_start", "views")), strict=True)
+    require({(campaign, at): views for campaign, at, views in counted}, drain.truth, "seamline")
+    rows, ends = 0, []
+    for epoch in Ledger.ensure(stack.layout).epochs():
+        if epoch.ranges:
+            rows += sum(map(len, epoch.ranges))
+            ends.append((epoch.committed_at.timestamp(), rows))
+    return measured("seamline", drain, began, ends, sampler)
+
+
+def peer(module: str) -> Callable[[Drain, Path], Run]:
+    """Make the drain of a peer on Spark."""
+
+    def run(drain: Drain, home: Path) -> Run:
+        home.mkdir(parents=True)
+        given = [drain.connection.brokers, drain.topic, str(home), str(drain.count), str(EPOCH)]
+        began, ends = time.time(), []
+        with (
+            (home / "log").open("w") as log,
+            subprocess.Popen(
+                [sys.executable, "-m", f"benchmarks.peers.{module}", *given],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            ) as process,
+            Sampler(process.pid) as sampler,
+        ):
+            assert process.stdout
+            for line in process.stdout:
+                if line.startswith("{"):
+                    said = json.loads(line)
+                    ends.append((said["at"], said["rows"]))
+        if process.returncode:
+            raise SystemExit(f"{module} failed:\n{(home / 'log').read_text()[-3000:]}")
+        require(of_speed(home / "speed", latest=module == "spark_stateful"), drain.truth, module)
+        return measured(module, drain, began, ends, sampler)
+
+    return run
+
+
+def of_speed(path: Path, *, latest: bool) -> Truth:
+    """Add up a peer's partial counts; ``latest``: each row replaces the ones before."""
+    rows = DeltaTable(path).to_pyarrow_table()
+    how = "max" if latest else "sum"
+    found = rows.group_by(["campaign", "window_start"]).aggregate([("views", how)])
+    columns = (found[name].to_pylist() for name in ("campaign", "window_start", f"views_{how}"))
+    return {(campaign, at): views for campaign, at, views in zip(*columns, strict=True)}
+
+
+def require(found: Truth, truth: Truth, system: str) -> None:
+    """Refuse figures of a system that has counted wrongly."""
+    if found != truth:
+        raise SystemExit(
+            f"{system} counted {sum(found.values()):,} views, there are {sum(truth.values()):,}."
+        )
+
+
+SYSTEMS: dict[str, Callable[[Drain, Path], Run]] = {
+    "seamline": seamline,
+    "lambda": peer("spark_lambda"),
+    "tuned": peer("spark_tuned"),
+    "stateful": peer("spark_stateful"),
+}
+
+
+def main(argv: list[str]) -> int:
+    """Load the topic, let the systems read it in turn, and print medians."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drain", description=__doc__)
+    parser.add_argument("--records", type=int, default=6_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default=",".join(SYSTEMS))
+    options = parser.parse_args(argv)
+    names = options.only.split(",")
+    print(machine(), flush=True)
+    runs: list[Run] = []
+    with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
+        began = time.monotonic()
+        truth = ads.preload(connection, "ads", options.records)
+        drain = Drain(connection, "ads", options.records, truth)
+        print(f"{options.records:,} events loaded in {time.monotonic() - began:.0f} s", flush=True)
+        for number in range(options.rounds):
+            turn = number % len(names)
+            for name in [*names[turn:], *names[:turn]]:
+                home = Path(folder) / f"{name}-{number}"
+                run = SYSTEMS[name](drain, home)
+                shutil.rmtree(home)
+                runs.append(run)
+                print(shown(run), flush=True)
+    print()
+    for name in names:
+        mine = [run for run in runs if run.system in (name, f"spark_{name}")]
+        print(
+            f"{name}: median of {len(mine)}: {median(r.steady_rate for r in mine):,.0f} events/s, "
+            f"{median(r.cpu_per_million for r in mine):.1f} CPU s per million"
+        )
+    Results("drain").write({"machine": machine(), "runs": [asdict(run) for run in runs]})
+    return 0
+
+
+def shown(run: Run) -> str:
+    """Say what one run was."""
+    return (
+        f"{run.system:15} {run.steady_rate:9,.0f} events/s steady, {run.whole_rate:9,.0f} whole; "
+        f"CPU s per million {run.cpu_per_million:5.1f} steady, {run.whole_cpu_per_million:5.1f} whole; "
+        f"first epoch {run.first_epoch:5.1f} s, all {run.seconds:5.1f} s, {run.peak_mb:,.0f} MB"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,5 @@
+"""What others would write by hand for the same question, each a program of its own.
+
+A peer gets ``BROKERS TOPIC FOLDER COUNT EPOCH``, works until it has read COUNT records, and prints a line of JSON for
+each epoch: when it was over, and how many records were read by then.
+"""
