@@ -72,18 +72,25 @@ def main(argv: list[str]) -> int:
         broker.start()
         line = Line(home / "line", broker.connection, options.seed, trigger="2 seconds", limit=100_000)
         try:
-            run(soak, line, broker, options)
+            if options.minutes:
+                run(soak, line, broker, options)
+                judge(soak, line)
             if options.outage:
                 outage(soak, home / "drain", broker, options.outage)
         finally:
             line.close()
             broker.stop()
-    report(soak)
+            report(soak)
+            keep(soak)
+    return 0
+
+
+def keep(soak: Soak) -> None:
+    """Write everything down: an hour is not to be lost because of what comes after it."""
     out = Path(os.environ.get("SEAMLINE_FAULTS", ".seamline/faults")) / "soak.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"machine": machine(), **asdict(soak)}, indent=1))
     print(f"written to {out}")
-    return 0
 
 
 def run(soak: Soak, line: Line, broker: Broker, options: argparse.Namespace) -> None:
@@ -121,8 +128,13 @@ def run(soak: Soak, line: Line, broker: Broker, options: argparse.Namespace) -> 
                 print(f"{now - began:7.0f} s  {name}: {took:.1f} s to the next epochs", flush=True)
             time.sleep(1.0)
         soak.figures["minutes"] = round((time.monotonic() - began) / 60, 1)
+        soak.figures["epochs"] = line.stack.epoch()
         halt.set()
         watching.join()
+
+
+def judge(soak: Soak, line: Line) -> None:
+    """Stop the stream and require that everything was counted once."""
     line.drained()
     line.stop()
     line.require_clean()
@@ -286,8 +298,8 @@ def pour(line: Line, writer: RecordWriter, count: int) -> None:
 
 def report(soak: Soak) -> None:
     """Print what was seen."""
-    minutes = soak.figures["minutes"]
-    hours = minutes / 60
+    minutes = soak.figures.get("minutes", 0.0)
+    hours = max(minutes / 60, 1e-9)
     took = [each[2] for each in soak.faults]
     print(f"\n{len(soak.faults)} faults in {minutes:g} minutes, seed {soak.seed}")
     if took:

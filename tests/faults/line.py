@@ -225,8 +225,9 @@ def held(line: Line) -> dict[tuple[str, int, int], bytes | None]:
         consumer.seek_to_beginning()
         until = time.monotonic() + 120
         while any(consumer.position(place) < end for place, end in ends.items()):
-            assert time.monotonic() < until, "Kafka did not give the topic to its end"
+            assert time.monotonic() < until, "Kafka gives no more, and has not given the topic to its end"
             for records in consumer.poll(timeout_ms=500).values():
+                until = time.monotonic() + 120
                 found |= {(line.topic_id, each.partition, each.offset): each.value for each in records}
     finally:
         consumer.close()

@@ -69,13 +69,13 @@ def require_whole(
         assert not missing and not extra, (
             f"{table}: {missing.total()} missing {sorted(missing)[:5]}, {extra.total()} too many {sorted(extra)[:5]}"
         )
-    read = sequences(layout)
+    read = {producer: iter(numbers) for producer, numbers in sequences(layout).items()}
     short = {(place[0], log[place].producer) for place in gone if place in log}
     for place in sorted(log):
         sent = log[place]
         if sent.good and place not in gone:
-            assert read[place[0], sent.producer].pop(0) == sent.sequence, f"{place} is not in its turn"
-    assert not any(read.values())
+            assert next(read[place[0], sent.producer]) == sent.sequence, f"{place} is not in its turn"
+    assert all(next(numbers, None) is None for numbers in read.values())
     for producer, numbers in sequences(layout).items():
         if unbroken and producer not in short:
             assert numbers == list(range(len(numbers))), f"{producer} goes on by more than one"
