@@ -1,12 +1,64 @@
 """Run a pipeline's stream: ``stream.py --pipeline NAME --token N``. Started by the supervisor."""
 
+from __future__ import annotations
+
+import logging
+import signal
 import sys
+import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
+from pyspark.sql import SparkSession
+
 from seamline.lake.ending import end
-from seamline.spark.stream import main
+from seamline.lake.format import require_format
+from seamline.lake.layout import Layout, definitions, home, warehouse
+from seamline.model.catalog import load
+from seamline.model.errors import SeamlineError
+from seamline.model.jobs import StreamJob
+from seamline.spark.session import session
+from seamline.spark.stream import Driver
+
+
+def main(argv: list[str]) -> int:
+    """Run the job that the arguments describe; give the exit code."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("seamline.stream").setLevel(logging.INFO)
+    job = StreamJob.parse(argv)
+    try:
+        pipeline = load(definitions()).pipeline(job.pipeline)
+        layout = require_format(Layout(warehouse(), job.pipeline))
+        stream = pipeline.definition.stream
+        # The JVM starts while Kafka and the log are looked at: most of a start is waiting for it.
+        spark = starting(f"seamline stream {job.pipeline}", cores=stream.master, memory=stream.memory)
+        driver = Driver(pipeline, layout, job.token, home())
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(sign, lambda *_: driver.stopping.set())
+        driver.start(spark.result())
+        driver.run()
+        driver.spark.stop()
+    except SeamlineError as error:
+        print(error, file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+def starting(name: str, *, cores: str, memory: str) -> Future[SparkSession]:
+    """Start Spark in a thread of its own."""
+    made: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            made.set_result(session(name, cores=cores, memory=memory))
+        except Exception as error:  # noqa: BLE001 - who waits for it gets it
+            made.set_exception(error)
+
+    threading.Thread(target=start, name="spark", daemon=True).start()
+    return made
+
 
 if __name__ == "__main__":
     end(main(sys.argv[1:]))

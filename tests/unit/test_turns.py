@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import Sale, Shop
 
-from seamline.plan.epochs import Turns, step_end
+from seamline.plan.epochs import Turns, step_end, tasks
 
 SIZES = {0: 5, 1: 5, 3: 0, 4: 20, 7: 1}
 
@@ -66,3 +66,9 @@ def test_the_one_that_is_furthest_behind_is_first_and_none_waits_for_one_that_fa
     assert turns.taken("a", 0, moved=True).next({"a": 9, "b": 3}, 1) == "a"
     assert turns.next({"a": 5, "b": 3}, 15) == "b"
     assert turns.next({}, 15) == ""
+
+
+@pytest.mark.parametrize(("records", "count"), [(0, 1), (1, 1), (20_000, 1), (20_001, 2), (1_000_000, 50)])
+def test_a_small_epoch_is_one_task(records: int, count: int) -> None:
+    """A task costs as much by itself as a few thousand records, and makes a file."""
+    assert tasks(records) == count

@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 
 from seamline.model.offsets import Lane, Vector
 
+PER_TASK = 20_000
+"""Records that a task should read at least; it costs as much by itself as a few thousand of them."""
+
 
 def next_number(seen: Collection[int | None]) -> int:
     """Give a number above every one that any table has seen, dead epochs included (rule 2)."""
@@ -100,6 +103,11 @@ def next_size(size: int, records: int, seconds: float, *, target: float, most: i
 
 LEAST, MOST = 15.0, 120.0
 """Seconds until a view that failed to catch up is tried again."""
+
+
+def tasks(records: int) -> int:
+    """Tell how many tasks are worth their while for so many records."""
+    return max(-(-records // PER_TASK), 1)
 
 
 def step_end(sizes: Mapping[int, int], after: int, most: int) -> int:

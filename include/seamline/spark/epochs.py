@@ -17,7 +17,7 @@ from seamline.lake.lookups import Lookups
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.intervals import parse_duration
 from seamline.model.offsets import OffsetRange, Vector, ranges_between
-from seamline.plan.epochs import EdgePolicy
+from seamline.plan.epochs import EdgePolicy, tasks
 from seamline.plan.refusals import Refusals
 from seamline.spark.catch_up import catch_up
 from seamline.spark.kernel import KernelConfig, KernelResult
@@ -96,7 +96,7 @@ class Epochs:
         if not ranges:
             return
         try:
-            attempt = self.attempt(frame, self.progress.vector, condemned=self.size.condemned)
+            attempt = self.attempt(narrow(frame, ranges), self.progress.vector, condemned=self.size.condemned)
         except KernelFailed as error:
             # Tasks read Kafka: a broker that is away is no failure of a record.
             self.topics.assert_same()
@@ -278,6 +278,12 @@ class KernelFailed(Exception):
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
         self.cause = cause
+
+
+def narrow(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
+    """Let fewer tasks read a small epoch: each of them costs time of its own, and makes a file."""
+    count = tasks(sum(map(len, ranges)))
+    return frame.coalesce(count) if count < len(ranges) else frame
 
 
 def warn(lines: Iterable[str]) -> None:

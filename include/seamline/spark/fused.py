@@ -78,11 +78,7 @@ def fused(
     folders = {id: generations.folder(attempt) for id, generations in tables.items()}
     again = Rejudged(pipeline, layout).files()
     work = split(touching(master, spans, cut), touching(again, spans, cut), pipeline, cores(spark))
-    found = Gathered()
-    if work:
-        task = Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES)
-        for row in spark.range(0, len(work), 1, len(work)).mapInArrow(task, REPORT).collect():
-            found.take(row.kind, row.payload)
+    found = gathered(spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES))
     wrote = {}
     for view in pipeline.views:
         if found.parts[view.id]:
@@ -94,6 +90,15 @@ def fused(
         wrote[view.id] = tables[view.id].hold(files_of)
         reach("generation")
     return found.counts, wrote
+
+
+def gathered(spark: SparkSession, task: Partials) -> Gathered:
+    """Make the partial states of all shares in Spark's tasks."""
+    found, count = Gathered(), len(task.shares)
+    if count:
+        for row in spark.range(0, count, 1, count).mapInArrow(task, REPORT).collect():
+            found.take(row.kind, row.payload)
+    return found
 
 
 def touching(found: Files | None, spans: Sequence[Interval], cut: int) -> list[tuple[str, int]]:

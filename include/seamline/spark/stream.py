@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,19 +18,15 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from seamline.lake import layout as places
 from seamline.lake.control import ControlTable, Desired, Drained
 from seamline.lake.ending import end
-from seamline.lake.format import require_format
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.lake.lookups import Lookups
-from seamline.model import catalog
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError
 from seamline.model.holes import to_register
-from seamline.model.jobs import StreamJob
 from seamline.model.lookups import in_force
 from seamline.model.offsets import OffsetRange
 from seamline.plan.epochs import Resume, Turns, position
@@ -39,7 +35,6 @@ from seamline.spark.epochs import Epochs
 from seamline.spark.filling import Filler
 from seamline.spark.kernel import KernelResult
 from seamline.spark.serving import Refresher
-from seamline.spark.session import session
 from seamline.spark.task import warm
 from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
@@ -53,8 +48,8 @@ GIVE_UP = 45
 class Driver:
     """One run of a pipeline's stream under one token, from start to stop.
 
-    Making one compares Kafka's topics with the log and reads the look-ups: what is wrong is said before Spark has
-    started.
+    Making one compares Kafka's topics with the log and reads the look-ups: what is wrong is said without waiting for
+    Spark.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
@@ -76,10 +71,15 @@ class Driver:
         self.paused = False
         self.told = 0.0
         self.turns = Turns()
+        self.beside = ThreadPoolExecutor(1, thread_name_prefix="warm")
 
     def start(self, spark: SparkSession) -> None:
-        """Take the tables over, repair what is short, catch up a step, and find where to read from."""
+        """Take the tables over, repair what is short, catch up a step, and find where to read from.
+
+        Python's workers warm up meanwhile.
+        """
         self.spark = spark
+        warming = self.beside.submit(warm, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.registered(self.writer.repaired())
@@ -89,7 +89,8 @@ class Driver:
         self.filler = Filler(self.epochs, ledger)
         spark.streams.addListener(self.epochs.pulse.triggers)
         self.epochs.catch_up(spark)
-        warm(spark)
+        warming.result()
+        self.beside.shutdown()
 
     def registered(self, ledger: list[Epoch]) -> list[Epoch]:
         """Hold an epoch of kind hole for every gap that somebody has decided on, and give the ledger with them."""
@@ -307,25 +308,3 @@ def jvm_pid(spark: SparkSession) -> int | None:
     """Give the process id of Spark's JVM."""
     process: Any = getattr(spark.sparkContext._gateway, "proc", None)  # noqa: SLF001
     return process.pid if process is not None else None
-
-
-def main(argv: list[str]) -> int:
-    """Run the stream job of a command line; give the exit code."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    log.setLevel(logging.INFO)
-    job = StreamJob.parse(argv)
-    try:
-        pipeline = catalog.load(places.definitions()).pipeline(job.pipeline)
-        layout = require_format(Layout(places.warehouse(), job.pipeline))
-        driver = Driver(pipeline, layout, job.token, places.home())
-        stream = pipeline.definition.stream
-        spark = session(f"seamline stream {job.pipeline}", cores=stream.master, memory=stream.memory)
-        for sign in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sign, lambda *_: driver.stopping.set())
-        driver.start(spark)
-        driver.run()
-        spark.stop()
-    except SeamlineError as error:
-        print(error, file=sys.stderr, flush=True)
-        return error.exit_code
-    return 0

@@ -1,0 +1,233 @@
+"""An interval of many rows built: Seamline, hand-written Spark SQL, DuckDB and Polars over the same master.
+
+    python -m benchmarks.batch [--records 12000000] [--rounds 3]
+
+The master is written by the shipped kernel and writer, epochs of a million ad events, all in one interval. *states* is
+the same question for all: views and the last of them per campaign and ten seconds. Seamline's write, commit and
+certificate are told apart. Warm medians; the first of each is told as cold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+import duckdb
+import polars as pl
+import psutil
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from benchmarks import ads
+from benchmarks.machine import cpu_seconds, machine
+from benchmarks.results import Results
+from seamline.lake import states
+from seamline.lake.layout import Layout
+from seamline.lake.lookups import keep
+from seamline.lake.master import Master
+from seamline.lake.pins import Files
+from seamline.model.catalog import load
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
+from seamline.model.jobs import BuildJob
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.quality.certify import certify_run
+from seamline.spark.batch import build
+from seamline.spark.fused import CELL, cores, gathered, split, touching
+from seamline.spark.kernel import KernelConfig, run
+from seamline.spark.partials import Partials
+from seamline.spark.session import session
+from seamline.spark.writer import Writer
+from seamline.testing.engine import RAW
+
+EPOCH, CHUNK = 1_000_000, 100_000
+TOPIC = "ads"
+
+
+def main(argv: list[str]) -> int:
+    """Write the master once, then ask everybody in turn."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.batch", description=__doc__)
+    parser.add_argument("--records", type=int, default=12_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(argv)
+    print(machine(), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "pipelines").mkdir()
+        (home / "pipelines" / "ad_campaigns.py").write_text(ads.definition(TOPIC, epoch=EPOCH))
+        pipeline = load(home / "pipelines").pipeline("ad_campaigns")
+        layout = Layout(home / "warehouse", "ad_campaigns")
+        began = time.monotonic()
+        views = written(pipeline, layout, options.records)
+        master = Files.of(Master.open(layout).table)
+        size = sum(master.actions["size_bytes"].to_pylist())
+        print(
+            f"{options.records:,} rows in {master.actions.num_rows} files, {size / options.records:.0f} bytes a row, "
+            f"written in {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
+        spark = session("benchmarks.batch", memory="4g")
+        hour = pipeline.grid.of(ads.BEGIN)
+        asked: dict[str, Callable[[], int]] = {
+            "seamline": lambda: by_seamline(spark, pipeline, layout, hour),
+            "spark sql": lambda: by_spark(spark, layout),
+            "duckdb": lambda: by_duckdb(master.paths),
+            "polars": lambda: by_polars(master.paths),
+        }
+        took: dict[str, list[float]] = {name: [] for name in asked}
+        used: dict[str, list[float]] = {name: [] for name in asked}
+        me = psutil.Process().pid
+        for _ in range(options.rounds + 1):
+            for name, ask in asked.items():
+                before, start = cpu_seconds(me), time.monotonic()
+                found = ask()
+                took[name].append(time.monotonic() - start)
+                used[name].append(cpu_seconds(me) - before)
+                if found != views:
+                    raise SystemExit(f"{name} counted {found:,} views, there are {views:,}.")
+        for name, seconds in took.items():
+            print(
+                f"{name}: states cold {seconds[0]:.2f} s, warm {median(seconds[1:]):.2f} s, "
+                f"{median(used[name][1:]):.2f} CPU s"
+            )
+        warm = {name: median(seconds[1:]) for name, seconds in took.items()}
+        print(f"seamline / duckdb: {warm['seamline'] / warm['duckdb']:.2f}")
+        print(f"spark sql / seamline: {warm['spark sql'] / warm['seamline']:.2f}")
+        parts = [
+            whole(spark, pipeline, layout, hour, f"run {number}") for number in range(options.rounds + 1)
+        ][1:]
+        built, certified = (median(each) for each in zip(*parts, strict=True))
+        print(f"the whole build, written and committed: {built:.2f} s; certificates: {certified:.2f} s")
+        Results("batch").write(
+            {"machine": machine(), "cold": {k: v[0] for k, v in took.items()}, "warm": warm, "build": built}
+        )
+    return 0
+
+
+def written(pipeline: CompiledPipeline, layout: Layout, count: int) -> int:
+    """Hold epochs of ad events, the last of them an edge; give how many views there are."""
+    drawn = ads.pool()
+    lookups = {join.name: layout.lookup(join.name, keep(join, layout)) for join in pipeline.record.lookups}
+    writer = Writer(layout, pipeline, 1)
+    moments, views, moment = ads.clock(ads.BEGIN), 0, b""
+    for first in range(0, count, EPOCH):
+        batches = []
+        last = min(first + EPOCH, count)
+        for start in range(first, last, CHUNK):
+            values = []
+            for number in range(start, min(start + CHUNK, last)):
+                if number % (ads.PER_SECOND // 1000) == 0:
+                    moment = next(moments)
+                values.append(drawn.texts[number % ads.POOL] + ads.TAIL % moment)
+                views += drawn.campaigns[number % ads.POOL] is not None
+            batches += raw(values, start).to_batches()
+        number = writer.take()
+        config = KernelConfig(
+            pipeline=pipeline,
+            topic_ids={TOPIC: "t"},
+            token=1,
+            epoch=number,
+            held={},
+            views=writer.current,
+            master=writer.master.table.root,
+            quarantine=writer.quarantine.root,
+            lookups=lookups,
+        )
+        ranges = (OffsetRange(Lane("t", 0), first, last),)
+        result = run(batches, config)
+        epoch = Epoch(
+            number,
+            1,
+            datetime.now(UTC),
+            pipeline.record_version,
+            ranges=ranges,
+            accepted=dict(result.accepted),
+            edge=last == count,
+            watermark=ads.BEGIN.replace(year=ads.BEGIN.year + 1) if last == count else None,
+        )
+        writer.commit(epoch, result, writer.current)
+    return views
+
+
+def raw(values: list[bytes], first: int) -> pa.Table:
+    """Make raw records, the first of them at an offset."""
+    count = len(values)
+    at = datetime(2026, 1, 6, tzinfo=UTC)
+    columns = {
+        "key": pa.nulls(count, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "headers": pa.nulls(count, pa.string()),
+        "topic": pa.repeat(pa.scalar(TOPIC), count),
+        "partition": pa.repeat(pa.scalar(0, pa.int32()), count),
+        "offset": pa.array(range(first, first + count), pa.int64()),
+        "timestamp": pa.repeat(pa.scalar(at, pa.timestamp("us", tz="UTC")), count),
+    }
+    return pa.table(columns, schema=RAW)
+
+
+def by_seamline(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, hour: Interval) -> int:
+    """Make the states as a build does, without writing them."""
+    master = Files.of(Master.open(layout).table)
+    [view] = pipeline.views
+    work = split(touching(master, [hour], 10**9), [], pipeline, cores(spark))
+    found = gathered(
+        spark, Partials(pipeline, tuple(work), (hour,), 10**9, {view.id: layout.warehouse}, 10**9)
+    )
+    whole = states.combine(view, found.states[view.id], by=[CELL])
+    return sum(whole["rows"].to_pylist())
+
+
+def by_spark(spark: SparkSession, layout: Layout) -> int:
+    """Ask as a person would who writes Spark SQL."""
+    rows: DataFrame = spark.read.format("delta").load(str(Master.open(layout).table.root))
+    found = (
+        rows.where("event_type = 'view'")
+        .groupBy("campaign", f.window("event_time", "10 seconds"))
+        .agg(f.count(f.lit(1)).alias("views"), f.max("event_time").alias("last_view"))
+    )
+    return sum(row.views for row in found.collect())
+
+
+def by_duckdb(paths: list[str]) -> int:
+    """Ask DuckDB, with as many threads as there are cores."""
+    con = duckdb.connect()
+    rows = con.execute(
+        "SELECT campaign, epoch_us(event_time) // 10000000, count(*) AS views, max(event_time) "
+        f"FROM read_parquet({paths}) WHERE event_type = 'view' GROUP BY ALL"
+    ).to_arrow_table()
+    return sum(rows["views"].to_pylist())
+
+
+def by_polars(paths: list[str]) -> int:
+    """Ask Polars."""
+    found = (
+        pl.scan_parquet(paths)
+        .filter(pl.col("event_type") == "view")
+        .group_by("campaign", pl.col("event_time").dt.truncate("10s"))
+        .agg(pl.len().alias("views"), pl.col("event_time").max().alias("last_view"))
+        .collect(engine="streaming")
+    )
+    return int(found["views"].sum())
+
+
+def whole(
+    spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, hour: Interval, name: str
+) -> tuple[float, float]:
+    """Build and certify; give the seconds of each."""
+    began = time.monotonic()
+    build(spark, pipeline, layout, BuildJob("ad_campaigns", name, Master.open(layout).edge, (hour,)))
+    built = time.monotonic()
+    certify_run(pipeline, layout, name)
+    return built - began, time.monotonic() - built
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""How a build's files are shared out among tasks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamline.plan.building import AT_ONCE, LEAST, TURNS, Counts, shares, turns
+
+SIZES = st.lists(st.integers(0, 4 * LEAST), max_size=60)
+
+
+@given(SIZES, st.integers(1, 8))
+def test_every_file_is_in_one_share(sizes: list[int], cores: int) -> None:
+    """None twice, none left out, and no share without one."""
+    made = shares(sizes, cores)
+    assert sorted(number for part in made for number in part) == list(range(len(sizes)))
+    assert all(made)
+    assert len(made) <= max(TURNS * cores, 1)
+
+
+@given(SIZES, st.integers(1, 8))
+def test_no_share_is_much_larger_than_another(sizes: list[int], cores: int) -> None:
+    """The largest is above the smallest by one file at most: nobody waits for one task."""
+    made = [sum(sizes[number] for number in part) for part in shares(sizes, cores)]
+    assert not made or max(made) - min(made) <= max(sizes)
+
+
+def test_little_is_not_shared_and_much_keeps_all_cores_busy() -> None:
+    """A task costs more than reading a small file."""
+    assert shares([1000] * 50, 2) == [list(range(50))]
+    assert len(shares([LEAST] * 50, 2)) == 8
+    assert [len(shares([LEAST], 2)), shares([], 2)] == [1, []]
+    assert [turns(size, 2) for size in (0, LEAST, 3 * LEAST, 5 * AT_ONCE)] == [1, 1, 2, 5]
+
+
+def test_counts_of_tasks_add_up() -> None:
+    """A view that one of them does not know counts nothing there."""
+    one, other = Counts(3, 1, {"a": 1}, {}), Counts(4, 0, {"a": 2, "b": 5}, {"c": -1})
+    assert one + other == Counts(7, 1, {"a": 3, "b": 5}, {"c": -1})
