@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake import pins, reads
+from seamline.lake import kept, pins, reads
 from seamline.lake.answers import Answer
 from seamline.lake.layout import Layout
 from seamline.lake.reads import answer
@@ -268,3 +269,36 @@ def test_handles_follow_a_table_that_was_made_anew(tmp_path: Path) -> None:
     shop.epoch([Sale(1)])
     assert rows(asked(shop)) == {("a", START): (1, 1, 1)}
     assert pins.look(tmp_path / "nowhere", "x", lambda table: table.version) is None
+
+
+def test_the_same_question_has_the_same_answer_until_something_happens(tmp_path: Path) -> None:
+    """It is not read again; an epoch, or a publication, makes it another."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(5, "a", 3), Sale(7, "b", 4)])
+    first = asked(shop)
+    assert asked(shop).table is first.table
+    assert asked(shop, where="customer = 'a'").table is not first.table
+    shop.epoch([Sale(9, "a", 2)])
+    second = asked(shop)
+    assert rows(second) == oracle(shop, {}, Side.MERGED) != rows(first)
+    shop.build(0, 1, "g1")
+    third = asked(shop)
+    assert third.table is not second.table
+    assert rows(third) == oracle(shop, {0: 1}, Side.MERGED) == rows(second)
+
+
+def test_small_files_are_read_once_and_large_ones_where_they_are(tmp_path: Path) -> None:
+    """A file that was put in the place of another is another; what does not fit is not kept at all."""
+    held = kept.Kept(small=2_000, most=10**6)
+    path, large = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"n": [1]}), path)
+    pq.write_table(pa.table({"n": list(range(10_000))}), large)
+    [table], others = held.of([str(path), str(large)])
+    assert others == [str(large)]
+    assert held.of([str(path)])[0][0] is table
+    path.unlink()
+    pq.write_table(pa.table({"n": [2]}), path)
+    assert held.of([str(path)])[0][0].to_pydict() == {"n": [2]}
+    assert kept.Kept(small=2_000, most=100).of([str(path)]) == ([], [str(path)])
+    with pytest.raises(FileNotFoundError):
+        held.of([str(tmp_path / "nowhere")])

@@ -25,8 +25,28 @@ class Held:
 
     table: Table
     identity: tuple[int, int] | None
+    checkpoint: tuple[int, int] | None = None
     seen: dict[Hashable, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def refresh(self) -> None:
+        """Move the handle to the newest version; where nothing has happened, two looks at files tell.
+
+        Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
+        again only after a checkpoint, which leaves its mark.
+        """
+        log = self.table.root / "_delta_log"
+        checkpoint = _identity(log / "_last_checkpoint")
+        if checkpoint == self.checkpoint and not (log / f"{self.table.version + 1:020d}.json").exists():
+            return
+        before = self.table.version
+        try:
+            self.table.refresh()
+        except (DeltaError, OSError):
+            self.table, before = Table.open(self.table.root), -1
+        self.checkpoint = checkpoint
+        if self.table.version != before:
+            self.seen.clear()
 
 
 _held: dict[Path, Held] = {}
@@ -43,13 +63,7 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
     if held is None:
         return None
     with held.lock:
-        before = held.table.version
-        try:
-            held.table.refresh()
-        except (DeltaError, OSError):
-            held.table, before = Table.open(root), -1
-        if held.table.version != before:
-            held.seen.clear()
+        held.refresh()
         if key not in held.seen:
             held.seen[key] = see(held.table)
         found: T = held.seen[key]
@@ -57,26 +71,29 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
 
 
 def _holding(root: Path) -> Held | None:
-    identity = _identity(root)
+    # Another table that was later made at the same place has another first version.
+    identity, checkpoint = (
+        _identity(root / "_delta_log" / name) for name in (f"{0:020d}.json", "_last_checkpoint")
+    )
     with _guard:
         held = _held.get(root)
         if held is not None and held.identity == identity:
             return held
         try:
-            held = _held[root] = Held(Table.open(root), identity)
+            held = _held[root] = Held(Table.open(root), identity, checkpoint)
         except NotFound:
             _held.pop(root, None)
             return None
         return held
 
 
-def _identity(root: Path) -> tuple[int, int] | None:
-    """Tell a table from another that was later made at the same place."""
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Tell a file from another that was later put in its place; None where there is none."""
     try:
-        first = (root / "_delta_log" / f"{0:020d}.json").stat()
+        found = file.stat()
     except OSError:
         return None
-    return first.st_ino, first.st_mtime_ns
+    return found.st_ino, found.st_mtime_ns
 
 
 @dataclass(frozen=True)

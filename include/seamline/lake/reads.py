@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import count
 
 import duckdb
@@ -16,8 +17,10 @@ from deltalake.exceptions import DeltaError
 from seamline.lake.answers import Answer
 from seamline.lake.chosen import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.decorations import decorated
+from seamline.lake.kept import KEPT
 from seamline.lake.layout import Layout
 from seamline.lake.presented import presented
+from seamline.lake.remembered import REMEMBERED
 from seamline.lake.scans import aligned, connection, scan
 from seamline.lake.snapshot import Snapshot
 from seamline.lake.spans import Span, before, further, joined, micros, named, starting
@@ -69,7 +72,10 @@ def answer(
             )
             if touched is not None:
                 span = replace(span, intervals=changed(snapshot, named(touched), side))
-            found, _ = read_snapshot(snapshot, span, side, where)
+            read = partial(told, snapshot=snapshot, span=span, side=side, where=where)
+            # What has been touched is asked for once.
+            question = (layout, snapshot.view.id, span, side, where)
+            found = read() if touched is not None else REMEMBERED.answer(question, snapshot, read)
             return decorated(found, snapshot.view, layout)
         except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             last = problem
@@ -88,6 +94,11 @@ def changed(snapshot: Snapshot, touched: frozenset[int], side: Side) -> frozense
     panes = joined(view.windows.panes(at, at + length) for at in touched)
     found, _, _ = followed(snapshot, panes, side, None, before)
     return starting(view, touched, found)
+
+
+def told(*, snapshot: Snapshot, span: Span, side: Side, where: str | None) -> Answer:
+    """Answer from what is pinned."""
+    return read_snapshot(snapshot, span, side, where)[0]
 
 
 def read_snapshot(
@@ -160,6 +171,11 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
         return taken_schema(view).empty_table()
     con = connection()
     con.register("marks", marks)
+    scans = {
+        name: scanned(con, name, paths)
+        for name, paths in (("slices", slices), ("generations", generations))
+        if paths
+    }
     inside = " OR ".join(f"(pane >= {low} AND pane < {high})" for low, high in panes) or "false"
     condition = f"({inside})" if view.grouped else f"({inside}) AND {compiled(where, view)}"
     common = {
@@ -170,10 +186,26 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     }
     parts = []
     if slices:
-        parts.append(SPEED.format(source=source(view, snapshot, slices, "from_epoch, to_epoch"), **common))
+        rows = source(view, snapshot, scans["slices"], "from_epoch, to_epoch")
+        parts.append(SPEED.format(source=rows, **common))
     if generations:
-        parts.append(BATCH.format(source=source(view, snapshot, generations, "generation"), **common))
+        rows = source(view, snapshot, scans["generations"], "generation")
+        parts.append(BATCH.format(source=rows, **common))
     return settled(con.sql(" UNION ALL ".join(parts)).to_arrow_table(), snapshot)
+
+
+def scanned(con: duckdb.DuckDBPyConnection, name: str, paths: list[str]) -> str:
+    """Spell the rows of some files: of the small ones from memory, of the others from where they are."""
+    tables, others = KEPT.of(paths)
+    rows = [f"SELECT * FROM {scan(others)}"] if others else []
+    # Spark writes other types of the same meaning.
+    alike: dict[pa.Schema, list[pa.Table]] = {}
+    for table in tables:
+        alike.setdefault(table.schema, []).append(table)
+    for number, some in enumerate(alike.values()):
+        con.register(f"kept_{name}_{number}", pa.concat_tables(some))
+        rows.append(f"SELECT * FROM kept_{name}_{number}")
+    return f"({' UNION ALL BY NAME '.join(rows)})"
 
 
 SPEED = """
@@ -223,13 +255,13 @@ def taken_schema(view: CompiledView) -> pa.Schema:
     return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])
 
 
-def source(view: CompiledView, snapshot: Snapshot, paths: list[str], more: str) -> str:
-    """Spell the scan of some files, with the pane in microseconds, and its interval."""
+def source(view: CompiledView, snapshot: Snapshot, rows: str, more: str) -> str:
+    """Spell some rows with the pane in microseconds, and its interval."""
     length = snapshot.grid.length // MICROSECOND
     columns = [quoted(name) for name in partial_schema(view).names if name != "pane"]
     return (
         f"SELECT {', '.join(columns)}, {more}, epoch_us(pane) AS pane, "
-        f"{aligned('epoch_us(pane)', length)} AS _at FROM {scan(paths)}"
+        f"{aligned('epoch_us(pane)', length)} AS _at FROM {rows}"
     )
 
 

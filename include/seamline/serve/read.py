@@ -15,7 +15,7 @@ from seamline.lake.format import require_format
 from seamline.lake.layout import Layout
 from seamline.lake.reads import answer
 from seamline.lake.versions import named
-from seamline.model.catalog import load
+from seamline.model.catalog import known
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment
 from seamline.model.seam import Phase, Side
@@ -104,7 +104,7 @@ def read(
     if format not in ("arrow", "pandas", "answer"):
         raise BadRange(f"{format!r} is not a format.", hint='use "arrow", "pandas" or "answer".')
     name, _, view_name = view.partition(".")
-    pipeline = load(definitions or places.definitions()).pipeline(name)
+    pipeline = known(definitions or places.definitions()).pipeline(name)
     layout = require_format(Layout(warehouse or places.warehouse(), pipeline.name))
     found = answer(
         pipeline,

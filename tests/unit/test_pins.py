@@ -1,0 +1,61 @@
+"""Tables held open between reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from seamline.lake import files, pins
+from seamline.lake.tables import Table
+
+SCHEMA = pa.schema([("n", pa.int64())])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table.ensure(tmp_path / "table", SCHEMA)
+
+
+def add(table: Table, number: int) -> None:
+    table.append([files.write(pa.table({"n": [number]}, SCHEMA), table.root, f"{number}.parquet")])
+
+
+def rows(table: Table) -> int | None:
+    return pins.look(table.root, "rows", lambda seen: seen.read().num_rows)
+
+
+def test_what_another_commits_is_seen_at_once(table: Table) -> None:
+    """And what was found is found again, not read again, as long as nothing has happened."""
+    calls = []
+
+    def count(seen: Table) -> int:
+        calls.append(seen.version)
+        return seen.read().num_rows
+
+    for number in range(3):
+        add(table, number)
+        assert [pins.look(table.root, "count", count) for _ in range(3)] == [number + 1] * 3
+    assert calls == [1, 2, 3]
+
+
+def test_a_handle_finds_on_where_the_next_version_was_cleaned_away(table: Table) -> None:
+    """The process slept for a week: the file of the version after its own is gone, that of the newest is there."""
+    add(table, 0)
+    assert rows(table) == 1
+    for number in range(1, 6):
+        add(table, number)
+    table.handle.create_checkpoint()
+    for old in range(table.version):
+        (table.root / "_delta_log" / f"{old:020d}.json").unlink()
+    assert rows(table) == 6
+
+
+def test_a_table_made_anew_at_the_same_place_is_another(table: Table, tmp_path: Path) -> None:
+    """Its versions begin again."""
+    add(table, 0)
+    add(table, 1)
+    assert rows(table) == 2
+    table.root.rename(tmp_path / "elsewhere")
+    assert rows(Table.ensure(tmp_path / "table", SCHEMA)) == 0
