@@ -13,7 +13,9 @@ from seamline.model.errors import KafkaUnavailable, SeamlineError
 from seamline.plan.epochs import Turns
 from seamline.spark import epochs as epochs_module
 from seamline.spark import stream
+from seamline.spark.attempts import KernelFailed
 from seamline.spark.epochs import Epochs
+from seamline.spark.kernel import KernelResult
 from seamline.spark.stream import Driver
 
 
@@ -58,7 +60,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
         catch_up=lambda _, views: said.append(f"catch up {views}"),
         outdated=False,
         retries=0,
-        size=SimpleNamespace(halved=True, limit=1),
+        size=SimpleNamespace(halved=True, limit=1, condemned=""),
     )
     made.refresher = SimpleNamespace(close=lambda: None)
     made.obey = lambda: None
@@ -215,6 +217,28 @@ def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
     assert epochs.unstated == set()
     epochs.empty = away
     epochs.state()
+
+
+@pytest.mark.parametrize("guilty", [True, False], ids=["the record", "a full disk"])
+def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(epochs: Any, guilty: bool) -> None:
+    """On a full disk each attempt fails as well, and good records would be refused one by one."""
+    runs: list[tuple[str, bool]] = []
+
+    def computed(*given: Any, dry: bool = False) -> KernelResult:
+        runs.append((given[-1], dry))
+        if guilty and not given[-1]:
+            raise KernelFailed(OSError("poison"))
+        return KernelResult()
+
+    epochs.computed = computed
+    epochs.topics = SimpleNamespace(assert_same=lambda: None)
+    epochs.lookups = SimpleNamespace(current=dict)
+    epochs.writer = SimpleNamespace(take=lambda: 8, current=frozenset({"v"}), done=lambda _: None)
+    assert epochs.attempt(None, {}, condemned="No space left on device").number == 8
+    assert runs == [("", True), ("No space left on device" if guilty else "", False)]
+    runs.clear()
+    epochs.computed = lambda *_, **__: KernelResult()
+    assert epochs.attempt(None, {}, condemned="").number == 8
 
 
 def test_a_failure_that_nothing_can_be_done_about_ends_the_driver(driver: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -326,6 +327,17 @@ def test_an_error_in_a_formulas_part_refuses_the_record(tmp_path: Path) -> None:
     assert result.refused == {"error in mine.m": 1}
     shown = states.present(made.views[0], result.states[made.views[0].id][0], [])
     assert shown["m"].to_pylist() == [0.5]
+
+
+def test_a_dry_run_does_all_of_the_work_and_leaves_no_file(tmp_path: Path) -> None:
+    """What cannot be written to a file fails there, too; a disk that is full does not."""
+    wet = config(tmp_path)
+    dry = replace(wet, dry=True, master=tmp_path / "nowhere", quarantine=tmp_path / "nowhere")
+    batches = [batch([sale(), sale(items=-1)])]
+    found, expected = run(batches, dry), run(batches, wet)
+    assert (found.accepted, found.refused) == (expected.accepted, expected.refused)
+    assert (found.master, found.quarantine) == ([], [])
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_condemned_records_are_all_kept_in_the_quarantine(tmp_path: Path) -> None:

@@ -8,19 +8,29 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.lake.files import DataFile, described
+from seamline.lake.files import DataFile, described, footer_stats
 from seamline.lake.master import PRUNES
 
 RAW = ("_key", "_value", "_headers")
 
 
 class Sink:
-    """One Parquet file of a table, opened with its first rows."""
+    """One Parquet file of a table, opened with its first rows.
+
+    ``dry`` does all of the work and leaves nothing: the file is in memory, and nobody is told of it.
+    """
 
     def __init__(
-        self, root: Path, name: str, schema: pa.Schema, *, partition: Mapping[str, str] | None = None
+        self,
+        root: Path,
+        name: str,
+        schema: pa.Schema,
+        *,
+        partition: Mapping[str, str] | None = None,
+        dry: bool = False,
     ) -> None:
         self.root, self.name, self.schema, self.partition = root, name, schema, partition
+        self.memory = pa.BufferOutputStream() if dry else None
         self.writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
@@ -30,7 +40,7 @@ class Sink:
         if self.writer is None:
             plain = [name for name in self.schema.names if name not in RAW]
             self.writer = pq.ParquetWriter(
-                self.root / self.name,
+                self.memory or self.root / self.name,
                 self.schema,
                 compression="zstd",
                 compression_level=1,
@@ -44,6 +54,9 @@ class Sink:
         if self.writer is None:
             return []
         self.writer.close()
+        if self.memory is not None:
+            footer_stats(pq.read_metadata(pa.BufferReader(self.memory.getvalue())))
+            return []
         return [described(self.root, self.name, stats=PRUNES, partition=self.partition)]
 
 

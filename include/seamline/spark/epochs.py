@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from seamline.lake.lookups import Lookups
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.intervals import parse_duration
 from seamline.model.offsets import OffsetRange, Vector, ranges_between
-from seamline.plan.epochs import EdgePolicy, tasks
+from seamline.model.seam import NOTHING
+from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
+from seamline.spark.attempts import Attempt, KernelFailed, narrow, said
 from seamline.spark.catch_up import catch_up
 from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
@@ -31,29 +33,6 @@ from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What one run of the kernel made, under which number, for which views, with which look-ups."""
-
-    number: int
-    views: frozenset[str]
-    versions: Mapping[str, str]
-    result: KernelResult
-
-    def facts(self, ranges: Sequence[OffsetRange]) -> dict[str, Any]:
-        """Give what the ledger's row says of it."""
-        result = self.result
-        return {
-            "ranges": tuple(ranges),
-            "accepted": dict(result.accepted),
-            "refused": dict(result.refused),
-            "late": dict(result.late),
-            "very_late": dict(result.very_late),
-            "max_event_time": result.max_event_time,
-            "lookups": self.versions,
-        }
 
 
 class Epochs:
@@ -131,9 +110,12 @@ class Epochs:
     def attempt(self, frame: DataFrame, held: Vector, *, condemned: str) -> Attempt:
         """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
         self.topics.assert_same()
+        versions = self.lookups.current()
+        if condemned and self.harmless(frame, held, versions):
+            log.warning("A record is not to blame for what failed: %s", condemned)
+            condemned = ""
         number, views = self.writer.take(), self.writer.current
         self.writer.done("planned")
-        versions = self.lookups.current()
         result = self.computed(frame, number, views, held, versions, condemned)
         self.writer.done("files")
         self.topics.assert_same()
@@ -170,6 +152,14 @@ class Epochs:
             watermark=progress.watermark(self.watermark, ends, now),
         )
 
+    def harmless(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
+        """Tell whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
+        try:
+            self.computed(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
+        except KernelFailed:
+            return False
+        return True
+
     def computed(
         self,
         frame: DataFrame,
@@ -178,8 +168,10 @@ class Epochs:
         held: Vector,
         versions: Mapping[str, str],
         condemned: str,
+        *,
+        dry: bool = False,
     ) -> KernelResult:
-        """Run the kernel once over the micro-batch; KernelFailed with what it raised."""
+        """Run the kernel once over the micro-batch, ``dry`` without files; KernelFailed with what it raised."""
         config = KernelConfig(
             pipeline=self.pipeline,
             topic_ids=self.topics.ids,
@@ -193,6 +185,7 @@ class Epochs:
             watermark=self.progress.epoch.watermark if self.progress.epoch else None,
             at=datetime.now(UTC),
             lookups=self.lookups.paths(versions),
+            dry=dry,
         )
         try:
             if self.register and not condemned:
@@ -272,27 +265,7 @@ class Epochs:
         self.pulse.beat(self.progress, self.writer, self.topics, state)
 
 
-class KernelFailed(Exception):
-    """The kernel's run ended in ``cause``."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
-def narrow(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
-    """Let fewer tasks read a small epoch: each of them costs time of its own, and makes a file."""
-    count = tasks(sum(map(len, ranges)))
-    return frame.coalesce(count) if count < len(ranges) else frame
-
-
 def warn(lines: Iterable[str]) -> None:
     """Log warnings."""
     for line in lines:
         log.warning("%s", line)
-
-
-def said(error: Exception) -> str:
-    """Give the last line of the worker's own words, which Spark puts before the JVM's stack."""
-    words = str(error).split("\tat ")[0].strip().splitlines()
-    return (words[-1] if words else type(error).__name__)[:500]

@@ -12,7 +12,8 @@ from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import SeamlineError
 from seamline.model.holes import fillable
 from seamline.model.offsets import OffsetRange
-from seamline.spark.epochs import Epochs, said
+from seamline.spark.attempts import said
+from seamline.spark.epochs import Epochs
 from seamline.spark.sizing import ATTEMPTS
 
 log = logging.getLogger("seamline.stream")

@@ -44,7 +44,8 @@ class KernelConfig:
     """What a task needs: the pipeline, the attempt's number, and where the tables are.
 
     ``held`` are the master's end offsets per lane: records below are dropped. ``views`` are the ids of
-    the views to compute. ``condemned`` refuses every record as a kernel error (rule 17). ``watermark`` is the
+    the views to compute. ``condemned`` refuses every record as a kernel error (rule 17); ``dry`` writes no file, to
+    find out whether it is a record that makes the kernel fail. ``watermark`` is the
     pipeline's when the epoch begins, ``at`` the time of processing. ``lookups`` are files of pinned versions,
     ``marks`` what the survey found.
     """
@@ -58,6 +59,7 @@ class KernelConfig:
     master: Path
     quarantine: Path
     condemned: str = ""
+    dry: bool = False
     watermark: datetime | None = None
     at: datetime = EPOCH
     lookups: Mapping[str, Path] = field(default_factory=dict)
@@ -98,8 +100,8 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     reader = reader_of(config.pipeline)
     views = [view for view in config.pipeline.views if view.id in config.views]
     schema = master_schema(config.pipeline)
-    master = Sink(config.master, file_name(config, task), schema)
-    quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE)
+    master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
+    quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE, dry=config.dry)
     for raw in chunks(batches):
         rows = marked(con, fresh(raw, config), config.pipeline, config.marks)
         if not rows.num_rows:

@@ -242,7 +242,7 @@ class Driver:
             self.epochs.retries += 1
         if self.epochs.retries > GIVE_UP:
             raise SeamlineError(f"The stream's query ended: {failure}", hint="see the driver's log.")
-        if not self.epochs.size.halved:
+        if not self.epochs.size.halved or self.epochs.size.condemned:
             self.stopping.wait(min(0.5 * max(self.epochs.retries, 1), 5))
 
     def ended(self, query: StreamingQuery) -> None:

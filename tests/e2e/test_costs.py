@@ -1,0 +1,131 @@
+"""What epochs and builds cost, in counts that no machine changes: whoever makes one larger has to say so here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.faults.trial import eventually
+from tests.faults.workload import Log, Workload, definition, send
+
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.lake.control import ControlTable, Desired
+from seamline.lake.ledger import Ledger
+from seamline.lake.master import Master
+from seamline.lake.pins import Files
+from seamline.lake.tables import Table
+from seamline.local.stack import StreamStack
+from seamline.model.jobs import BuildJob
+from seamline.spark.batch import build
+from seamline.spark.fused import touching
+from seamline.spark.stream import Driver
+
+TOPIC, PARTITIONS = "costs.points", 3
+EPOCHS, RECORDS = 5, 300
+TABLES = ("master", "ledger", "slices")
+
+
+@pytest.fixture
+def driver(
+    kafka: KafkaConnection, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Driver]:
+    """A driver of this process, reading a topic."""
+    with TopicAdmin(kafka) as admin:
+        admin.create_topic(TOPIC, PARTITIONS)
+    stack = StreamStack(tmp_path, definition("costs", TOPIC, limit=10_000), kafka, "costs")
+    for name, value in stack.settings.items():
+        monkeypatch.setenv(name, value)
+    control = ControlTable.ensure(stack.layout)
+    control.want(Desired.RUNNING, actor="test", reason="to count", now=datetime.now(UTC))
+    made = Driver(stack.pipeline, stack.layout, control.take("test", now=datetime.now(UTC)).token, tmp_path)
+    made.start(spark)
+    running = threading.Thread(target=made.run)
+    running.start()
+    yield made
+    made.stopping.set()
+    running.join(60)
+    assert not running.is_alive()
+    with TopicAdmin(kafka) as admin:
+        admin.delete_topic(TOPIC)
+
+
+def jobs(spark: SparkSession) -> int:
+    """Count the jobs that Spark has ever begun."""
+    count: int = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
+    return count
+
+
+def tables(driver: Driver) -> dict[str, Table]:
+    """Open what an epoch without refusals writes."""
+    [view] = driver.writer.pipeline.views
+    layout = driver.layout
+    return {
+        "master": Table.open(layout.table("master")),
+        "ledger": Table.open(layout.table("ledger")),
+        "slices": Table.open(layout.slices(view)),
+    }
+
+
+def test_an_epoch_is_one_spark_job_and_one_commit_per_table(
+    driver: Driver, kafka: KafkaConnection, spark: SparkSession
+) -> None:
+    """A small epoch is one task, and so one file of each."""
+    work, log = Workload(7, partitions=PARTITIONS), Log()
+    with TopicAdmin(kafka) as admin:
+        topic_id = admin.topic_id(TOPIC)
+
+    def sent(count: int) -> None:
+        send(kafka, TOPIC, topic_id, work, count, log)
+        eventually("all to be read", lambda: read(driver) == len(log))
+
+    sent(RECORDS)
+    with driver.lock:
+        before = {name: (table.version, table.actions().num_rows) for name, table in tables(driver).items()}
+        first, began = driver.writer.master.epoch, jobs(spark)
+    for _ in range(EPOCHS):
+        sent(RECORDS)
+    with driver.lock:
+        after = {name: (table.version, table.actions().num_rows) for name, table in tables(driver).items()}
+        ended, last = jobs(spark), driver.writer.master.epoch
+    made = [epoch for epoch in Ledger.ensure(driver.layout).epochs() if first < epoch.number <= last]
+    reading = [epoch for epoch in made if epoch.ranges]
+    assert EPOCHS <= len(reading) <= len(made)
+    assert ended - began == len(reading)
+    commits = {name: after[name][0] - before[name][0] for name in TABLES}
+    assert commits == {"master": len(made), "ledger": len(made), "slices": len(reading)}
+    files = {name: after[name][1] - before[name][1] for name in TABLES}
+    assert files == {"master": len(reading), "ledger": len(made), "slices": len(reading)}
+
+
+def read(driver: Driver) -> int:
+    """Count the records that are held."""
+    return sum(len(part) for epoch in Ledger.ensure(driver.layout).epochs() for part in epoch.ranges)
+
+
+def test_a_build_reads_the_files_of_its_interval(
+    driver: Driver, kafka: KafkaConnection, spark: SparkSession
+) -> None:
+    """It is two jobs of Spark's at most, and rows of other days are not touched."""
+    work, log = Workload(7, partitions=PARTITIONS), Log()
+    with TopicAdmin(kafka) as admin:
+        topic_id = admin.topic_id(TOPIC)
+    send(kafka, TOPIC, topic_id, work, RECORDS, log)
+    eventually("all to be read", lambda: read(driver) == len(log))
+    eventually("an edge", lambda: Master.open(driver.layout).edge == Master.open(driver.layout).epoch)
+    master = Master.open(driver.layout)
+    files = Files.of(master.table)
+    days = sorted({driver.pipeline.grid.of(sent.at).id for sent in log.values() if sent.at})
+    day = driver.pipeline.grid.of(min(sent.at for sent in log.values() if sent.at))
+    empty = driver.pipeline.grid.of(datetime(2024, 2, 1, tzinfo=UTC))
+    assert days[0] == day.id
+    assert len(touching(files, [day], master.edge)) <= files.actions.num_rows
+    assert touching(files, [empty], master.edge) == []
+    began = jobs(spark)
+    rows = build(spark, driver.pipeline, driver.layout, BuildJob("costs", "one", master.edge, (day, empty)))
+    assert jobs(spark) - began <= 2
+    assert [row.rows_read for row in rows if row.interval == empty.id] == [0]
