@@ -16,7 +16,7 @@ from seamline import Tumbling, View, count, first, last, sum
 from seamline.lake import states
 from seamline.lake.types import partial_schema
 from seamline.model.compiled import CompiledView, compile_pipeline
-from seamline.spark import batch as builds
+from seamline.spark import general as builds
 from seamline.spark import measures
 
 SCHEMA = "id BIGINT NOT NULL, amount BIGINT, at TIMESTAMP, cart STRUCT<shop: STRING, tags: ARRAY<STRING>>"

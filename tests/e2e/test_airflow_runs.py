@@ -27,6 +27,7 @@ from seamline.orchestration.airflow_api import ENDED, AirflowApi, quote
 
 BATCH, STREAM, UPKEEP = "flights__batch", "flights__stream", "flights__upkeep"
 WITHIN = 240.0
+LOCKED_AT_MOST = 5
 
 
 class Airflow:
@@ -47,9 +48,18 @@ class Airflow:
         return subprocess.run(["airflow", *words], env=env, capture_output=True, text=True, check=False)
 
     def backfill(self, behaviour: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Ask for the two days again, as `airflow backfill create` does."""
+        """Ask for the two days again, as `airflow backfill create` does.
+
+        SQLite lets go of a command whose transaction a write of the scheduler's has overtaken, however long it may
+        wait; what that leaves is closed by the scheduler, and the command is given again.
+        """
         days = ("--from-date", "2013-01-01", "--to-date", "2013-01-02", "--reprocess-behavior", behaviour)
-        return self.airflow("backfill", "create", "--dag-id", BATCH, *days, *words)
+        for _ in range(LOCKED_AT_MOST):
+            done = self.airflow("backfill", "create", "--dag-id", BATCH, *days, *words)
+            if "database is locked" not in done.stderr:
+                break
+            eventually(lambda: not self.api.active_backfills(BATCH))
+        return done
 
     def runs(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """Give the runs of a kind by the start of their interval."""
