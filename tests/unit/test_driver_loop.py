@@ -221,8 +221,11 @@ def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
 
 @pytest.mark.parametrize("guilty", [True, False], ids=["the record", "a full disk"])
 def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(epochs: Any, guilty: bool) -> None:
-    """On a full disk each attempt fails as well, and good records would be refused one by one."""
-    runs: list[tuple[str, bool]] = []
+    """On a full disk each attempt fails as well, and good records would be refused one by one.
+
+    What the attempt without files has surveyed is not held with the one that writes them.
+    """
+    runs: list[object] = []
 
     def computed(*given: Any, dry: bool = False) -> KernelResult:
         runs.append((given[-1], dry))
@@ -231,11 +234,12 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(epochs: 
         return KernelResult()
 
     epochs.computed = computed
+    epochs.register = SimpleNamespace(forget=lambda: runs.append("forgotten"))
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
     epochs.lookups = SimpleNamespace(current=dict)
     epochs.writer = SimpleNamespace(take=lambda: 8, current=frozenset({"v"}), done=lambda _: None)
     assert epochs.attempt(None, {}, condemned="No space left on device").number == 8
-    assert runs == [("", True), ("No space left on device" if guilty else "", False)]
+    assert runs == [("", True), "forgotten", ("No space left on device" if guilty else "", False)]
     runs.clear()
     epochs.computed = lambda *_, **__: KernelResult()
     assert epochs.attempt(None, {}, condemned="").number == 8

@@ -158,6 +158,9 @@ class Epochs:
             self.computed(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
         except KernelFailed:
             return False
+        finally:
+            if self.register:
+                self.register.forget()
         return True
 
     def computed(
