@@ -53,7 +53,7 @@ class Gathered:
         """Take in one row of a report."""
         if kind == COUNTS:
             for interval, found in json.loads(payload).items():
-                counts = Counts(found["read"], found["duplicates"], found["not_selected"], found["exploded"])
+                counts = Counts(**found)
                 self.counts[interval] = self.counts[interval] + counts if interval in self.counts else counts
         elif kind.startswith(STATES):
             self.states[kind.removeprefix(STATES)].append(pa.ipc.open_stream(bytes(payload)).read_all())

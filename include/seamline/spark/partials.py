@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import duckdb
@@ -21,6 +21,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.model.record import SELECTED
+from seamline.plan.building import Counts
 from seamline.spark.arrow_states import NEEDED, read_by
 from seamline.spark.kernel import engine
 from seamline.spark.measures import ORDER
@@ -65,7 +66,7 @@ class Partials:
         held = "TEMP TABLE" if self.pipeline.definition.source.event_id else "TEMP VIEW"
         con.execute(f"CREATE OR REPLACE {held} fused_rows AS {self.rows(share)}")
         try:
-            yield {"kind": COUNTS, "payload": json.dumps(self.counts(con)).encode()}
+            yield {"kind": COUNTS, "payload": json.dumps(said(self.counts(con))).encode()}
             for view in self.pipeline.views:
                 relation = f"(SELECT * FROM fused_rows WHERE NOT {SPARE})"
                 found = states.partial(con, view, relation, by=[CELL])
@@ -125,60 +126,48 @@ class Partials:
         wanted |= {SELECTED} if self.pipeline.record.selective else set()
         return [name for name in (*dict.fromkeys((*NEEDED, *ORDER)), *known) if name in wanted]
 
-    def counts(self, con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, object]]:
+    def counts(self, con: duckdb.DuckDBPyConnection) -> dict[str, Counts]:
         """Count what was read, by interval id."""
         plain = [view for view in self.pipeline.views if view.where and not view.explode]
-        left = [
-            f"count(*) FILTER (NOT {SPARE} AND NOT coalesce({view.where.duckdb}, FALSE))"
-            for view in plain
-            if view.where
-        ]
+        exploding = [view for view in self.pipeline.views if view.explode]
         taken = f"NOT {SPARE} AND {self.selected}"
-        columns = [
-            CELL,
-            "count(*)",
-            f"count(*) FILTER ({SPARE})",
-            f"count(*) FILTER ({taken})",
-            *left,
-        ]
-        found: dict[int, dict[str, object]] = {}
+        left = [f"count(*) FILTER (NOT {SPARE} AND {refused(view)})" for view in plain]
+        columns = ", ".join(
+            [CELL, "count(*)", f"count(*) FILTER ({SPARE})", f"count(*) FILTER ({taken})", *left]
+        )
+        items = {view.id: items_of(con, view, taken) for view in exploding}
+        found = {}
         for cell, read, spare, records, *numbers in con.execute(
-            f"SELECT {', '.join(columns)} FROM fused_rows GROUP BY {CELL}"
+            f"SELECT {columns} FROM fused_rows GROUP BY {CELL}"
         ).fetchall():
-            found[cell] = {
-                "read": read,
-                "duplicates": spare,
-                "not_selected": {view.id: number for view, number in zip(plain, numbers, strict=True)},
-                "exploded": {},
-                "taken": records,
-            }
-        for view in self.pipeline.views:
-            if view.explode:
-                self.count_items(con, view, found, f"(SELECT * FROM fused_rows WHERE {taken})")
-        return {stamp(EPOCH + cell * MICROSECOND): counted for cell, counted in found.items()}
+            not_selected = dict(zip((view.id for view in plain), numbers, strict=True))
+            exploded = {}
+            for view in exploding:
+                count, refusals = items[view.id].get(cell, (0, 0))
+                exploded[view.id] = count - records
+                if view.where:
+                    not_selected[view.id] = read - spare - records + refusals
+            found[stamp(EPOCH + cell * MICROSECOND)] = Counts(read, spare, not_selected, exploded)
+        return found
 
-    def count_items(
-        self,
-        con: duckdb.DuckDBPyConnection,
-        view: CompiledView,
-        found: dict[int, dict[str, object]],
-        taken: str,
-    ) -> None:
-        """Count how many more rows than records an exploding view has, and which of them it leaves out."""
-        refused = f"NOT coalesce({view.where.duckdb}, FALSE)" if view.where else "FALSE"
-        items = {
-            cell: (count, left)
-            for cell, count, left in con.execute(
-                f"SELECT {CELL}, count(*), count(*) FILTER ({refused}) FROM {states.exploded(view, taken)} "
-                f"GROUP BY {CELL}"
-            ).fetchall()
-        }
-        for cell, counted in found.items():
-            count, left = items.get(cell, (0, 0))
-            read, spare, records = (int(str(counted[name])) for name in ("read", "duplicates", "taken"))
-            counted["exploded"][view.id] = count - records  # type: ignore[index]
-            if view.where:
-                counted["not_selected"][view.id] = read - spare - records + left  # type: ignore[index]
+
+def said(counts: Mapping[str, Counts]) -> dict[str, object]:
+    """Give counts as they are reported."""
+    return {interval: asdict(counted) for interval, counted in counts.items()}
+
+
+def refused(view: CompiledView) -> str:
+    """Spell that a view leaves a row out."""
+    return f"NOT coalesce({view.where.duckdb}, FALSE)" if view.where else "FALSE"
+
+
+def items_of(con: duckdb.DuckDBPyConnection, view: CompiledView, taken: str) -> dict[int, tuple[int, int]]:
+    """Count the rows that an exploding view makes of records, and which of them it leaves out, by cell."""
+    rows = states.exploded(view, f"(SELECT * FROM fused_rows WHERE {taken})")
+    found = con.execute(
+        f"SELECT {CELL}, count(*), count(*) FILTER ({refused(view)}) FROM {rows} GROUP BY {CELL}"
+    )
+    return {cell: (count, left) for cell, count, left in found.fetchall()}
 
 
 def within(span: Interval) -> str:
