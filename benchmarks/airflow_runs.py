@@ -30,7 +30,8 @@ from seamline.local.airflow import AirflowStandalone
 from seamline.local.flights import flights
 from seamline.model.catalog import load
 from seamline.model.intervals import stamp
-from seamline.orchestration.airflow_api import AirflowApi, quote
+from seamline.orchestration.airflow_api import AirflowApi
+from seamline.orchestration.airflow_client import quote
 from seamline.spark.session import session
 
 DAG = "flights__batch"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 import time
@@ -23,11 +22,12 @@ from seamline.lake.tables import Table
 from seamline.local.airflow import AirflowStandalone
 from seamline.model.errors import SeamlineError
 from seamline.model.intervals import parse_moment
-from seamline.orchestration.airflow_api import ENDED, AirflowApi, quote
+from seamline.orchestration.airflow_api import AirflowApi
+from seamline.orchestration.airflow_client import quote
+from seamline.orchestration.backfills import ENDED
 
 BATCH, STREAM, UPKEEP = "flights__batch", "flights__stream", "flights__upkeep"
 WITHIN = 240.0
-LOCKED_AT_MOST = 5
 
 
 class Airflow:
@@ -42,29 +42,14 @@ class Airflow:
         """Its REST API."""
         return self.standalone.api
 
-    def airflow(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of Airflow's own."""
-        env = {**os.environ, **self.standalone.settings()}
-        return subprocess.run(["airflow", *words], env=env, capture_output=True, text=True, check=False)
-
     def backfill(self, behaviour: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Ask for the two days again, as `airflow backfill create` does.
-
-        SQLite lets go of a command whose transaction a write of the scheduler's has overtaken, however long it may
-        wait; what that leaves is closed by the scheduler, and the command is given again.
-        """
+        """Ask for the two days again by Airflow's own command."""
         days = ("--from-date", "2013-01-01", "--to-date", "2013-01-02", "--reprocess-behavior", behaviour)
-        for _ in range(LOCKED_AT_MOST):
-            done = self.airflow("backfill", "create", "--dag-id", BATCH, *days, *words)
-            if "database is locked" not in done.stderr:
-                break
-            eventually(lambda: not self.api.active_backfills(BATCH))
-        return done
+        return self.standalone.backfill(BATCH, *days, *words)
 
     def runs(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """Give the runs of a kind by the start of their interval."""
-        found = self.api.call("GET", f"/dags/{BATCH}/dagRuns?limit=100")["dag_runs"]
-        return {str(each["data_interval_start"]): each for each in found if each["run_type"] == kind}
+        return {str(each["data_interval_start"]): each for each in self.api.runs(BATCH, kind)}
 
     def ended(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """Give the runs of a kind once there are any and all have ended."""

@@ -21,6 +21,7 @@ from seamline.orchestration.airflow_api import AirflowApi
 from seamline.supervisor.driver import end_session, session, tail
 
 COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+LOCKED, LOCKED_AT_MOST = "database is locked", 5
 
 
 class AirflowStandalone:
@@ -137,6 +138,29 @@ class AirflowStandalone:
         end_session(child.pid)
         child.wait()
         psutil.wait_procs(left, timeout=10)
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of Airflow's own, as in a terminal that has the settings."""
+        return subprocess.run(
+            [sys.executable, "-m", "airflow", *words],
+            env={**os.environ, **self.settings()},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def backfill(self, dag_id: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run ``airflow backfill create``, and again where SQLite has dropped it.
+
+        SQLite lets go of a command whose transaction a write of the scheduler's has overtaken, however long it may
+        wait; what that leaves is closed by the scheduler, and the command is given again.
+        """
+        for _ in range(LOCKED_AT_MOST):
+            done = self.command("backfill", "create", "--dag-id", dag_id, *words)
+            if LOCKED not in done.stderr:
+                break
+            self.api.await_backfill(dag_id, timeout=240)
+        return done
 
     def _wait(self, timeout: float) -> None:
         until = time.monotonic() + timeout

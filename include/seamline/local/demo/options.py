@@ -1,0 +1,48 @@
+"""What a demo is asked to do."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from seamline.model.intervals import parse_moment
+
+HOME = Path(".seamline/demo")
+DAY = timedelta(days=1)
+LAST = parse_moment("2014-01-01")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line of a demo."""
+
+    home: Path
+    exit: bool
+    seconds: float
+    until: str
+    backfill_days: int
+    kafka_port: int
+    airflow_port: int
+
+    @classmethod
+    def parse(cls, argv: list[str]) -> Options:
+        """Read the command line."""
+        parser = argparse.ArgumentParser(prog="make demo", description="Real flights through both layers.")
+        parser.add_argument("--home", type=Path, default=HOME, help="folder of its data")
+        parser.add_argument(
+            "--exit", action="store_true", help="end by itself; 0 only if the answer is right"
+        )
+        parser.add_argument("--seconds", type=float, default=120, help="length of the replay")
+        parser.add_argument("--until", default="", help="replay only flights before this day (UTC)")
+        parser.add_argument("--backfill-days", type=int, default=3, help="closed days to rebuild at the end")
+        parser.add_argument("--kafka-port", type=int, default=19092)
+        parser.add_argument("--airflow-port", type=int, default=18080)
+        found = vars(parser.parse_args(argv))
+        return cls(**{**found, "home": found["home"].resolve()})
+
+    @property
+    def end(self) -> datetime:
+        """The end of the last day that closes; the day after, the last with flights, stays open."""
+        return parse_moment(self.until) - DAY if self.until else LAST

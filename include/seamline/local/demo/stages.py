@@ -1,0 +1,234 @@
+"""What a demo does, stage after stage."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.lake.layout import Layout
+from seamline.lake.ledger import Ledger
+from seamline.lake.master import Master
+from seamline.local.demo import report
+from seamline.local.demo.options import DAY, Options
+from seamline.local.demo.scene import Scene
+from seamline.local.flights import Span, replay
+from seamline.model.catalog import load
+from seamline.model.epoch import Epoch
+from seamline.model.errors import NotFound, SetupError
+from seamline.model.intervals import Interval, floor_to, parse_moment, stamp
+from seamline.orchestration.airflow_api import AirflowApi
+
+DAGS = ("flights__batch", "flights__upkeep", "flights__stream")
+BATCH = DAGS[0]
+START = parse_moment("2013-01-01")
+PARTITIONS = 4
+
+
+class Demo:
+    """The stages of one demo and what they share."""
+
+    def __init__(self, options: Options, root: Path) -> None:
+        self.options, self.scene = options, Scene(options, root)
+        self.layout, self.say = self.scene.layout, self.scene.say
+
+    @property
+    def journal(self) -> Path:
+        """The generator's own record of what it sent."""
+        return self.options.home / "journal.parquet"
+
+    def run(self) -> int:
+        """Do everything; give the exit code."""
+        pipeline = load(self.scene.root / "include" / "pipelines").pipeline("flights")
+        topic = pipeline.definition.source.topics[0]
+        with self.scene.broker() as connection, self.scene.airflow() as api:
+            with TopicAdmin(connection) as admin:
+                admin.create_topic(topic, PARTITIONS)
+            self.say(f"topic {topic} has {PARTITIONS} partitions")
+            wait("Airflow to read the DAGs", lambda: not missing(api), 120)
+            for dag in DAGS:
+                api.unpause(dag)
+            self.await_stream()
+            self.replay(connection, topic, api)
+            self.await_drained(connection, topic)
+            self.keep_answer("speed_before", "merged")
+            self.batch(api, Interval(START, self.options.end), "all days that are closed")
+            if self.options.backfill_days:
+                self.backfill(api)
+            self.dirty(api)
+            for side in ("merged", "batch", "speed"):
+                self.keep_answer(side, side)
+            self.keep_answer("airports", "merged", view="delay_by_airport")
+            report.summary(pipeline, self.layout)
+            right = self.verify(connection, topic)
+            self.say(f"done; Airflow is at {self.scene.url}, login admin / {self.scene.password}")
+            if not self.options.exit:
+                self.say("other terminals: . .seamline/env ; Ctrl-C stops everything the demo started")
+                wait_for_interrupt()
+        return 0 if right else 1
+
+    def await_stream(self) -> None:
+        """Wait until the reconcile DAG has brought the stream up."""
+        heartbeat = self.options.home / "streams" / "flights" / "driver.json"
+        wait("the stream to come up", heartbeat.exists, 240)
+        self.say("the stream is up, started by the DAG flights__stream")
+
+    def replay(self, connection: KafkaConnection, topic: str, api: AirflowApi) -> None:
+        """Send the flights; build what has closed when half of them are through."""
+        work = multiprocessing.get_context("spawn").Process(
+            target=send,
+            args=(connection, topic, self.journal, self.options.seconds, self.options.until),
+            daemon=True,
+        )
+        work.start()
+        self.say(f"replaying the flights in about {self.options.seconds:.0f} s")
+        half = floor_to(START + (self.options.end - START) * 0.4, DAY)
+        built = self.options.seconds < 60
+        with report.progress() as show:
+            while work.is_alive():
+                work.join(1.0)
+                last = newest(self.layout)
+                if last is None or last.watermark is None:
+                    continue
+                show(last)
+                if not built and last.edge and last.watermark >= half:
+                    built = True
+                    api.trigger(BATCH, range_conf(Interval(START, half), "closed while replaying"))
+                    self.say(f"asked for the days up to {stamp(half)} while the replay goes on")
+        if work.exitcode:
+            raise SetupError(f"The replay ended with code {work.exitcode}.", hint="see the lines above.")
+        self.say("every flight is sent")
+
+    def await_drained(self, connection: KafkaConnection, topic: str) -> None:
+        """Wait until the stream has read the topic to its end, and an edge stands there."""
+        with TopicAdmin(connection) as admin:
+            ends = admin.end_offsets(topic)
+
+        def drained() -> bool:
+            master, last = Master.open(self.layout), newest(self.layout)
+            if last is None or last.watermark is None or master.edge != master.epoch:
+                return False
+            read = sum(len(part) for epoch in epochs(self.layout) for part in epoch.ranges)
+            return read == sum(ends.values()) and last.watermark >= self.options.end
+
+        wait("the stream to read everything", drained, 600)
+        self.say(f"the speed layer has all {sum(ends.values()):,} records; no batch has been needed for that")
+
+    def batch(self, api: AirflowApi, span: Interval, reason: str) -> None:
+        """Build a range of days in one run of the batch DAG."""
+        run = api.trigger(BATCH, range_conf(span, reason))
+        self.finish(api, run, f"days {stamp(span.start)} to {stamp(span.end)} built in one run")
+
+    def backfill(self, api: AirflowApi) -> None:
+        """Rebuild the last closed days with Airflow's own command."""
+        first, last = self.options.end - self.options.backfill_days * DAY, self.options.end - DAY
+        words = (
+            "--from-date",
+            f"{first:%Y-%m-%d}",
+            "--to-date",
+            f"{last:%Y-%m-%d}",
+            "--max-active-runs",
+            "1",
+        )
+        self.say(f"$ airflow backfill create --dag-id {BATCH} {' '.join(words)}")
+        done = self.scene.standalone.backfill(BATCH, *words)
+        if done.returncode:
+            raise SetupError(
+                f"Airflow refused the backfill: {done.stderr.strip()[-2000:]}",
+                hint=f"its pages are at {self.scene.url}.",
+            )
+        api.await_backfill(BATCH, timeout=900)
+        for run in api.runs(BATCH, "backfill"):
+            self.require(str(run["dag_run_id"]), str(run["state"]))
+        self.say(f"{self.options.backfill_days} days rebuilt by airflow backfill")
+
+    def dirty(self, api: AirflowApi) -> None:
+        """Rebuild what late flights have made dirty."""
+        run = api.trigger(BATCH, {"reason": "late flights"})
+        self.finish(api, run, "dirty days rebuilt")
+
+    def finish(self, api: AirflowApi, run: str, done: str) -> None:
+        """Wait for a run of the batch DAG and say how it ended."""
+        self.require(run, api.await_run(BATCH, run, timeout=900))
+        self.say(done)
+
+    def require(self, run: str, state: str) -> None:
+        """Require that a run of the batch DAG has succeeded; SetupError if not."""
+        if state != "success":
+            raise SetupError(
+                f"Run {run} of {BATCH} ended as {state}.", hint=f"its log is at {self.scene.url}."
+            )
+
+    def keep_answer(self, name: str, side: str, *, view: str = "delay_by_carrier") -> None:
+        """Write what `seamline query` answers to a file, for the check."""
+        folder = self.options.home / "answers"
+        folder.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "seamline.cli", "query", f"flights.{view}"]
+        command += ["--side", side, "--format", "parquet", "--out", str(folder / f"{name}.parquet")]
+        subprocess.run(command, check=True, env=os.environ, stdout=subprocess.DEVNULL)
+
+    def verify(self, connection: KafkaConnection, topic: str) -> bool:
+        """Run the check that knows nothing of Seamline."""
+        script = Path(__file__).with_name("verify.py")
+        command = [sys.executable, str(script), str(self.options.home), connection.brokers, topic]
+        return subprocess.run(command, check=False, env=os.environ).returncode == 0
+
+
+def send(connection: KafkaConnection, topic: str, journal: Path, seconds: float, until: str) -> None:
+    """Replay in a process of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end = parse_moment(until) if until else None
+    replay(connection, topic, PARTITIONS, journal, seconds=seconds, span=Span(end=end))
+
+
+def range_conf(span: Interval, reason: str) -> dict[str, str]:
+    """Fill in the batch DAG's form."""
+    return {"from": stamp(span.start), "to": stamp(span.end), "reason": reason}
+
+
+def epochs(layout: Layout) -> list[Epoch]:
+    """List the ledger, empty before there is one."""
+    return Ledger.ensure(layout).epochs() if Ledger.exists(layout) else []
+
+
+def newest(layout: Layout) -> Epoch | None:
+    """Give the newest ledger row."""
+    found = epochs(layout)
+    return found[-1] if found else None
+
+
+def missing(api: AirflowApi) -> list[str]:
+    """List the DAGs that Airflow has not parsed yet; SetupError if it cannot."""
+    if errors := api.import_errors():
+        raise SetupError(f"Airflow cannot load the DAGs.\n{errors[0]}", hint="mend what the last line says.")
+    found = []
+    for dag in DAGS:
+        try:
+            api.dag(dag)
+        except NotFound:
+            found.append(dag)
+    return found
+
+
+def wait(what: str, done: Callable[[], bool], seconds: float) -> None:
+    """Wait for a condition; SetupError when it does not come about."""
+    until = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > until:
+            raise SetupError(f"Waited {seconds:.0f} s for {what}.", hint="see the logs in the demo's folder.")
+        time.sleep(0.5)
+
+
+def wait_for_interrupt() -> None:
+    """Stay until Ctrl-C or SIGTERM."""
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        print(flush=True)

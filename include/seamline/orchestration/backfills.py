@@ -1,0 +1,83 @@
+"""A backfill as Airflow runs it: what it will do, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from seamline.model.intervals import Interval, stamp
+
+ENDED = ("success", "failed")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a backfill is: runs by state."""
+
+    backfill: int
+    states: Mapping[str, int]
+    done: bool
+
+    @property
+    def total(self) -> int:
+        """All runs of the backfill."""
+        return sum(self.states.values())
+
+    @property
+    def failed(self) -> int:
+        """Runs that ended badly."""
+        return self.states.get("failed", 0)
+
+    def line(self) -> str:
+        """Say it in one line."""
+        ended = sum(self.states.get(state, 0) for state in ENDED)
+        states = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
+        return f"backfill {self.backfill}: {ended} of {self.total} runs ended ({states})"
+
+
+@dataclass(frozen=True)
+class BackfillPlan:
+    """What a backfill will do; ``until`` is Airflow's inclusive end, the start of the last interval."""
+
+    dag_id: str
+    intervals: tuple[Interval, ...]
+    existing: int
+    paused: bool
+
+    @property
+    def until(self) -> datetime:
+        """The logical date of the last run."""
+        return self.intervals[-1].start
+
+    @property
+    def reprocess(self) -> str:
+        """Airflow's reprocess behaviour: runs that are there must be cleared to run again."""
+        return "completed" if self.existing else "none"
+
+    def lines(self) -> Iterable[str]:
+        """Say it, intervals first."""
+        for interval in self.intervals:
+            yield f"  {interval}"
+        first, last = self.intervals[0].start, self.intervals[-1].end
+        yield f"{len(self.intervals)} runs of {self.dag_id}: [{stamp(first)}, {stamp(last)}), the end exclusive"
+        why = (
+            f"{self.existing} of them ran before, and Airflow runs those again only so"
+            if self.existing
+            else "none of them ran before"
+        )
+        yield f"reprocess behavior {self.reprocess}: {why}"
+        if self.paused:
+            yield f"{self.dag_id} is paused: its runs wait until `airflow dags unpause {self.dag_id}`"
+
+
+def body_of(plan: BackfillPlan, reason: str) -> dict[str, object]:
+    """Write the request of a backfill."""
+    return {
+        "dag_id": plan.dag_id,
+        "from_date": stamp(plan.intervals[0].start),
+        "to_date": stamp(plan.until),
+        "reprocess_behavior": plan.reprocess,
+        "max_active_runs": 1,
+        "dag_run_conf": {"reason": reason} if reason else {},
+    }
