@@ -98,12 +98,7 @@ def preload(connection: KafkaConnection, topic: str, count: int) -> dict[tuple[i
         campaign = drawn.campaigns[index]
         if campaign is not None:
             counts[campaign, number // (PER_SECOND * WINDOW)] += 1
-        while True:
-            try:
-                producer.produce(topic, drawn.texts[index] + TAIL % moment, partition=number % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce(producer, topic, drawn.texts[index] + TAIL % moment, number % PARTITIONS)
         if number % 10_000 == 0:
             producer.poll(0)
     producer.flush()
@@ -111,6 +106,16 @@ def preload(connection: KafkaConnection, topic: str, count: int) -> dict[tuple[i
         (campaign, BEGIN + timedelta(seconds=WINDOW * window)): views
         for (campaign, window), views in counts.items()
     }
+
+
+def produce(producer: Producer, topic: str, value: bytes, partition: int) -> None:
+    """Hand a record to the client, waiting while its buffer is full."""
+    while True:
+        try:
+            producer.produce(topic, value, partition=partition)
+            return
+        except BufferError:
+            producer.poll(0.1)
 
 
 def definition(topic: str, *, epoch: int, trigger: str = "0 seconds", views: int = 1) -> str:

@@ -15,13 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 
 from benchmarks import ads
-from benchmarks.batch import TOPIC, raw
+from benchmarks.batch import TOPIC
+from benchmarks.kernels import next_task, records
 from benchmarks.machine import machine, percentile
 from benchmarks.results import Results
 from seamline.lake.layout import Layout
@@ -32,7 +32,7 @@ from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.serve.read import read
-from seamline.spark.kernel import KernelConfig, run
+from seamline.spark.kernel import run
 from seamline.spark.writer import Writer
 
 TRIGGER = timedelta(seconds=2)
@@ -66,31 +66,20 @@ class Life:
             moment = self.at + number * step
             tail = ads.TAIL % f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".encode()
             values.append(self.pool.texts[(self.rows + number) % ads.POOL] + tail)
-        number = self.writer.take()
-        config = KernelConfig(
-            pipeline=self.pipeline,
-            topic_ids={TOPIC: "t"},
-            token=1,
-            epoch=number,
-            held={},
-            views=self.writer.current,
-            master=self.writer.master.table.root,
-            quarantine=self.writer.quarantine.root,
-            lookups=self.lookups,
-        )
-        result = run(raw(values, self.rows).to_batches(), config)
+        config = next_task(self.writer, self.lookups)
+        result = run(records(values, TOPIC, self.rows).to_batches(), config)
         epoch = Epoch(
-            number,
+            config.epoch,
             1,
             self.at,
             self.pipeline.record_version,
             ranges=(OffsetRange(Lane("t", 0), self.rows, self.rows + self.count),),
             accepted=dict(result.accepted),
-            edge=number % EDGE_EVERY == EDGE_EVERY - 1,
+            edge=config.epoch % EDGE_EVERY == EDGE_EVERY - 1,
             watermark=self.at - timedelta(seconds=10),
         )
         began = time.perf_counter()
-        self.writer.commit(replace(epoch), result, self.writer.current)
+        self.writer.commit(epoch, result, self.writer.current)
         took = time.perf_counter() - began
         self.rows += self.count
         self.at += TRIGGER

@@ -21,11 +21,11 @@ from statistics import median
 import duckdb
 import polars as pl
 import psutil
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks import ads
+from benchmarks.kernels import next_task, records
 from benchmarks.machine import cpu_seconds, machine
 from benchmarks.results import Results
 from seamline.lake import states
@@ -42,11 +42,10 @@ from seamline.model.offsets import Lane, OffsetRange
 from seamline.quality.certify import certify_run
 from seamline.spark.batch import build
 from seamline.spark.fused import CELL, cores, gathered, split, touching
-from seamline.spark.kernel import KernelConfig, run
+from seamline.spark.kernel import run
 from seamline.spark.partials import Partials
 from seamline.spark.session import session
 from seamline.spark.writer import Writer
-from seamline.testing.engine import RAW
 
 EPOCH, CHUNK = 1_000_000, 100_000
 TOPIC = "ads"
@@ -128,23 +127,12 @@ def written(pipeline: CompiledPipeline, layout: Layout, count: int) -> int:
                     moment = next(moments)
                 values.append(drawn.texts[number % ads.POOL] + ads.TAIL % moment)
                 views += drawn.campaigns[number % ads.POOL] is not None
-            batches += raw(values, start).to_batches()
-        number = writer.take()
-        config = KernelConfig(
-            pipeline=pipeline,
-            topic_ids={TOPIC: "t"},
-            token=1,
-            epoch=number,
-            held={},
-            views=writer.current,
-            master=writer.master.table.root,
-            quarantine=writer.quarantine.root,
-            lookups=lookups,
-        )
+            batches += records(values, TOPIC, start).to_batches()
+        config = next_task(writer, lookups)
         ranges = (OffsetRange(Lane("t", 0), first, last),)
         result = run(batches, config)
         epoch = Epoch(
-            number,
+            config.epoch,
             1,
             datetime.now(UTC),
             pipeline.record_version,
@@ -155,22 +143,6 @@ def written(pipeline: CompiledPipeline, layout: Layout, count: int) -> int:
         )
         writer.commit(epoch, result, writer.current)
     return views
-
-
-def raw(values: list[bytes], first: int) -> pa.Table:
-    """Make raw records, the first of them at an offset."""
-    count = len(values)
-    at = datetime(2026, 1, 6, tzinfo=UTC)
-    columns = {
-        "key": pa.nulls(count, pa.binary()),
-        "value": pa.array(values, pa.binary()),
-        "headers": pa.nulls(count, pa.string()),
-        "topic": pa.repeat(pa.scalar(TOPIC), count),
-        "partition": pa.repeat(pa.scalar(0, pa.int32()), count),
-        "offset": pa.array(range(first, first + count), pa.int64()),
-        "timestamp": pa.repeat(pa.scalar(at, pa.timestamp("us", tz="UTC")), count),
-    }
-    return pa.table(columns, schema=RAW)
 
 
 def by_seamline(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, hour: Interval) -> int:

@@ -23,8 +23,9 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from benchmarks.kernels import records
 from benchmarks.machine import machine
-from benchmarks.views import ROOT, records
+from benchmarks.views import NOW, ROOT
 from seamline import Rule
 from seamline.lake.planning import job_of, plan_run
 from seamline.lake.publishing import publish_run
@@ -42,7 +43,6 @@ from seamline.spark.session import session
 from seamline.testing.tables import Tables
 
 ROWS, DAYS = 10_000, 5
-NOW = datetime(2014, 1, 3, tzinfo=UTC)
 FIRST = datetime(2013, 1, 1, tzinfo=UTC)
 
 
@@ -106,7 +106,7 @@ class Year(Tables):
         if values:
             ranges = (OffsetRange(Lane(f"id of {topic}", 0), self.offset, self.offset + len(values)),)
         blank = Epoch(-1, 0, NOW, self.pipeline.record_version, edge=True, ranges=ranges)
-        held = self.commit(blank, records(values, topic, self.offset))
+        held = self.commit(blank, records(values, topic, self.offset, at=NOW))
         assert held is not None
         self.number, self.offset = held.number, self.offset + len(values)
 

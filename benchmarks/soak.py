@@ -24,14 +24,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
+from confluent_kafka import Producer
 from tests.faults.checkpoints import lose
 from tests.faults.line import Line
 from tests.faults.processes import signalled, working_in
 from tests.ports import free_ports
 
+from benchmarks import ads
 from benchmarks.machine import machine, memory_mb, percentile
 from seamline.kafka.admin import TopicAdmin
-from seamline.kafka.produce import RecordWriter
 from seamline.lake.tables import Table
 from seamline.local.broker import Broker
 
@@ -238,13 +239,13 @@ def outage(soak: Soak, home: Path, broker: Broker, minutes: float) -> None:
     arrived = [0]
 
     def arrive() -> None:
-        with RecordWriter(line.kafka) as writer:
-            pour(line, writer, backlog)
-            arrived[0] = backlog
-            ready.set()
-            while not halt.wait(BATCH / RATE):
-                pour(line, writer, BATCH)
-                arrived[0] += BATCH
+        producer = Producer({"bootstrap.servers": line.kafka.brokers, "linger.ms": 5, "acks": "all"})
+        pour(line, producer, backlog)
+        arrived[0] = backlog
+        ready.set()
+        while not halt.wait(BATCH / RATE):
+            pour(line, producer, BATCH)
+            arrived[0] += BATCH
 
     ready = threading.Event()
     producing = threading.Thread(target=arrive, daemon=True)
@@ -282,8 +283,8 @@ def outage(soak: Soak, home: Path, broker: Broker, minutes: float) -> None:
     line.close()
 
 
-def pour(line: Line, writer: RecordWriter, count: int) -> None:
-    """Send plain records quickly."""
+def pour(line: Line, producer: Producer, count: int) -> None:
+    """Send plain records quickly, and wait until they are there."""
     for _ in range(count):
         line.work.count += 1
         at = line.work.count
@@ -293,7 +294,8 @@ def pour(line: Line, writer: RecordWriter, count: int) -> None:
             5 + at % 20,
             at % 24,
         )
-        writer.send(line.topic, key=b"k", value=value, partition=at % 3)
+        ads.produce(producer, line.topic, value, at % 3)
+    producer.flush()
 
 
 def report(soak: Soak) -> None:

@@ -19,15 +19,16 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 
+from benchmarks.kernels import records, task
 from benchmarks.machine import machine
-from benchmarks.views import EPOCHS, MEASURES, ROOT, ROWS, WARM, records
+from benchmarks.views import EPOCHS, MEASURES, NOW, ROOT, ROWS, WARM
 from seamline import CountWindow, Tumbling, View
 from seamline.lake.layout import Layout
 from seamline.local.flights import Span, flights
 from seamline.model.catalog import load
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Pipeline
-from seamline.spark.kernel import KernelConfig, engine, run
+from seamline.spark.kernel import engine, run
 from seamline.spark.register import Register
 from seamline.spark.survey import survey_schema, surveyed
 
@@ -62,18 +63,9 @@ def timed(definition: Pipeline, values: list[bytes]) -> float:
         register = Register(pipeline, Layout(Path(folder), "flights"))
         seconds = []
         for at in range(EPOCHS):
-            batches = records(values, topic, at * len(values)).to_batches()
+            batches = records(values, topic, at * len(values), at=NOW).to_batches()
             began = time.perf_counter()
-            config = KernelConfig(
-                pipeline=pipeline,
-                topic_ids={topic: "t"},
-                token=1,
-                epoch=at,
-                held={},
-                views=frozenset(view.id for view in pipeline.views),
-                master=Path(folder),
-                quarantine=Path(folder),
-            )
+            config = task(pipeline, at, Path(folder))
             if pipeline.surveyed:
                 found = pa.concat_tables(surveyed(engine(), batches, config))
                 config = replace(config, marks=register.marks(found, None))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from benchmarks.kernels import next_task, records
 from benchmarks.machine import machine
 from seamline import Sliding, Tumbling, View, avg, count, max, min, sum
 from seamline.lake.layout import Layout
@@ -26,12 +27,12 @@ from seamline.model.catalog import load
 from seamline.model.compiled import compile_pipeline
 from seamline.model.epoch import Epoch
 from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark.kernel import KernelConfig, run
+from seamline.spark.kernel import run
 from seamline.spark.writer import Writer
-from seamline.testing.engine import RAW
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, EPOCHS, WARM = 10_000, 12, 3
+NOW = datetime(2014, 1, 3, tzinfo=UTC)
 KEYS = (["carrier"], ["origin"], ["dest"], ["carrier", "origin"])
 MEASURES = {
     "flights": count(),
@@ -84,22 +85,12 @@ def timed(views: list[View], values: list[bytes], *, epochs: int = EPOCHS) -> tu
         writer = Writer(Layout(Path(folder), "flights"), pipeline, 1)
         seconds, rows = [], 0
         for at in range(epochs):
-            raw = records(values, topic, at * len(values))
+            raw = records(values, topic, at * len(values), at=NOW)
             began = time.perf_counter()
-            number = writer.take()
-            config = KernelConfig(
-                pipeline=pipeline,
-                topic_ids={topic: "t"},
-                token=1,
-                epoch=number,
-                held={},
-                views=writer.current,
-                master=writer.master.table.root,
-                quarantine=writer.quarantine.root,
-            )
+            config = next_task(writer)
             result = run(raw.to_batches(), config)
             ranges = (OffsetRange(Lane("t", 0), at * len(values), (at + 1) * len(values)),)
-            epoch = Epoch(number, 1, datetime.now(UTC), pipeline.record_version, ranges=ranges)
+            epoch = Epoch(config.epoch, 1, datetime.now(UTC), pipeline.record_version, ranges=ranges)
             writer.commit(epoch, result, writer.current)
             seconds.append(time.perf_counter() - began)
             rows = sum_of(result.states)
@@ -113,21 +104,6 @@ def sum_of(states: dict[str, list[pa.Table]]) -> int:
         for table in tables:
             total += table.num_rows
     return total
-
-
-def records(values: list[bytes], topic: str, first: int) -> pa.Table:
-    """Make raw records, the first of them at an offset."""
-    count_ = len(values)
-    columns = {
-        "key": pa.nulls(count_, pa.binary()),
-        "value": pa.array(values, pa.binary()),
-        "headers": pa.nulls(count_, pa.string()),
-        "topic": pa.array([topic] * count_),
-        "partition": pa.array([0] * count_, pa.int32()),
-        "offset": pa.array(range(first, first + count_), pa.int64()),
-        "timestamp": pa.array([datetime(2014, 1, 3, tzinfo=UTC)] * count_, pa.timestamp("us", tz="UTC")),
-    }
-    return pa.table(columns, schema=RAW)
 
 
 if __name__ == "__main__":
