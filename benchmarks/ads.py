@@ -30,6 +30,8 @@ BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
 PER_CAMPAIGN = 10
 ADS = 1_000
 WINDOW = 10
+KEYS = (["campaign"], ["ad_id"], ["ad_type"], ["campaign", "ad_type"])
+WINDOWS = ("10 seconds", "20 seconds", "30 seconds", "1 minute", "5 minutes")
 
 
 @dataclass(frozen=True)
@@ -119,21 +121,20 @@ def produce(producer: Producer, topic: str, value: bytes, partition: int) -> Non
 
 
 def definition(topic: str, *, epoch: int, trigger: str = "0 seconds", views: int = 1) -> str:
-    """Give the text of the shipped example over another topic, with so many copies of its view."""
+    """Give the text of the shipped example over another topic, with so many views, the first of them its own."""
     text = (ROOT / "include" / "examples" / "ad_campaigns.py").read_text()
     text = text.replace('topic="examples.ad_events"', f'topic="{topic}"')
     text = text.replace(
         'Stream(trigger="1 second"', f'Stream(trigger="{trigger}", max_offsets_per_epoch={epoch}'
     )
-    if views > 1:
-        begin, end = text.index("    views=["), text.index("    stream=")
-        copies = "".join(
-            f'View("views_{number}", keys=["campaign"], window=Tumbling("{10 + number} seconds"), '
-            'measures={"views": count(), "last_view": max("event_time")}),'
-            for number in range(1, views)
-        )
-        text = text[:begin] + text[begin:end].replace("    ],\n", f"        {copies}\n    ],\n") + text[end:]
-    return text
+    begin = text.index("    ],\n", text.index("    views=["))
+    more = "".join(
+        f"        View('views_{number}', keys={KEYS[number % len(KEYS)]}, "
+        f"window=Tumbling('{WINDOWS[number // len(KEYS) % len(WINDOWS)]}'), "
+        "measures={'views': count(), 'last_view': max('event_time')}),\n"
+        for number in range(1, views)
+    )
+    return text[:begin].rstrip() + ",\n" + more + text[begin:]
 
 
 def ads_json(path: Path) -> Path:

@@ -311,6 +311,16 @@ def test_pieces_add_up_to_the_whole(v: CompiledView) -> None:
 
 
 @pytest.mark.parametrize("v", VIEWS, ids=NAMES)
+def test_what_one_task_made_needs_no_merging(v: CompiledView) -> None:
+    """A small epoch is one task: its states are the slice as they are."""
+    found = rows(FEW, seed=4)
+    made = in_duckdb(v, found)
+    assert states.combine(v, [made]).num_rows == made.num_rows
+    assert states.together(v, [made]).equals(made)
+    assert_same(presented(v, states.together(v, [made, made.slice(0, 0)])), oracle(v, found))
+
+
+@pytest.mark.parametrize("v", VIEWS, ids=NAMES)
 def test_spark_agrees_and_its_states_merge_with_duckdbs(
     spark: SparkSession, tmp_path: Path, v: CompiledView
 ) -> None:

@@ -22,7 +22,17 @@ from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
 from seamline.model.ruling import Gaps
 
-__all__ = ["added_up", "combine", "connection", "floor_sql", "joined", "partial", "present", "quoted"]
+__all__ = [
+    "added_up",
+    "combine",
+    "connection",
+    "floor_sql",
+    "joined",
+    "partial",
+    "present",
+    "quoted",
+    "together",
+]
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -108,6 +118,11 @@ def combine(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequence[str]
     else:
         found = added_up(view, whole, [*keys, "pane"], {"rows": "sum"})
     return shaped(view, found, by)
+
+
+def together(view: CompiledView, tables: Sequence[pa.Table]) -> pa.Table:
+    """Combine states, each table of which has been: one that is alone stays as it is."""
+    return shaped(view, tables[0], ()) if len(tables) == 1 else combine(view, tables)
 
 
 def shaped(view: CompiledView, table: pa.Table, by: Sequence[str]) -> pa.Table:

@@ -120,7 +120,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     for view in views:
         with noted(view, result):
             if view.id in result.states:
-                result.states[view.id] = [states.combine(view, result.states[view.id])]
+                result.states[view.id] = [states.together(view, result.states[view.id])]
     return result
 
 

@@ -18,7 +18,7 @@ from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
-from seamline.lake.types import QUARANTINE, partial_schema
+from seamline.lake.types import QUARANTINE
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
@@ -183,6 +183,6 @@ class Writer:
 
     def commit_view(self, number: int, slices: Slices, tables: list[pa.Table]) -> None:
         """Merge the tasks' states of one view and commit them; without rows there is nothing to commit."""
-        merged = states.combine(slices.view, tables) if tables else partial_schema(slices.view).empty_table()
-        if merged.num_rows:
+        if any(table.num_rows for table in tables):
+            merged = states.together(slices.view, tables)
             slices.append(merged, from_epoch=number, to_epoch=number)
