@@ -223,7 +223,8 @@ def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason
         if field.name in pipeline.required:
             null = field.name != pipeline.definition.source.event_time
             when, detail = reader.absent(field, at, null=null)
-            yield when, f"missing field {field.name}", detail
+            # A column that has a value is not missing: the rest is asked of few records.
+            yield f"{quoted(field.name)} IS NULL AND ({when})", f"missing field {field.name}", detail
     for at, field in fields:
         when, detail = reader.mistyped(field, at)
         yield when, f"mistyped field {field.name}", detail

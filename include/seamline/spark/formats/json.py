@@ -11,6 +11,8 @@ from seamline.spark.formats.reader import SHOWN, Reader, cast
 
 WHOLE = "('UBIGINT', 'BIGINT')"
 NUMBER = "('UBIGINT', 'BIGINT', 'DOUBLE')"
+BLANK = "' ' || chr(9) || chr(10) || chr(13)"
+"""What JSON takes for white space; what begins with a brace after it, and is JSON, is an object."""
 
 
 class JsonReader(Reader):
@@ -29,7 +31,6 @@ class JsonReader(Reader):
         ]
         yield ", ".join(
             [
-                "json_type(_json) AS _root",
                 f"json_type(_json, [{paths}]) AS _types",
                 f"json_extract_string(_json, [{paths}]) AS _texts",
                 *nested,
@@ -43,7 +44,7 @@ class JsonReader(Reader):
 
     def broken(self) -> Iterator[tuple[str, str]]:
         yield "_json IS NULL", f"left(_text, {SHOWN})"
-        yield "_root <> 'OBJECT'", "'not an object: ' || _root"
+        yield f"NOT starts_with(ltrim(_json, {BLANK}), '{{')", "'not an object: ' || json_type(_json)"
 
     def absent(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
         also = f" OR _types[{at}] = 'NULL'" if null else ""
