@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak check fmt lock clean-demo
+.PHONY: help setup demo test faults soak bench bench-json bench-full check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,15 @@ faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS
 
 soak: setup ## Keep a stream up for an hour with a fault every three minutes (ARGS="--minutes 5")
 	@$(ENV) exec python -m benchmarks.soak $(ARGS)
+
+bench: setup ## Measure against peers in the same run, in about 40 minutes (ARGS="--only drain --resume")
+	@$(ENV) exec python -m benchmarks $(ARGS)
+
+bench-json: setup ## The same, the last line one JSON object; exit code 3 if a figure is missing
+	@$(ENV) exec python -m benchmarks --json $(ARGS)
+
+bench-full: setup ## The long suite, about two hours and a half (ARGS=--resume goes on after a break)
+	@$(ENV) exec python -m benchmarks --full $(ARGS)
 
 check: setup ## Lint, types, import contracts, laws (fewer cases) and quick unit tests, in under a minute
 	@$(ENV) ruff check .

@@ -127,9 +127,10 @@ def main(argv: list[str]) -> int:
             f"{size / life.rows:.0f} bytes an event"
         )
         served = serving(life, options.reads)
-    Results(f"ageing-{options.hours:g}h").write(
+    Results("ageing").write(
         {
             "machine": machine(),
+            "hours": options.hours,
             "epochs": count,
             "ratio": old / young,
             "files_per_million": held / million,
