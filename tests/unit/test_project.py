@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from seamline.local.java import parts
+from seamline.model.catalog import load
 
 ROOT = Path(__file__).parents[2]
 PINS = sorted(ROOT.glob("requirements*.txt"))
@@ -134,3 +136,18 @@ def test_help_lists_every_command() -> None:
     )
     listed = {line.split()[1] for line in done.stdout.splitlines()}
     assert {"demo", "test", "check", "clean-demo", "fmt", "lock", "help"} <= listed
+
+
+def test_no_code_path_asks_for_the_name_of_a_pipeline() -> None:
+    """What is fast for a benchmark's definition is fast for the same definition under any other name."""
+    shipped = [load(ROOT / "include" / folder).pipelines for folder in ("pipelines", "examples")]
+    names = re.compile(rf"\b({'|'.join(name for each in shipped for name in each)})\b|benchmark")
+    layers = ("model", "plan", "lake", "kafka", "spark", "serve", "quality", "supervisor", "orchestration")
+    files = [file for layer in layers for file in (ROOT / "include" / "seamline" / layer).rglob("*.py")]
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and names.search(node.value)
+    ]
+    assert files and found == []
