@@ -12,6 +12,8 @@ from seamline.lake.files import DataFile, described, footer_stats
 from seamline.lake.master import PRUNES
 
 RAW = ("_key", "_value", "_headers")
+ASCENDING = ("_offset",)
+"""Columns that go up one by one: as differences they take next to nothing, and a dictionary of them helps nobody."""
 
 
 class Sink:
@@ -38,14 +40,15 @@ class Sink:
         if not rows.num_rows:
             return
         if self.writer is None:
-            plain = [name for name in self.schema.names if name not in RAW]
+            names = self.schema.names
             self.writer = pq.ParquetWriter(
                 self.memory or self.root / self.name,
                 self.schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=plain,
-                write_statistics=plain,
+                use_dictionary=[name for name in names if name not in (*RAW, *ASCENDING)],
+                column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in names},
+                write_statistics=[name for name in PRUNES if name in names],
             )
         self.writer.write_table(rows.select(self.schema.names).cast(self.schema))
 
