@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -49,11 +49,24 @@ class Numbers:
         at = bisect_right(self.firsts, until) - 1
         return min(until, self.lasts[at]) if at >= 0 else NOTHING
 
+    def plus(self, number: int) -> Numbers:
+        """Add the epoch that was held next, unless a ledger that was read later has it already."""
+        if number in self:
+            return self
+        if self.lasts and number == self.lasts[-1] + 1:
+            return Numbers(self.firsts, (*self.lasts[:-1], number))
+        return Numbers((*self.firsts, number), (*self.lasts, number))
+
 
 @dataclass(frozen=True)
 class Log:
-    """What one version of the master says: E, the newest edge, W(v), and the newest epoch's row."""
+    """What one version of the master says: E, the newest edge, W(v), and the newest epoch's row.
 
+    ``identity`` and ``version`` are those of the master's table.
+    """
+
+    identity: str
+    version: int
     epoch: int
     edge: int
     frontier: int
@@ -70,30 +83,64 @@ def log_of(table: Table, view: CompiledView) -> Log:
         newest = max(rows, key=lambda row: row.number, default=None)
         if newest and newest.number == held:
             break
-    return Log(held, master.edge, master.frontier(view.id), newest)
+    identity = str(table.handle.metadata().id)
+    return Log(identity, table.version, held, master.edge, master.frontier(view.id), newest)
 
 
-def held_numbers(layout: Layout, log: Log) -> Numbers:
-    """List the epochs held up to E, from the ledger and, where it lags, from the master's commits."""
+@dataclass(frozen=True)
+class Past:
+    """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them."""
+
+    version: int
+    epoch: int
+    held: Numbers
+    edges: Edges
+
+    def followed(self, log: Log) -> Past | None:
+        """Go on by one commit of the master; None where it has made more than one, or another."""
+        if log.version == self.version:
+            return self
+        if log.version != self.version + 1 or log.newest is None:
+            return None
+        if log.epoch == self.epoch:
+            return replace(self, version=log.version)
+        if log.newest.number != log.epoch:
+            return None
+        edges = with_rows(self.edges, [log.newest])
+        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges)
+
+
+_known: dict[str, Past] = {}
+
+
+def past_of(layout: Layout, log: Log) -> Past:
+    """Give the epochs held and the edges; the ledger is not opened for a single commit of the master."""
+    known = _known.get(log.identity)
+    found = known.followed(log) if known else None
+    if found is None:
+        found = read_past(layout, log)
+    _known[log.identity] = found
+    return found
+
+
+def read_past(layout: Layout, log: Log) -> Past:
+    """Read the ledger and, where it lags, the master's commits."""
     written = look(layout.table("ledger"), "numbers", written_numbers) or Numbers((), ())
+    known = look(layout.table("ledger"), "edges", edges_of) or Edges()
     last = written.last(log.epoch)
-    if last == log.epoch:
-        return written
+    rows: list[Epoch] = []
     if log.newest and log.newest.number == log.epoch and last == log.epoch - 1:
-        late = [log.newest]
-    else:
-        late = (
-            look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last)) or []
-        )
-    runs = [*zip(written.firsts, written.lasts, strict=True), *((row.number, row.number) for row in late)]
-    return Numbers.of(runs)
+        rows = [log.newest]
+    elif last != log.epoch:
+        found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last))
+        rows = [row for row in found or [] if row.number <= log.epoch]
+    runs = [*zip(written.firsts, written.lasts, strict=True), *((row.number, row.number) for row in rows)]
+    return Past(log.version, log.epoch, Numbers.of(runs), with_rows(known, rows))
 
 
-def edges(layout: Layout, log: Log) -> Edges:
-    """List the edges of the ledger, and the newest epoch's if it is one."""
-    found = look(layout.table("ledger"), "edges", edges_of) or Edges()
-    newest = log.newest
-    return found.plus([(newest.number, newest.edge, newest.watermark)]) if newest else found
+def with_rows(known: Edges, rows: Iterable[Epoch]) -> Edges:
+    """Add the edges among later epochs."""
+    return known.plus([(row.number, row.edge, row.watermark) for row in rows])
 
 
 def written_numbers(table: Table) -> Numbers:

@@ -9,7 +9,7 @@ from datetime import datetime
 from seamline.lake.closing import Edges
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.logs import Numbers, edges, frontier_at, held_numbers, log_of, moment_of
+from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
@@ -80,11 +80,11 @@ class Snapshot:
         log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
         if log is None:
             raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")
-        held = held_numbers(layout, log)
+        told = past_of(layout, log)
         epoch, watermark = log.epoch, log.newest.watermark if log.newest else None
         frontier, instants = log.frontier, dict[int, datetime]()
         if (past := served_at or as_of) is not None:
-            epoch, watermark, instants = moment_of(layout, log, held, past)
+            epoch, watermark, instants = moment_of(layout, log, told.held, past)
         if served_at is not None:
             frontier = frontier_at(layout, log, epoch, view)
         slices = None if side is Side.BATCH else look(layout.slices(view), "files", Files.of)
@@ -101,8 +101,8 @@ class Snapshot:
             until=min(epoch, frontier),
             as_of=as_of is not None,
             watermark=watermark,
-            edges=edges(layout, log),
-            held=held,
+            edges=told.edges,
+            held=told.held,
             slices=slices,
             manifest=manifest,
             generations=generations,
