@@ -36,6 +36,7 @@ SECTIONS = (
     Section("freshness", ("--views", "1,20"), ("--views", "1,5,20")),
     Section("batch"),
     Section("builds"),
+    Section("airflow_runs"),
     Section("ageing", ("--hours", "1"), ("--hours", "24")),
 )
 

@@ -15,14 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from benchmarks.builds import FIRST, ROWS, Year
 from benchmarks.machine import machine
+from benchmarks.results import Results
 from benchmarks.views import ROOT
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
@@ -55,7 +55,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         settings = prepared(home)
-        day = 0
+        day, middles = 0, {}
         for kind, connection in (("spark", {"host": "local[2]"}), ("spark_connect", resident(settings))):
             airflow = standalone(home / kind, settings, {"conn_type": kind, **connection})
             airflow.start()
@@ -66,10 +66,13 @@ def main() -> int:
                 for _ in range(1 + WARM):
                     days.append(served(airflow, Layout(home / "warehouse", "flights"), day))
                     day += 1
-                told(kind, days)
+                middles[kind] = told(kind, days)
             finally:
                 airflow.stop()
         seamline(settings, "driver", "stop")
+    Results("airflow_runs").write(
+        {"machine": machine(), **{kind: asdict(middle) for kind, middle in middles.items()}}
+    )
     return 0
 
 
@@ -130,10 +133,8 @@ def served(airflow: AirflowStandalone, layout: Layout, number: int) -> Served:
     """Ask Airflow for a day and wait until it is served anew."""
     day = FIRST + timedelta(days=number)
     before, began = generations(layout, day), time.monotonic()
-    command = ["airflow", "backfill", "create", "--dag-id", DAG]
-    dates = ["--from-date", f"{day:%Y-%m-%d}", "--to-date", f"{day:%Y-%m-%d}"]
-    env = {**os.environ, **airflow.settings()}
-    subprocess.run([*command, *dates], env=env, check=True, capture_output=True)
+    done = airflow.backfill(DAG, "--from-date", f"{day:%Y-%m-%d}", "--to-date", f"{day:%Y-%m-%d}")
+    done.check_returncode()
     commanded = time.monotonic() - began
     while len(generations(layout, day) - before) < len(before):
         if time.monotonic() - began > WITHIN:
@@ -154,16 +155,14 @@ def generations(layout: Layout, day: datetime) -> set[tuple[str, str]]:
 
 def task_seconds(api: AirflowApi, day: datetime) -> dict[str, float]:
     """Give how long each task of a day's backfill run took, from its start to its end."""
-    runs: Sequence[Mapping[str, Any]] = api.call("GET", f"/dags/{DAG}/dagRuns?limit=100")["dag_runs"]
-    start = stamp(day)
-    [run] = [each for each in runs if each["run_type"] == "backfill" and each["data_interval_start"] == start]
+    [run] = [each for each in api.runs(DAG, "backfill") if each["data_interval_start"] == stamp(day)]
     path = f"/dags/{DAG}/dagRuns/{quote(run['dag_run_id'])}/taskInstances"
     found = {each["task_id"]: each["duration"] or 0.0 for each in api.call("GET", path)["task_instances"]}
     return {name: found[name] for name in TASKS}
 
 
-def told(kind: str, days: Sequence[Served]) -> None:
-    """Print the first day, and the median of the others."""
+def told(kind: str, days: Sequence[Served]) -> Served:
+    """Print the first day, and the median of the others; give the latter."""
     first, *warm = days
     print(f"{kind}, the first day: {spoken(first)}", flush=True)
     middle = Served(
@@ -172,6 +171,7 @@ def told(kind: str, days: Sequence[Served]) -> None:
         {name: statistics.median(each.tasks[name] for each in warm) for name in TASKS},
     )
     print(f"{kind}, median of {len(warm)}: {spoken(middle)}", flush=True)
+    return middle
 
 
 def spoken(served: Served) -> str:

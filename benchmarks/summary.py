@@ -47,6 +47,8 @@ GOALS = (
     Goal("batch", "ratio_vs_duckdb", 2.0),
     Goal("batch", "ratio_vs_spark_sql", 4.0, at_least=True),
     Goal("batch", "late_row_over_interval", 1.5),
+    Goal("batch", "day_through_airflow_s", 20.0),
+    Goal("batch", "day_through_airflow_resident_s", 10.0),
     Goal("serving", "point_p99_ms", 5.0),
     Goal("serving", "point_changed_p99_ms", 20.0),
     Goal("cost", "last_epoch_over_first", 1.2),
@@ -65,7 +67,9 @@ def summary(found: Found) -> Summary:
         for wanted in ((5000, AT_ONCE, 1), (20000, AT_ONCE, 1), (5000, EACH_SECOND, 1))
     )
     many = [run for run in live if run["views"] == 20]
-    batch, builds, aged = (found.get(name) or {} for name in ("batch", "builds", "ageing"))
+    batch, builds, aged, runs = (
+        found.get(name) or {} for name in ("batch", "builds", "ageing", "airflow_runs")
+    )
     warm = batch.get("warm", {})
     return {
         "throughput": {
@@ -93,6 +97,10 @@ def summary(found: Found) -> Summary:
             "ratio_vs_duckdb": over(warm.get("seamline"), warm.get("duckdb")),
             "ratio_vs_spark_sql": over(warm.get("spark sql"), warm.get("seamline")),
             "late_row_over_interval": builds.get("late_row_over_interval"),
+            "hundred_days_one_by_one_s": builds.get("hundred_one_by_one_s"),
+            "hundred_days_at_once_s": builds.get("hundred_at_once_s"),
+            "day_through_airflow_s": runs.get("spark", {}).get("whole"),
+            "day_through_airflow_resident_s": runs.get("spark_connect", {}).get("whole"),
         },
         "serving": {
             "point_p99_ms": aged.get("point_cached_p99_ms"),
