@@ -11,9 +11,11 @@ from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError, disk_full
 from seamline.model.jobs import BuildJob
 from seamline.quality.certify import certify_run
-from seamline.quality.expectations import imported_meanwhile
+from seamline.quality.expectations import great_expectations, imported_meanwhile
 from seamline.spark.batch import build
 from seamline.spark.session import described, session
+from seamline.supervisor.prespawned import serve
+from seamline.supervisor.resident import READY, port
 
 
 def main(argv: list[str]) -> int:
@@ -42,5 +44,12 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def ready() -> int:
+    """Get ready for a build, and wait for one: as the process that a resident driver keeps ready."""
+    great_expectations()
+    spark = session("seamline build")
+    return serve(port(), main, look=lambda: spark.conf.get("spark.sql.session.timeZone"))
+
+
 if __name__ == "__main__":
-    end(main(sys.argv[1:]))
+    end(ready() if sys.argv[1:] == [READY] else main(sys.argv[1:]))

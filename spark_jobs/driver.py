@@ -8,9 +8,10 @@ import threading
 
 from seamline.lake.ending import end
 from seamline.spark.session import listening
-from seamline.supervisor.resident import TOKEN, make_token, port
+from seamline.supervisor.prespawned import Spare
+from seamline.supervisor.resident import TOKEN, client, make_token, port
 
-LOOKS_EVERY = 5.0
+LOOKS_EVERY = 1.0
 
 
 def main() -> int:
@@ -21,9 +22,12 @@ def main() -> int:
         signal.signal(signum, lambda *_: halt.set())
     spark = listening("seamline resident driver", port())
     print(f"Spark Connect on localhost:{port()}, UI: {spark.sparkContext.uiWebUrl or 'off'}", flush=True)
+    spare = Spare(port(), *client())
     while not halt.wait(LOOKS_EVERY):
         # It asks the JVM, and raises when there is none.
         spark.conf.get("spark.app.id")
+        spare.keep()
+    spare.stop()
     spark.stop()
     return 0
 

@@ -16,11 +16,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.e2e.world import DAYS, ROOT, Resident, World, plain
+from tests.faults.trial import eventually
 
 from seamline.lake.certificates import Certificates
 from seamline.lake.claims import claims_of
 from seamline.local.flights import Span, flights
 from seamline.model.intervals import parse_moment
+from seamline.supervisor import prespawned
 
 RESULT = "RESULT "
 TEST = f"""
@@ -48,6 +50,8 @@ class Run:
     plan: str
     resident: bool = False
     """Whether a driver that was up already did the build."""
+    waited: bool = False
+    """Whether a process that waited for it did."""
 
 
 class Airflow:
@@ -97,7 +101,8 @@ class Airflow:
         for line in self.process.stdout:
             if line.startswith(RESULT):
                 resident = any("behind localhost" in each for each in said)
-                return Run(**json.loads(line.removeprefix(RESULT)), resident=resident)
+                waited = any("keeps ready" in each for each in said)
+                return Run(**json.loads(line.removeprefix(RESULT)), resident=resident, waited=waited)
             said.append(line)
             print(line, end="")
         raise AssertionError("".join(said)[-6000:] + (self.world.home / "runs.log").read_text()[-6000:])
@@ -114,6 +119,7 @@ def airflow(world: World) -> Iterator[Airflow]:
 @pytest.fixture(scope="module")
 def first(airflow: Airflow, driver: Resident) -> Run:
     """Run the DAG for the dirty days with a resident driver; the demo's builds are spark-submits."""
+    eventually("a process to wait for a build", prespawned.place(driver.port).exists)
     done = airflow.run(driver.connection)
     assert done.state == "success", "".join(airflow.said)[-6000:]
     return done
@@ -124,6 +130,7 @@ def test_a_run_builds_certifies_and_serves_the_dirty_days(world: World, first: R
     assert first.state == "success"
     assert set(first.tasks.values()) == {"success"}
     assert first.resident
+    assert first.waited
     assert sorted(world.published()) == DAYS
     for view in world.pipeline.views:
         own = Certificates.ensure(world.layout).of(view=view.id)

@@ -40,15 +40,16 @@ class Sink:
         if not rows.num_rows:
             return
         if self.writer is None:
-            names = self.schema.names
+            plain = [name for name in self.schema.names if name not in RAW]
             self.writer = pq.ParquetWriter(
                 self.memory or self.root / self.name,
                 self.schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=[name for name in names if name not in (*RAW, *ASCENDING)],
-                column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in names},
-                write_statistics=[name for name in PRUNES if name in names],
+                use_dictionary=[name for name in plain if name not in ASCENDING],
+                column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in plain},
+                # All or none: see ``footer_stats``.
+                write_statistics=plain,
             )
         self.writer.write_table(rows.select(self.schema.names).cast(self.schema))
 

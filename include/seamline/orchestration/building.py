@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +22,8 @@ from seamline.model.jobs import BuildJob
 from seamline.orchestration.failures import of_driver, told
 from seamline.supervisor.driver import end_session
 from seamline.supervisor.jobs import jobs_folder
-from seamline.supervisor.resident import client_env
+from seamline.supervisor.prespawned import Asked, ask
+from seamline.supervisor.resident import client_env, nearby
 
 __all__ = ["BuildOperator", "jobs_folder"]
 
@@ -45,6 +46,7 @@ class BuildOperator(SparkSubmitOperator):
         super().__init__(**given)
         self.plan = plan
         self._client: subprocess.Popen[str] | None = None
+        self._asked: Asked | None = None
 
     @told
     def execute(self, context: Context) -> None:
@@ -84,25 +86,36 @@ class BuildOperator(SparkSubmitOperator):
         """Let a driver that is up do the work; AirflowException with the code and the last words where it fails."""
         url = SparkConnectHook(self._conn_id).get_connection_url()
         env = {**os.environ, "PYTHONPATH": PACKAGES, "PYTHONUNBUFFERED": "1", **client_env(url)}
+        port = nearby(url)
+        self._asked = ask(port, job.to_argv(), env) if port else None
+        if self._asked:
+            self.log.info("Process %d builds, which the resident driver keeps ready.", self._asked.pid)
         last: deque[str] = deque(maxlen=LAST_LINES)
+        for line in self._asked.lines() if self._asked else self.lines(job, env):
+            self.log.info(line.rstrip())
+            last.append(line)
+        code = self._asked.code if self._asked else self._client and self._client.returncode
+        if code:
+            raise AirflowException(f"build.py failed. Error code is: {code}.\nIts output:\n{''.join(last)}")
+
+    def lines(self, job: BuildJob, env: Mapping[str, str]) -> Iterator[str]:
+        """Start a client of our own and give its output."""
         with subprocess.Popen(
             [sys.executable, str(jobs_folder() / "build.py"), *job.to_argv()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=env,
+            env=dict(env),
             start_new_session=True,
         ) as self._client:
             assert self._client.stdout
-            for line in self._client.stdout:
-                self.log.info(line.rstrip())
-                last.append(line)
-        if code := self._client.returncode:
-            raise AirflowException(f"build.py failed. Error code is: {code}.\nIts output:\n{''.join(last)}")
+            yield from self._client.stdout
 
     def on_kill(self) -> None:
         """End the build with the task."""
+        if self._asked:
+            self._asked.end()
         if self._client:
             end_session(self._client.pid)
         super().on_kill()

@@ -22,6 +22,7 @@ NAME = "_driver"
 DAG = "seamline__driver"
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 HERE = ("localhost", "127.0.0.1", "::1")
+READY = "--ready"
 
 
 def port() -> int:
@@ -71,3 +72,16 @@ def client_env(url: str) -> Mapping[str, str]:
         return {"SPARK_REMOTE": url}
     local = url.replace(parts.netloc, f"localhost:{port()}", 1)
     return {"SPARK_REMOTE": local, TOKEN: make_token()}
+
+
+def client() -> tuple[Sequence[str], Mapping[str, str]]:
+    """Give the command and the environment of the process that the driver keeps ready for a build."""
+    command = [sys.executable, str(jobs_folder() / "build.py"), READY]
+    return command, {**os.environ, **client_env(f"sc://localhost:{port()}/")}
+
+
+def nearby(url: str) -> int | None:
+    """Give the port of a driver on this host of which its client wants nothing but to be let in; None for others."""
+    parts = urlsplit(url)
+    wishes = {each.partition("=")[0] for each in parts.path.strip("/").split(";") if each}
+    return (parts.port or 15002) if parts.hostname in HERE and wishes <= {"token"} else None
