@@ -184,7 +184,9 @@ def test_a_failed_step_is_told_in_a_sentence(empty: checkout.Checkout, said: str
     """A user without a network must read that, not pip's hundred lines; those are in the log."""
     empty.state.mkdir()
     with pytest.raises(SetupError, match=facts) as error:
-        install._run(empty, ["sh", "-c", f"echo some; echo '{said}' >&2; exit 3"], "pip could not install uv")
+        install.run_step(
+            empty, ["sh", "-c", f"echo some; echo '{said}' >&2; exit 3"], "pip could not install uv"
+        )
     assert str(empty.log) in str(error.value)
     assert said in empty.log.read_text()
 

@@ -42,7 +42,7 @@ def set_up(root: Path) -> None:
     if not decide(checkout):
         return
     _check(root)
-    with _lock(checkout.state / "setup.lock"):
+    with set_up_alone(checkout.state / "setup.lock"):
         todo = decide(checkout)
         if todo.python:
             _say(f"Installing the pinned requirements into {checkout.venv} ...")
@@ -87,7 +87,8 @@ def _check(root: Path) -> None:
 
 
 @contextmanager
-def _lock(file: Path) -> Iterator[None]:
+def set_up_alone(file: Path) -> Iterator[None]:
+    """Hold the lock in ``file``, after the set-up that holds it now."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as handle:
         try:

