@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak bench bench-json bench-full check fmt lock clean-demo
+.PHONY: help setup demo test faults soak bench bench-json bench-full bench-flink check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ bench-json: setup ## The same, the last line one JSON object; exit code 3 if a f
 
 bench-full: setup ## The long suite, about two hours and a half (ARGS=--resume goes on after a break)
 	@$(ENV) exec python -m benchmarks --full $(ARGS)
+
+bench-flink: setup ## Fetch Flink into .seamline/flink, and drain a topic beside it (ARGS="--records 600000")
+	@$(ENV) python -m benchmarks.peers.flink_jars && exec python -m benchmarks.drain --only seamline,flink_work,flink_only $(ARGS)
 
 check: setup ## Lint, types, import contracts, laws (fewer cases) and quick unit tests, in under a minute
 	@$(ENV) ruff check .

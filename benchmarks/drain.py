@@ -5,6 +5,9 @@
 A topic of four partitions is loaded once with ad events; each system in turn reads all of it from the beginning, in a
 process of its own, in another order each round. Rates and CPU are of the steady part: from the first epoch that ends
 with a quarter of the records read, to the last. Every answer is compared with what the generator counted.
+
+Flink has no epochs: it is asked five times a second how many records it has read, and its CPU and whole time include
+what it writes after the last. flink_only counts, flink_work archives every record as well. make bench-flink sets it up.
 """
 
 from __future__ import annotations
@@ -18,27 +21,36 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 
+import duckdb
 from deltalake import DeltaTable
 
 from benchmarks import ads
 from benchmarks.machine import machine
+from benchmarks.peers.flink import Job, flink
+from benchmarks.peers.flink_counts import Counts
+from benchmarks.peers.flink_jars import chosen
+from benchmarks.peers.flink_sql import Work
 from benchmarks.results import Results
-from benchmarks.sampler import Sampler
+from benchmarks.sampler import EVERY, Sampler
 from benchmarks.spine import broker
+from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.lake.ledger import Ledger
 from seamline.local.stack import StreamStack
+from seamline.model.errors import SetupError
 from seamline.serve.read import read
 
 ROOT = Path(__file__).resolve().parents[1]
 EPOCH = 1_000_000
 STEADY_FROM = 0.25
 PATIENCE = 600
+WATCH = 0.2
 Truth = dict[tuple[int, datetime], int]
 
 
@@ -67,20 +79,29 @@ class Drain:
 
 
 def measured(
-    system: str, drain: Drain, began: float, epochs: Sequence[tuple[float, int]], sampler: Sampler
+    system: str,
+    drain: Drain,
+    began: float,
+    epochs: Sequence[tuple[float, int]],
+    sampler: Sampler,
+    over: float = 0.0,
 ) -> Run:
-    """Work out the figures from the ends of epochs: (epoch seconds, records read by then)."""
+    """Work out the figures from the ends of epochs: (epoch seconds, records read by then).
+
+    ``over`` is when all was written, if that is later than the last epoch's end.
+    """
     at, rows = next(each for each in epochs if each[1] >= STEADY_FROM * drain.count)
     end = epochs[-1][0]
+    over = over or end
     million = drain.count / 1e6
     return Run(
         system=system,
-        seconds=end - began,
+        seconds=over - began,
         first_epoch=epochs[0][0] - began,
         steady_rate=(drain.count - rows) / max(end - at, 1e-9),
-        whole_rate=drain.count / (end - began),
-        cpu_per_million=sampler.cpu(at, end) / ((drain.count - rows) / 1e6),
-        whole_cpu_per_million=sampler.at(end) / million,
+        whole_rate=drain.count / (over - began),
+        cpu_per_million=sampler.cpu(at, over) / ((drain.count - rows) / 1e6),
+        whole_cpu_per_million=sampler.at(over) / million,
         peak_mb=sampler.peak_mb,
     )
 
@@ -139,6 +160,53 @@ def peer(module: str) -> Callable[[Drain, Path], Run]:
     return run
 
 
+def on_flink(system: str, *, archive: bool) -> Callable[[Drain, Path], Run]:
+    """Make the drain of Flink: its job ends where the topic does."""
+
+    def run(drain: Drain, home: Path) -> Run:
+        home.mkdir(parents=True)
+        counts = f"{drain.topic}.{home.name}"
+        with TopicAdmin(drain.connection) as admin:
+            admin.create_topic(counts, ads.PARTITIONS)
+        files = home / "archive" if archive else None
+        work = Work(drain.connection.brokers, drain.topic, counts, files, bounded=True)
+        began = time.time()
+        with flink(home) as engine, Sampler(engine.pid) as sampler:
+            over, ends = progress(engine.submit(work), drain.count)
+            time.sleep(2 * EVERY)
+        newest = Counts(drain.connection, counts)
+        require(newest.everything(PATIENCE), drain.truth, system)
+        newest.close()
+        if files:
+            require_archived(files, drain.count, system)
+        return measured(system, drain, began, ends, sampler, over)
+
+    return run
+
+
+def progress(job: Job, count: int) -> tuple[float, list[tuple[float, int]]]:
+    """Watch a job to its end; give when that was, and when how many records were read."""
+    ends = [(time.time(), 0)]
+    with ThreadPoolExecutor(1) as waiter:
+        over = waiter.submit(job.wait)
+        while not over.done():
+            time.sleep(WATCH)
+            if (rows := job.records()) > ends[-1][1]:
+                ends.append((time.time(), rows))
+    if ends[-1][1] < count:
+        ends.append((over.result(), count))
+    return over.result(), ends[1:]
+
+
+def require_archived(files: Path, count: int, system: str) -> None:
+    """Refuse figures of an archive that lacks a record or has one twice."""
+    query = """SELECT count(*), count(DISTINCT ("partition", "offset")) FROM read_parquet(?)"""
+    with duckdb.connect() as session:
+        [found] = session.execute(query, [f"{files}/part-*"]).fetchall()
+    if found != (count, count):
+        raise SystemExit(f"{system} archived {found} records (all, different), there are {count:,}.")
+
+
 def of_speed(path: Path, *, latest: bool) -> Truth:
     """Add up a peer's partial counts; ``latest``: each row replaces the ones before."""
     rows = DeltaTable(path).to_pyarrow_table()
@@ -161,6 +229,8 @@ SYSTEMS: dict[str, Callable[[Drain, Path], Run]] = {
     "lambda": peer("spark_lambda"),
     "tuned": peer("spark_tuned"),
     "stateful": peer("spark_stateful"),
+    "flink_only": on_flink("flink_only", archive=False),
+    "flink_work": on_flink("flink_work", archive=True),
 }
 
 
@@ -169,9 +239,11 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drain", description=__doc__)
     parser.add_argument("--records", type=int, default=6_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default=",".join(SYSTEMS))
+    parser.add_argument("--only", default="")
     options = parser.parse_args(argv)
-    names = options.only.split(",")
+    names = chosen(options.only, SYSTEMS)
+    if not names:
+        return SetupError.exit_code
     print(machine(), flush=True)
     runs: list[Run] = []
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:

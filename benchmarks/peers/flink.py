@@ -1,0 +1,126 @@
+"""Flink in a JVM of its own, driven from here: its set-up for two cores, a job, and how far the job is.
+
+Checkpoints are ten seconds apart and exactly once, as the archive's files are; what goes to Kafka goes at least once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JJavaError
+
+from benchmarks.peers.flink_jars import class_path
+from benchmarks.peers.flink_sql import Work
+from benchmarks.spine import free_port
+from seamline.local.java import java_home
+
+MEMORY = "4g"
+SETTINGS = {
+    "execution.target": "local",
+    "execution.checkpointing.interval": "10 s",
+    "metrics.fetcher.update-interval": "100",
+    "parallelism.default": "2",
+    "pipeline.object-reuse": "true",
+    "rest.address": "127.0.0.1",
+    "rest.bind-address": "127.0.0.1",
+    "restart-strategy.type": "none",
+    "table.exec.mini-batch.allow-latency": "1 s",
+    "table.exec.mini-batch.enabled": "true",
+    "table.exec.mini-batch.size": "100000",
+    "table.local-time-zone": "UTC",
+    "table.optimizer.agg-phase-strategy": "TWO_PHASE",
+}
+OPENED = ("lang", "lang.reflect", "net", "io", "nio", "text", "time", "util", "util.concurrent")
+"""The packages of ``java`` that Flink's serializers look into."""
+
+
+class Job:
+    """A job that was handed in; ``address`` is where its metrics are."""
+
+    def __init__(self, client: Any, port: int) -> None:
+        self.client = client
+        self.address = f"http://127.0.0.1:{port}/jobs/{client.getJobID().toString()}"
+        self.source = ""
+
+    def wait(self) -> float:
+        """Wait until all is written and committed, and give the time; SystemExit if the job fails."""
+        try:
+            self.client.getJobExecutionResult().get()
+        except Py4JJavaError as error:
+            causes = [line for line in str(error).splitlines() if not line.startswith("\t")]
+            raise SystemExit("\n".join(["Flink failed:", *causes])) from error
+        return time.time()
+
+    def records(self) -> int:
+        """Give how many records its source had read at the look before; 0 while nobody answers."""
+        try:
+            self.source = self.source or self.ask("")["vertices"][0]["id"]
+            [found] = self.ask(f"/vertices/{self.source}/subtasks/metrics?get=numRecordsIn&agg=sum")
+            return int(found["sum"])
+        except (OSError, HTTPException, LookupError, ValueError):
+            return 0
+
+    def ask(self, path: str) -> Any:
+        """Ask Flink's REST server."""
+        with urllib.request.urlopen(self.address + path, timeout=5) as answer:
+            return json.load(answer)
+
+
+class Flink:
+    """A JVM that can run one job."""
+
+    def __init__(self, pid: int, jvm: Any, home: Path) -> None:
+        self.pid, self.jvm, self.home = pid, jvm, home
+
+    def submit(self, work: Work) -> Job:
+        """Hand a job to a cluster of one in this JVM."""
+        java, port = self.jvm.org.apache.flink, free_port()
+        told = self.jvm.java.util.HashMap()
+        for name, value in {**SETTINGS, **self.own(port)}.items():
+            told.put(name, value)
+        settings = java.table.api.EnvironmentSettings.newInstance().inStreamingMode()
+        settings = settings.withConfiguration(java.configuration.Configuration.fromMap(told)).build()
+        tables = java.table.api.TableEnvironment.create(settings)
+        for table in work.tables():
+            tables.executeSql(table)
+        return Job(tables.executeSql(work.job()).getJobClient().get(), port)
+
+    def own(self, port: int) -> dict[str, str]:
+        """Make the settings that are of this run alone."""
+        checkpoints = (self.home / "checkpoints").as_uri()
+        return {
+            "execution.checkpointing.dir": checkpoints,
+            "io.tmp.dirs": str(self.home),
+            "rest.bind-port": str(port),
+        }
+
+
+@contextmanager
+def flink(home: Path) -> Iterator[Flink]:
+    """Start a JVM that keeps its files in ``home``, and end it."""
+    opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in OPENED]
+    port, token, process = launch_gateway(
+        classpath=":".join(map(str, class_path())),
+        javaopts=[f"-Xmx{MEMORY}", "-XX:+UseParallelGC", *opens],
+        java_path=str(java_home() / "bin" / "java"),
+        die_on_exit=True,
+        enable_auth=True,
+        return_proc=True,
+        redirect_stderr=sys.stderr,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    try:
+        yield Flink(process.pid, gateway.jvm, home)
+    finally:
+        process.terminate()
+        process.wait()
+        gateway.close()
