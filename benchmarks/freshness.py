@@ -1,10 +1,11 @@
-"""How old an event is when a reader first sees it counted, at a steady rate: Seamline, and stateful Spark.
+"""How old an event is when a reader first sees it counted, at a steady rate: Seamline, stateful Spark, and Flink.
 
     python -m benchmarks.freshness [--rates 5000,20000] [--triggers "0 seconds,1 second"] [--views 1,5,20]
 
 The generator, the pipeline and a poller are processes of their own on the same cores. An event counts as seen at the
 first answer that counts as many views as had been sent when it was created. The first seconds of each run warm up and
-are left out. *cores* is the pipeline's CPU, readers and broker not included.
+are left out. *cores* is the pipeline's CPU, readers and broker not included. Flink only counts, in batches of a second;
+its reader keeps the newest value of each key of its topic. make bench-flink sets it up.
 """
 
 from __future__ import annotations
@@ -28,12 +29,17 @@ from deltalake import DeltaTable
 
 from benchmarks import ads
 from benchmarks.machine import machine, percentile
+from benchmarks.peers.flink import flink
+from benchmarks.peers.flink_counts import Counts
+from benchmarks.peers.flink_jars import chosen
+from benchmarks.peers.flink_sql import Work
 from benchmarks.results import Results
 from benchmarks.sampler import Sampler
 from benchmarks.spine import broker
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.local.stack import StreamStack
+from seamline.model.errors import SetupError
 from seamline.serve.read import read
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -189,14 +195,34 @@ def stateful(connection: KafkaConnection, home: Path, rate: int, trigger: str, v
                 process.wait()
 
 
+def on_flink(connection: KafkaConnection, home: Path, rate: int, trigger: str, views: int) -> Run:
+    """Measure a reader of the topic that Flink counts into."""
+    home.mkdir(parents=True)
+    with (
+        new_topic(connection, home.name) as topic,
+        new_topic(connection, f"{home.name}.counts") as counts,
+        flink(home) as engine,
+    ):
+        engine.submit(Work(connection.brokers, topic, counts))
+        newest = Counts(connection, counts)
+        try:
+            return measured("flink", rate, trigger, views, connection, topic, engine.pid, newest.look)
+        finally:
+            newest.close()
+
+
 def main(argv: list[str]) -> int:
     """Measure each combination."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.freshness", description=__doc__)
     parser.add_argument("--rates", default="5000,20000")
     parser.add_argument("--triggers", default="0 seconds,1 second")
     parser.add_argument("--views", default="1,5,20")
-    parser.add_argument("--only", default="seamline,stateful")
+    parser.add_argument("--only", default="")
     options = parser.parse_args(argv)
+    systems = {"seamline": seamline, "stateful": stateful, "flink": on_flink}
+    only = chosen(options.only, systems)
+    if not only:
+        return SetupError.exit_code
     rates, views = (
         [int(each) for each in options.rates.split(",")],
         [int(each) for each in options.views.split(",")],
@@ -205,12 +231,12 @@ def main(argv: list[str]) -> int:
     plan = [("seamline", rate, trigger, 1) for rate in rates for trigger in triggers]
     plan += [("seamline", rates[0], triggers[0], count) for count in views if count > 1]
     plan += [("stateful", rate, triggers[-1], 1) for rate in rates]
-    systems = {"seamline": seamline, "stateful": stateful}
+    plan += [("flink", rate, "1 second", 1) for rate in rates]
     print(machine(), flush=True)
     runs = []
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         for number, (system, rate, trigger, count) in enumerate(plan):
-            if system not in options.only.split(","):
+            if system not in only:
                 continue
             home = Path(folder) / f"run{number}"
             run = systems[system](connection, home, rate, trigger, count)
