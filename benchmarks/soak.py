@@ -1,11 +1,12 @@
 """A stream that stays up, with a fault every three minutes: what it costs to run one for long.
 
-    python -m benchmarks.soak [--minutes 60] [--every 180] [--upkeep 600] [--rate 200] [--seed 1] [--outage 0]
+    python -m benchmarks.soak [--minutes 60] [--every 180] [--upkeep 600] [--rate 200] [--trigger "2 seconds"]
+                              [--seed 1] [--outage 0]
 
-Prints, and writes to .seamline/faults/soak.json: epochs and files per hour at a trigger of two seconds and how upkeep
-bounds them, the driver's memory over time and its slope, every fault with the time to the next epoch, and that every
-answer a reader saw was the replay of the log. ``--outage 10`` adds what ten minutes of 5,000 events/s that nobody has
-read take to drain while as many go on arriving.
+Prints, and writes to .seamline/faults/soak.json: epochs and files per hour and how upkeep bounds them, the driver's
+memory over time and its slope, every fault with the time to the next epoch, and that every answer a reader saw was
+the replay of the log. ``--outage 10`` adds what ten minutes of 5,000 events/s that nobody has read take to drain
+while as many go on arriving.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--every", type=float, default=180, help="seconds between faults")
     parser.add_argument("--upkeep", type=float, default=600, help="seconds between runs of upkeep")
     parser.add_argument("--rate", type=int, default=200, help="events per second meanwhile")
+    parser.add_argument("--trigger", default="2 seconds", help="of the stream")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--outage", type=float, default=0, help="minutes of 5,000 events/s to drain at the end"
@@ -71,7 +73,7 @@ def main(argv: list[str]) -> int:
         home = Path(folder)
         broker = Broker(home / "kafka", free_ports(), free_ports())
         broker.start()
-        line = Line(home / "line", broker.connection, options.seed, trigger="2 seconds", limit=100_000)
+        line = Line(home / "line", broker.connection, options.seed, trigger=options.trigger, limit=100_000)
         try:
             if options.minutes:
                 run(soak, line, broker, options)
