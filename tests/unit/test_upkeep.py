@@ -20,7 +20,16 @@ from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
 from seamline.lake.upkeep import CHECKED, maintain
 from seamline.model.errors import BadRange, StraddlesCut
-from seamline.plan.upkeep import Block, Held, Merge, Piece, blocks_between, plan_compaction, uncommittable
+from seamline.plan.upkeep import (
+    Block,
+    Held,
+    Merge,
+    Piece,
+    blocks_between,
+    closed,
+    plan_compaction,
+    uncommittable,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -91,6 +100,19 @@ def test_a_catch_up_over_an_edge_ties_its_blocks_together() -> None:
     assert (plan.merges, plan.open) == ((), 2)
 
 
+def test_files_are_put_together_only_of_closed_blocks_that_need_no_merging() -> None:
+    """What is still to be merged would be written twice, and what is dead may not be carried on."""
+    blocks = [*BLOCKS, Block(6, 6)]
+    assert closed([piece(0, 2), piece(3), piece(5), piece(6), piece(7)], HELD, blocks) == [
+        piece(0, 2),
+        piece(5),
+        piece(6),
+    ]
+    assert closed([piece(0), piece(1), piece(4, 5)], HELD, blocks) == [piece(4, 5)]
+    assert closed([piece(0, 2), piece(4, 7)], HELD, blocks) == [piece(0, 2)]
+    assert closed([piece(0, 6)], HELD, blocks) == [piece(0, 6)]
+
+
 def test_an_epoch_is_dead_only_below_one_that_is_held() -> None:
     """What is not held yet may be the stream's next commit (C1)."""
     assert plan_compaction([piece(3), piece(7)], HELD, BLOCKS).dead == (piece(3),)
@@ -133,6 +155,28 @@ def test_compaction_changes_no_answer(shop: Shop) -> None:
     assert (again.merged, again.dead, again.deleted) == (0, 0, {})
 
 
+def test_files_do_not_grow_with_edges_and_a_cut_may_fall_on_any(tmp_path: Path) -> None:
+    """An edge a minute is 1,440 files a day and view; the rows of a block stay its own in whatever file they are."""
+    shop = Shop(tmp_path)
+    for number in range(60):
+        shop.epoch([Sale(number), Sale(70 + number, "b", number)], edge=number % 2 == 1)
+        if number % 20 == 19:
+            maintain(shop.compiled, shop.layout)
+    names = ("customer", "window_start", "orders", "total", "largest")
+
+    def told(**asked: Any) -> list[tuple[Any, ...]]:
+        return [tuple(row[name] for name in names) for row in answered(shop, **asked)]
+
+    edges = range(1, 60, 2)
+    before, early = told(), {edge: told(as_of=edge) for edge in edges}
+    assert Table.open(shop.slices.table.root).actions().num_rows <= 4
+    assert spans(shop) == [(edge - 1, edge) for edge in edges]
+    for edge in edges:
+        shop.build(0, edge, f"g{edge}")
+        assert (told(), told(as_of=edge)) == (before, early[edge])
+        assert sum(row["batch_part"] for row in answered(shop)) == 2 * (edge + 1)
+
+
 def test_the_stream_commits_before_and_after_a_compaction(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +199,8 @@ def test_of_two_upkeeps_one_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPat
     assert (inner[0].merged, outer.merged) == (2, 0)
     assert "changed since" in outer.refused[0]
     assert answered(shop) == before
-    assert len(list(shop.slices.table.root.glob("upkeep-*"))) == 2
+    # One file of each block, and those two in one.
+    assert len(list(shop.slices.table.root.glob("upkeep-*"))) == 3
 
 
 def test_dead_epochs_are_taken_out_and_nothing_younger(shop: Shop) -> None:

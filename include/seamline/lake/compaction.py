@@ -1,4 +1,7 @@
-"""Compaction of slices: one file for each block between neighbouring edges (rule 9), dead epochs left out."""
+"""Compaction of slices: rows are merged between neighbouring edges only (rule 9), dead epochs left out.
+
+Files then hold as many such blocks side by side as their size allows.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pyarrow.parquet as pq
 from seamline.lake import files, states
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master
+from seamline.lake.packing import AT_ONCE, GROUP, unpacked
 from seamline.lake.rewrites import Upkeep, pieces, refused, replace_files, upkept
 from seamline.lake.slices import PRUNES
 from seamline.lake.tables import Table
@@ -18,7 +22,20 @@ from seamline.lake.types import slices_schema
 from seamline.model.compiled import CompiledView
 from seamline.model.errors import Conflict, StraddlesCut
 from seamline.model.manifest import Manifest
-from seamline.plan.upkeep import Block, Compaction, Held, Merge, blocks_between, plan_compaction
+from seamline.plan.packing import plan_packing
+from seamline.plan.upkeep import (
+    Block,
+    Compaction,
+    Held,
+    Merge,
+    Piece,
+    blocks_between,
+    closed,
+    plan_compaction,
+)
+
+TARGET = 32 << 20
+"""Bytes, unpacked, of a file of slices: small enough to be read for a few windows."""
 
 
 def bounds(manifest: Manifest, view: CompiledView, held: Held, master: Master) -> list[Block]:
@@ -43,6 +60,41 @@ def compact(view: CompiledView, layout: Layout, held: Held, blocks: list[Block])
     except Conflict as conflict:
         return done.plus(refused(table, written, conflict))
     return done.plus(Upkeep(merged=len(written), replaced=len(gone) - len(plan.dead), dead=len(plan.dead)))
+
+
+def pack(
+    view: CompiledView, layout: Layout, held: Held, blocks: list[Block], *, target: int = TARGET
+) -> Upkeep:
+    """Put small files of closed blocks together, rows as they are, until no two are to be joined.
+
+    Each row keeps the epochs of its own block: a cut may still fall on any edge.
+    """
+    table, done = Table.open(layout.slices(view)), Upkeep()
+    while groups := packs(table, held, blocks, target)[:AT_ONCE]:
+        gone = [piece for group in groups for piece in group]
+        written = [side_by_side(view, table, group) for group in groups]
+        try:
+            replace_files(table, gone, written)
+        except Conflict as conflict:
+            return done.plus(refused(table, written, conflict))
+        done = done.plus(Upkeep(packed={f"slices of {view.id}": len(gone)}))
+    return done
+
+
+def packs(table: Table, held: Held, blocks: list[Block], target: int) -> list[tuple[Piece, ...]]:
+    """Group the files that are to become one."""
+    alone = closed(pieces(table, "from_epoch", "to_epoch"), held, blocks)
+    return plan_packing([unpacked(table, each, target) for each in alone], target=target)
+
+
+def side_by_side(view: CompiledView, table: Table, group: tuple[Piece, ...]) -> files.DataFile:
+    """Write the rows of some files as one, those of a pane together."""
+    schema = slices_schema(view)
+    read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in group]
+    rows = pa.concat_tables([each.select(schema.names).cast(schema) for each in read])
+    rows = rows.sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
+    name = upkept(table, Block(group[0].first, max(piece.last for piece in group)))
+    return files.write(rows, table.root, name, stats=PRUNES, group=GROUP)
 
 
 def waiting(plan: Compaction) -> dict[str, int]:

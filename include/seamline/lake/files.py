@@ -47,11 +47,12 @@ def write(
     *,
     stats: Collection[str] = (),
     partition: Mapping[str, str] | None = None,
+    group: int | None = None,
 ) -> DataFile:
-    """Write one Parquet file of a table; ``stats`` names the columns that prune reads."""
+    """Write one Parquet file of a table, in groups of ``group`` rows; ``stats`` names the columns that prune reads."""
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, compression="zstd", compression_level=1)
+    pq.write_table(table, path, compression="zstd", compression_level=1, row_group_size=group)
     return described(root, name, stats=stats, partition=partition)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from seamline.lake import files
 from seamline.lake.attempts import swept_attempts
 from seamline.lake.cleaning import buried, cleaned
-from seamline.lake.compaction import bounds, compact
+from seamline.lake.compaction import bounds, compact, pack
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import SCHEMA, Ledger, as_row
 from seamline.lake.leftovers import cleared
@@ -74,7 +74,8 @@ def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: H
     views = live(pipeline, layout).views
     for view in views:
         if Table.exists(layout.slices(view)):
-            done = done.plus(compact(view, layout, held, bounds(manifest, view, held, master)))
+            blocks = bounds(manifest, view, held, master)
+            done = done.plus(compact(view, layout, held, blocks)).plus(pack(view, layout, held, blocks))
             done = done.plus(cleaned(layout.slices(view), held))
     for serving in sorted({layout.serving(view) for view in views}):
         if Table.exists(serving):

@@ -91,6 +91,18 @@ def plan_compaction(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]
     return Compaction(tuple(merges), tuple(dead), waiting)
 
 
+def closed(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]) -> list[Piece]:
+    """List the pieces that compaction leaves alone: they share no block, theirs are closed, and all rows are held."""
+    ends = [block.last for block in blocks]
+    groups = tied((each for each in pieces if each.first != each.last or each.first in held.numbers), ends)
+    return [
+        piece
+        for group in groups
+        for piece in group
+        if not shared(group, ends) and bisect_left(ends, piece.last) < len(blocks)
+    ]
+
+
 def tied(pieces: Iterable[Piece], ends: Sequence[int]) -> list[list[Piece]]:
     """Group pieces, in the order of their epochs, so that no block is shared between groups."""
     groups: list[list[Piece]] = []
