@@ -149,7 +149,7 @@ def by_seamline(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout,
     """Make the states as a build does, without writing them."""
     master = Files.of(Master.open(layout).table)
     [view] = pipeline.views
-    work = split(touching(master, [hour], 10**9), [], pipeline, cores(spark))
+    work = split(touching(pipeline, master, [hour], 10**9), [], pipeline, cores(spark))
     found = gathered(
         spark, Partials(pipeline, tuple(work), (hour,), 10**9, {view.id: layout.warehouse}, 10**9)
     )

@@ -45,6 +45,7 @@ from seamline import (
 from seamline.lake import states
 from seamline.lake.generations import Generations
 from seamline.lake.master import Master
+from seamline.lake.pins import Files
 from seamline.model.intervals import Interval
 from seamline.model.jobs import BuildJob
 from seamline.plan import building
@@ -211,10 +212,12 @@ def test_two_engines_give_one_answer(scenario, spark, pipeline, seed):
 
 
 WITHOUT_IDS = replace(LIFE, source=replace(LIFE.source, event_id=[]))
+PLAIN = replace(WITHOUT_IDS, views=[each for each in LIFE.views if not each.where and not each.explode])
+"""Of a file within a day nobody need count the rows."""
 COUNTED = ("view", "interval", "rows", "state_rows", "rows_read", "duplicates", "not_selected", "exploded")
 
 
-@pytest.mark.parametrize("pipeline", [LIFE, WITHOUT_IDS], ids=["ids", "no ids"])
+@pytest.mark.parametrize("pipeline", [LIFE, WITHOUT_IDS, PLAIN], ids=["ids", "no ids", "plain"])
 def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
     """By Spark's own aggregation; by the kernel's SQL in one task; in many, with states that go through files."""
     life = scenario(pipeline, now=f"{START + timedelta(days=9):%Y-%m-%d}", spark=spark)
@@ -224,8 +227,14 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
             life.send(*values, topic=topic, partition=partition)
         elif step == "epoch":
             life.epoch(edge=True)
+    for number in range(3):
+        at = [START + timedelta(days=number, hours=hour) for hour in (0, 13, 23)]
+        records = [{"id": 900 + number, "who": "ada", "amount": 2, "at": each.isoformat()} for each in at]
+        life.send(*records, topic="two", partition=0)
+        life.epoch(edge=True)
     engine = life.engine
-    cut = Master.open(engine.layout).edge
+    master = Master.open(engine.layout)
+    cut = master.edge
     days = Interval(START - timedelta(days=1), START + timedelta(days=DAYS + 2))
 
     def built(run, **how):
@@ -236,6 +245,8 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
         }
         return counts, shown
 
+    known = [each.interval for each in fused.touching(engine.pipeline, Files.of(master.table), [days], cut)]
+    assert any(known) == (pipeline is PLAIN)
     counts, expected = built("general", fast=False)
     assert any(row[COUNTED.index("rows_read")] for row in counts)
     for run in ("one task", "many tasks"):

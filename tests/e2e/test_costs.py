@@ -127,7 +127,9 @@ def test_a_build_reads_the_files_of_its_interval(
     eventually("an edge", lambda: Master.open(driver.layout).edge == Master.open(driver.layout).epoch)
     master = Master.open(driver.layout)
     files = Files.of(master.table)
-    [first, second] = [{path for path, _ in touching(files, [day], master.edge)} for day in days]
+    [first, second] = [
+        {each.path for each in touching(driver.pipeline, files, [day], master.edge)} for day in days
+    ]
     assert first and second and first.isdisjoint(second)
     assert first | second == {*files.paths}
     began = jobs(spark)

@@ -41,6 +41,16 @@ REPORTED_BYTES = 4_000_000
 """States of a view that a task has more of are written to files instead of being reported."""
 
 
+@dataclass(frozen=True)
+class Touched:
+    """A file that may hold rows of what is built; with an ``interval`` all its rows are of that, and count."""
+
+    path: str
+    size: int
+    rows: int
+    interval: str = ""
+
+
 @dataclass
 class Gathered:
     """What all tasks reported: counts by interval id, states and spilled files by view id."""
@@ -60,6 +70,14 @@ class Gathered:
         else:
             self.parts[kind.removeprefix(PARTS)].append(bytes(payload).decode())
 
+    def know(self, own: Sequence[Touched]) -> None:
+        """Add the rows of files that nobody had to count."""
+        for each in own:
+            if each.interval:
+                counts = Counts(each.rows, 0, {}, {})
+                before = self.counts.get(each.interval)
+                self.counts[each.interval] = before + counts if before else counts
+
 
 def fused(
     spark: SparkSession,
@@ -76,9 +94,11 @@ def fused(
     """
     tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
     folders = {id: generations.folder(attempt) for id, generations in tables.items()}
-    again = Rejudged(pipeline, layout).files()
-    work = split(touching(master, spans, cut), touching(again, spans, cut), pipeline, cores(spark))
+    own = touching(pipeline, master, spans, cut)
+    again = touching(pipeline, Rejudged(pipeline, layout).files(), spans, cut)
+    work = split(own, again, pipeline, cores(spark))
     found = gathered(spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES))
+    found.know(own)
     wrote = {}
     for view in pipeline.views:
         if found.parts[view.id]:
@@ -101,8 +121,10 @@ def gathered(spark: SparkSession, task: Partials) -> Gathered:
     return found
 
 
-def touching(found: Files | None, spans: Sequence[Interval], cut: int) -> list[tuple[str, int]]:
-    """List the files that may hold rows of the spans up to the cut, with their sizes."""
+def touching(
+    pipeline: CompiledPipeline, found: Files | None, spans: Sequence[Interval], cut: int
+) -> list[Touched]:
+    """List the files that may hold rows of the spans up to the cut."""
     if found is None or not found.actions.num_rows:
         return []
     found = found.keep(pc.less_equal(found.low("_epoch").cast(pa.int64()), cut))
@@ -112,23 +134,60 @@ def touching(found: Files | None, spans: Sequence[Interval], cut: int) -> list[t
         begin, end = pa.scalar(span.start, INSTANT), pa.scalar(span.end, INSTANT)
         mask = pc.or_kleene(mask, pc.and_kleene(pc.less(low, end), pc.greater_equal(high, begin)))
     found = found.keep(mask)
-    return [*zip(found.paths, found.actions["size_bytes"].to_pylist(), strict=True)]
+    sizes, rows = (found.actions[name].to_pylist() for name in ("size_bytes", "num_records"))
+    inside = intervals(pipeline, found, spans, cut)
+    return [Touched(*each) for each in zip(found.paths, sizes, rows, inside, strict=True)]
+
+
+def intervals(pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int) -> Iterator[str]:
+    """Give the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
+
+    Where ids are looked for twice, or a view leaves rows out or multiplies them, rows must be looked at all the same.
+    """
+    looked_at = pipeline.definition.source.event_id or any(
+        view.where or view.explode for view in pipeline.views
+    )
+    bounds = (
+        found.low("_event_time").cast(INSTANT),
+        found.high("_event_time").cast(INSTANT),
+        found.high("_epoch").cast(pa.int64()),
+        found.low("_record_version").cast(pa.string()),
+        found.high("_record_version").cast(pa.string()),
+    )
+    for first, last, newest, version, other in zip(*(each.to_pylist() for each in bounds), strict=True):
+        if (
+            looked_at
+            or None in (first, last, newest)
+            or newest > cut
+            or not version == other == pipeline.record_version
+        ):
+            yield ""
+        else:
+            own = pipeline.grid.of(first)
+            asked = any(span.start <= own.start and own.end <= span.end for span in spans)
+            yield own.id if asked and last < own.end else ""
 
 
 def split(
-    own: list[tuple[str, int]], again: list[tuple[str, int]], pipeline: CompiledPipeline, cores: int
+    own: Sequence[Touched], again: Sequence[Touched], pipeline: CompiledPipeline, cores: int
 ) -> list[Share]:
     """Share the files out among tasks; where ids are looked for twice, each task reads all, for its share of ids."""
-    ours, others = [path for path, _ in own], [path for path, _ in again]
-    sizes = [size for _, size in [*own, *again]]
+    every = [*own, *again]
+    sizes = [each.size for each in every]
     if pipeline.definition.source.event_id:
         count = turns(sum(sizes), cores) if sizes else 0
-        return [Share(tuple(ours), tuple(others), turn, count) for turn in range(count)]
+        ours, theirs = (tuple(each.path for each in some) for some in (own, again))
+        return [Share(ours, theirs, turn=turn, turns=count) for turn in range(count)]
     made = []
     for part in shares(sizes, cores):
-        mine = [number for number in part if number < len(ours)]
-        theirs = [number - len(ours) for number in part if number >= len(ours)]
-        made.append(Share(tuple(ours[each] for each in mine), tuple(others[each] for each in theirs)))
+        mine = [every[at] for at in part if at < len(own)]
+        made.append(
+            Share(
+                own=tuple(each.path for each in mine if not each.interval),
+                again=tuple(every[at].path for at in part if at >= len(own)),
+                known=tuple(each.path for each in mine if each.interval),
+            )
+        )
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -33,10 +33,14 @@ COUNTS, STATES, PARTS = "counts", "states/", "parts/"
 
 @dataclass(frozen=True)
 class Share:
-    """A task's part of the work: files of the master, and of rows judged again; ``turn`` of ``turns`` ids' hashes."""
+    """A task's part of the work: files of the master, and of rows judged again; ``turn`` of ``turns`` ids' hashes.
+
+    Of ``known`` files of the master every row counts, and how many there are is known.
+    """
 
     own: tuple[str, ...]
     again: tuple[str, ...]
+    known: tuple[str, ...] = ()
     turn: int = 0
     turns: int = 1
 
@@ -66,7 +70,11 @@ class Partials:
         held = "TEMP TABLE" if self.pipeline.definition.source.event_id else "TEMP VIEW"
         con.execute(f"CREATE OR REPLACE {held} fused_rows AS {self.rows(share)}")
         try:
-            yield {"kind": COUNTS, "payload": json.dumps(said(self.counts(con))).encode()}
+            if share.known:
+                unknown = self.rows(replace(share, known=()))
+                con.execute(f"CREATE OR REPLACE TEMP VIEW fused_counted AS {unknown}")
+            counted = self.counts(con, "fused_counted" if share.known else "fused_rows")
+            yield {"kind": COUNTS, "payload": json.dumps(said(counted)).encode()}
             for view in self.pipeline.views:
                 relation = f"(SELECT * FROM fused_rows WHERE NOT {SPARE})"
                 found = states.partial(con, view, relation, by=[CELL])
@@ -76,6 +84,7 @@ class Partials:
                     yield {"kind": PARTS + view.id, "payload": self.spill(found, view).encode()}
         finally:
             con.execute(f"DROP {held.removeprefix('TEMP ')} fused_rows")
+            con.execute("DROP VIEW IF EXISTS fused_counted")
             con.unregister("blank")
 
     def spill(self, found: pa.Table, view: CompiledView) -> str:
@@ -106,7 +115,9 @@ class Partials:
         columns = ", ".join(map(quoted, self.columns))
         chosen = f"SELECT {columns}, {cell} AS {CELL} FROM ({source}) WHERE {where}"
         if not ids:
-            return f"SELECT *, FALSE AS {SPARE} FROM ({chosen})"
+            plain = f"SELECT {columns}, {cell} AS {CELL} FROM {scan(share.known)}" if share.known else ""
+            every = " UNION ALL ".join(filter(None, [chosen if share.own or share.again else "", plain]))
+            return f"SELECT *, FALSE AS {SPARE} FROM ({every or chosen})"
         selected = self.selected
         first = f"PARTITION BY {CELL}, {selected}, {', '.join(ids)} ORDER BY {', '.join(ORDER)}"
         return f"SELECT *, {selected} AND row_number() OVER ({first}) > 1 AS {SPARE} FROM ({chosen})"
@@ -126,7 +137,7 @@ class Partials:
         wanted |= {SELECTED} if self.pipeline.record.selective else set()
         return [name for name in (*dict.fromkeys((*NEEDED, *ORDER)), *known) if name in wanted]
 
-    def counts(self, con: duckdb.DuckDBPyConnection) -> dict[str, Counts]:
+    def counts(self, con: duckdb.DuckDBPyConnection, rows: str) -> dict[str, Counts]:
         """Count what was read, by interval id."""
         plain = [view for view in self.pipeline.views if view.where and not view.explode]
         exploding = [view for view in self.pipeline.views if view.explode]
@@ -138,7 +149,7 @@ class Partials:
         items = {view.id: items_of(con, view, taken) for view in exploding}
         found = {}
         for cell, read, spare, records, *numbers in con.execute(
-            f"SELECT {columns} FROM fused_rows GROUP BY {CELL}"
+            f"SELECT {columns} FROM {rows} GROUP BY {CELL}"
         ).fetchall():
             not_selected = dict(zip((view.id for view in plain), numbers, strict=True))
             exploded = {}

@@ -1,0 +1,75 @@
+"""Which files a build reads, and of which it knows how many rows count without looking at them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
+
+from seamline.lake.pins import Files
+from seamline.lake.tables import Table
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.intervals import Interval
+from seamline.spark.fused import split, touching
+
+pytestmark = pytest.mark.slow
+
+MINUTES = 24 * 60
+TODAY = Interval(START, START + DAY)
+BOTH = Interval(START, START + 2 * DAY)
+
+
+def without_ids(**view: object) -> CompiledPipeline:
+    """Declare the sales without an event id, with another view."""
+    definition = sales_pipeline().definition
+    views = [replace(each, **view) for each in definition.views]
+    return compile_pipeline(replace(definition, source=replace(definition.source, event_id=()), views=views))
+
+
+def known(pipeline: CompiledPipeline, folder: Path, span: Interval, cut: int) -> list[str]:
+    """Hold three epochs (today, over midnight, tomorrow); give what is known of their files."""
+    shop = Shop(folder, pipeline)
+    for minutes in ([1, 2], [MINUTES - 1, MINUTES], [MINUTES, MINUTES + 5]):
+        shop.epoch([Sale(minute) for minute in minutes])
+    files = Files.of(Table.open(shop.master.table.root))
+    found = sorted(touching(pipeline, files, [span], cut), key=lambda each: each.path)
+    assert all(each.rows == 2 for each in found)
+    return [each.interval[:10] for each in found]
+
+
+def test_of_a_file_within_a_day_every_row_counts(tmp_path: Path) -> None:
+    """One over midnight has rows of both; a day that was not asked for is not touched at all."""
+    pipeline = without_ids()
+    assert known(pipeline, tmp_path / "both", BOTH, 2) == ["2013-01-01", "", "2013-01-02"]
+    assert known(pipeline, tmp_path / "today", TODAY, 2) == ["2013-01-01", ""]
+
+
+def test_a_file_above_the_cut_is_not_touched(tmp_path: Path) -> None:
+    """Its rows are of the speed layer."""
+    assert known(without_ids(), tmp_path, BOTH, 1) == ["2013-01-01", ""]
+
+
+@pytest.mark.parametrize("view", [{"where": "amount > 0"}, {"where": "customer IS NOT NULL"}])
+def test_rows_that_a_view_may_leave_out_are_looked_at(tmp_path: Path, view: dict[str, object]) -> None:
+    """How many it leaves out stands in the certificate."""
+    assert known(without_ids(**view), tmp_path, BOTH, 2) == ["", "", ""]
+
+
+def test_ids_are_looked_for_twice_in_every_row(tmp_path: Path) -> None:
+    """And by each task in all files."""
+    assert known(sales_pipeline(), tmp_path, BOTH, 2) == ["", "", ""]
+
+
+def test_every_file_is_in_one_share_and_on_one_side_of_it(tmp_path: Path) -> None:
+    """Read twice it would count twice."""
+    pipeline = without_ids()
+    shop = Shop(tmp_path, pipeline)
+    for minute in range(0, 3 * MINUTES, 400):
+        shop.epoch([Sale(minute), Sale(minute + 399)])
+    files = Files.of(Table.open(shop.master.table.root))
+    own = touching(pipeline, files, [Interval(START, START + 3 * DAY)], 99)
+    work = split(own, [], pipeline, 2)
+    assert sorted(path for share in work for path in (*share.own, *share.known)) == sorted(files.paths)
+    assert any(share.own for share in work) and any(share.known for share in work)
