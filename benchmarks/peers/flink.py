@@ -27,7 +27,7 @@ MEMORY = "4g"
 SETTINGS = {
     "execution.target": "local",
     "execution.checkpointing.interval": "10 s",
-    "metrics.fetcher.update-interval": "100",
+    "metrics.fetcher.update-interval": "400",
     "parallelism.default": "2",
     "pipeline.object-reuse": "true",
     "rest.address": "127.0.0.1",

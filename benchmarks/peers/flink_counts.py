@@ -18,7 +18,7 @@ class Counts:
 
     def __init__(self, connection: KafkaConnection, topic: str) -> None:
         self.connection, self.topic = connection, topic
-        self.newest: dict[tuple[int, int], int] = {}
+        self.newest: dict[tuple[int, int | str], int] = {}
         self.views = self.messages = 0
         given = {"bootstrap.servers": connection.brokers, "group.id": topic, "enable.auto.commit": False}
         self.consumer = Consumer(given)
@@ -51,11 +51,13 @@ class Counts:
             if time.monotonic() > until:
                 raise TimeoutError(f"Only {self.messages:,} of {there:,} counts were read.")
             time.sleep(0.01)
-        return {
-            (campaign, datetime.fromtimestamp(second, UTC)): views
-            for (campaign, second), views in self.newest.items()
-        }
+        return {(campaign, moment(window)): views for (campaign, window), views in self.newest.items()}
 
     def close(self) -> None:
         """Leave the broker."""
         self.consumer.close()
+
+
+def moment(window: int | str) -> datetime:
+    """Read a window's begin: epoch seconds, or text."""
+    return datetime.fromisoformat(window) if isinstance(window, str) else datetime.fromtimestamp(window, UTC)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from benchmarks.peers import flink_jars
+from benchmarks.peers.flink_counts import moment
 from benchmarks.peers.flink_sql import Work
 
 from seamline.local import install
@@ -82,3 +84,9 @@ def test_the_topic_is_read_once(archive: Path | None) -> None:
     assert tables.count("'scan.bounded.mode' = 'latest-offset'") == tables.count("'connector' = 'kafka'") == 1
     assert work.job().count("INSERT INTO") == (2 if archive else 1)
     assert ("user_id" in tables) == bool(archive)
+
+
+def test_a_window_begins_where_it_does_in_either_form() -> None:
+    """The job without an archive tells windows by their text, the other by seconds."""
+    begin = datetime(2026, 1, 5, 0, 0, 10, tzinfo=UTC)
+    assert moment("2026-01-05T00:00:10Z") == moment(int(begin.timestamp())) == begin
