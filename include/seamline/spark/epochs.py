@@ -28,7 +28,7 @@ from seamline.spark.pulse import Pulse
 from seamline.spark.register import Register
 from seamline.spark.serving import Refresher
 from seamline.spark.sizing import EpochSize
-from seamline.spark.task import REPORT, gathered, kernel_task
+from seamline.spark.task import REPORT, gathered, kernel_task, reported
 from seamline.spark.topics import Topics
 from seamline.spark.writer import Writer
 
@@ -194,10 +194,9 @@ class Epochs:
             if self.register and not condemned:
                 config = self.register.survey(frame, config)
                 self.writer.done("surveyed")
-            rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
+            return gathered(reported(frame.mapInArrow(kernel_task(config), REPORT)))
         except Exception as error:
             raise KernelFailed(error) from error
-        return gathered((row.kind, row.payload) for row in rows)
 
     def reread(self) -> list[Epoch]:
         """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""

@@ -33,7 +33,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.plan.building import Counts, shares, turns
 from seamline.spark.partials import CELL, COUNTS, PARTS, STATES, Partials, Share
-from seamline.spark.task import REPORT
+from seamline.spark.task import REPORT, reported
 from seamline.spark.task import SCHEMA as REPORTED
 
 FILE = "file/"
@@ -116,8 +116,8 @@ def gathered(spark: SparkSession, task: Partials) -> Gathered:
     """Make the partial states of all shares in Spark's tasks."""
     found, count = Gathered(), len(task.shares)
     if count:
-        for row in spark.range(0, count, 1, count).mapInArrow(task, REPORT).collect():
-            found.take(row.kind, row.payload)
+        for kind, payload in reported(spark.range(0, count, 1, count).mapInArrow(task, REPORT)):
+            found.take(kind, payload)
     return found
 
 
@@ -263,9 +263,9 @@ def merged_in_tasks(
     task = Merging(
         view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
     )
-    rows = spark.range(0, len(work), 1, len(work)).mapInArrow(task, REPORT).collect()
+    rows = reported(spark.range(0, len(work), 1, len(work)).mapInArrow(task, REPORT))
     shutil.rmtree(folder / "parts")
-    return [*map(described, (json.loads(row.payload) for row in rows))]
+    return [*map(described, (json.loads(payload) for _, payload in rows))]
 
 
 def described(said: Mapping[str, object]) -> tuple[DataFile, Volume]:

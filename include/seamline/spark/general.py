@@ -140,7 +140,10 @@ def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
         *more.values(),
     )
     found = {}
-    for cell, read, duplicates, *numbers in table.collect():
+    # By Arrow: see ``task.reported``.
+    for cell, read, duplicates, *numbers in zip(
+        *(each.to_pylist() for each in table.toArrow().columns), strict=True
+    ):
         interval = pipeline.grid.of(EPOCH + cell * MICROSECOND)
         found[interval.id] = Counts(
             read,

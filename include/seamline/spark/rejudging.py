@@ -43,7 +43,7 @@ from seamline.spark.formats import reader_of
 from seamline.spark.judgement import REPEATED
 from seamline.spark.kernel import KernelConfig, engine, judged, refusals
 from seamline.spark.raw import chunks
-from seamline.spark.task import FACTS, REPORT
+from seamline.spark.task import FACTS, REPORT, reported
 from seamline.spark.task import SCHEMA as REPORTED
 
 log = logging.getLogger("seamline.build")
@@ -89,8 +89,8 @@ def judge_again(
         lookups={name: layout.lookup(name, version) for name, version in lookups.items()},
     )
     found = Found()
-    for row in raw_records(spark, pipeline, layout, block).mapInArrow(task, REPORT).collect():
-        found.add(Found.read(row.payload))
+    for _, payload in reported(raw_records(spark, pipeline, layout, block).mapInArrow(task, REPORT)):
+        found.add(Found.read(payload))
     for epoch in block:
         here = found.records(epoch.number)
         if here != records_of(epoch):

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from seamline.lake.files import DataFile
+from seamline.model.errors import ProtocolError
 from seamline.model.intervals import parse_moment
 from seamline.model.offsets import Lane
 from seamline.spark.kernel import KernelConfig, KernelResult, engine, facts, run
@@ -57,15 +58,30 @@ def report(result: KernelResult) -> Iterator[dict[str, object]]:
             yield {"kind": STATES + view, "payload": sink.getvalue().to_pybytes()}
 
 
+def reported(frame: DataFrame) -> list[tuple[str, bytes]]:
+    """Run the tasks behind a frame of REPORT, and give every row of it.
+
+    By Arrow, whose stream says where it ends. What ``collect`` gives while the JVM is killed is less, without a word:
+    PySpark takes a socket that was cut off for the end of the rows, and an epoch would be held without its records.
+    """
+    found = frame.toArrow()
+    return [*zip(found["kind"].to_pylist(), found["payload"].to_pylist(), strict=True)]
+
+
 def gathered(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
-    """Read the rows of all tasks back into one result."""
-    whole = KernelResult()
+    """Read the rows of all tasks back into one result; ProtocolError where no task says what it has read."""
+    whole, told = KernelResult(), False
     for kind, payload in rows:
         if kind == FACTS:
+            told = True
             whole.add(read_facts(json.loads(payload)))
         else:
             table = pa.ipc.open_stream(bytes(payload)).read_all()
             whole.add(KernelResult(states={kind.removeprefix(STATES): [table]}))
+    if not told:
+        raise ProtocolError(
+            "No task has reported what it read.", hint="Spark was cut off in the middle: it is tried again."
+        )
     return whole
 
 

@@ -1,0 +1,64 @@
+"""What Spark's tasks report: all of it, or nothing; a JVM may be killed between any two bytes."""
+
+from __future__ import annotations
+
+import io
+import struct
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+
+from seamline.model.errors import ProtocolError
+from seamline.spark.attempts import KernelFailed
+from seamline.spark.epochs import Epochs
+from seamline.spark.kernel import KernelResult
+from seamline.spark.task import SCHEMA, gathered, report, reported
+
+
+def stream(rows: list[dict[str, Any]]) -> bytes:
+    """Write rows as a JVM sends them: an Arrow stream, then how many batches there were, and their order."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as writer:
+        writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+    return sink.getvalue().to_pybytes() + (1).to_bytes(4, "big") + (0).to_bytes(4, "big")
+
+
+def test_rows_that_were_cut_off_are_an_error_wherever_the_cut_is() -> None:
+    """PySpark's own ``collect`` takes the end of the socket for the end of the rows, and an epoch lost its records."""
+    whole = stream([*report(KernelResult())])
+    assert len([*ArrowCollectSerializer().load_stream(io.BytesIO(whole))]) == 2
+    for cut in range(len(whole)):
+        with pytest.raises((EOFError, struct.error, pa.ArrowInvalid, OSError)):
+            [*ArrowCollectSerializer().load_stream(io.BytesIO(whole[:cut]))]
+
+
+def test_no_report_is_not_an_empty_one() -> None:
+    """A task that had no record to read says so."""
+    assert gathered([(row["kind"], row["payload"]) for row in report(KernelResult())]) == KernelResult()
+    with pytest.raises(ProtocolError, match="No task has reported"):
+        gathered([])
+
+
+def test_an_epoch_without_a_report_is_not_held() -> None:
+    """Its offsets would be passed over: sixty records were, once in forty kills."""
+    frame = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: SCHEMA.empty_table()))
+    assert reported(frame.mapInArrow()) == []
+    writer = SimpleNamespace(
+        token=1,
+        master=SimpleNamespace(table=SimpleNamespace(root="master")),
+        quarantine=SimpleNamespace(root="quarantine"),
+    )
+    own = SimpleNamespace(
+        writer=writer,
+        pipeline=None,
+        register=None,
+        topics=SimpleNamespace(ids={}),
+        progress=SimpleNamespace(epoch=None),
+        lookups=SimpleNamespace(paths=lambda versions: {}),
+    )
+    with pytest.raises(KernelFailed) as failed:
+        Epochs.computed(own, frame, 1, frozenset(), {}, {}, "")  # type: ignore[arg-type]
+    assert isinstance(failed.value.cause, ProtocolError)
