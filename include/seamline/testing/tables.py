@@ -28,11 +28,11 @@ from seamline.model.restated import Restatement
 from seamline.model.seam import Side
 from seamline.quality.certify import certify_run, require_passed
 from seamline.spark.batch import build
-from seamline.spark.kernel import KernelConfig
+from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress
 from seamline.spark.register import Register
 from seamline.spark.rejudging import rejudge
-from seamline.spark.task import REPORT, gathered, kernel_task
+from seamline.spark.task import REPORT, gathered, kernel_task, reported
 from seamline.spark.writer import Writer
 from seamline.testing.engine import cuts_of
 
@@ -119,7 +119,9 @@ class Tables:
     def kernel(
         self, raw: pa.Table, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Path]
     ) -> Any:
-        """Run the kernel in Spark's tasks."""
+        """Run the kernel in Spark's tasks; of no records Spark makes none, and the stream's epoch asks for none."""
+        if not raw.num_rows:
+            return KernelResult()
         config = KernelConfig(
             pipeline=self.writer.pipeline,
             topic_ids={topic: f"id of {topic}" for topic in self.pipeline.definition.source.topics},
@@ -136,8 +138,7 @@ class Tables:
         frame = self.spark.createDataFrame(raw)
         if self.pipeline.surveyed:
             config = self.register.survey(frame, config)
-        rows = frame.mapInArrow(kernel_task(config), REPORT).collect()
-        return gathered((row.kind, row.payload) for row in rows)
+        return gathered(reported(frame.mapInArrow(kernel_task(config), REPORT)))
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
         now = self.held[-1].committed_at if self.held else EPOCH
