@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from seamline.lake import files, states
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master
-from seamline.lake.packing import AT_ONCE, GROUP, unpacked
+from seamline.lake.packing import GROUP, joined_by, unpacked
 from seamline.lake.rewrites import Upkeep, pieces, refused, replace_files, upkept
 from seamline.lake.slices import PRUNES
 from seamline.lake.tables import Table
@@ -69,16 +69,13 @@ def pack(
 
     Each row keeps the epochs of its own block: a cut may still fall on any edge.
     """
-    table, done = Table.open(layout.slices(view)), Upkeep()
-    while groups := packs(table, held, blocks, target)[:AT_ONCE]:
-        gone = [piece for group in groups for piece in group]
-        written = [side_by_side(view, table, group) for group in groups]
-        try:
-            replace_files(table, gone, written)
-        except Conflict as conflict:
-            return done.plus(refused(table, written, conflict))
-        done = done.plus(Upkeep(packed={f"slices of {view.id}": len(gone)}))
-    return done
+    table = Table.open(layout.slices(view))
+    return joined_by(
+        table,
+        lambda: packs(table, held, blocks, target),
+        lambda group: [side_by_side(view, table, group)],
+        name=f"slices of {view.id}",
+    )
 
 
 def packs(table: Table, held: Held, blocks: list[Block], target: int) -> list[tuple[Piece, ...]]:

@@ -5,7 +5,7 @@ A packed file of the master is of several epochs. Each row keeps the number of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -46,15 +46,33 @@ def packed(
     Every commit is decided on the version before it: what another upkeep commits in between is never taken for ours.
     With ``beside`` it is conditional on that app id too.
     """
+    return joined_by(
+        table,
+        lambda: planned(table, held, order, target),
+        lambda group: joined(table, group, order),
+        name=table.root.name,
+        beside=beside,
+    )
+
+
+def joined_by(
+    table: Table,
+    plan: Callable[[], list[tuple[Piece, ...]]],
+    write: Callable[[tuple[Piece, ...]], list[files.DataFile]],
+    *,
+    name: str,
+    beside: str = APP,
+) -> Upkeep:
+    """Put what ``write`` makes of groups of files in their place, until ``plan`` has none; ``name`` is for people."""
     done = Upkeep()
-    while groups := planned(table, held, order, target)[:AT_ONCE]:
+    while groups := plan()[:AT_ONCE]:
         gone = [piece for group in groups for piece in group]
-        written = [file for group in groups for file in joined(table, group, order)]
+        written = [file for group in groups for file in write(group)]
         try:
             replace_files(table, gone, written, beside=beside)
         except Conflict as conflict:
             return done.plus(refused(table, written, conflict))
-        done = done.plus(Upkeep(packed={table.root.name: len(gone)}))
+        done = done.plus(Upkeep(packed={name: len(gone)}))
     return done
 
 
