@@ -14,7 +14,7 @@ from seamline.quality.certify import certify_run
 from seamline.quality.expectations import great_expectations, imported_meanwhile
 from seamline.spark.batch import build
 from seamline.spark.session import described, session
-from seamline.supervisor.prespawned import serve
+from seamline.supervisor.prespawned import release, serve
 from seamline.supervisor.resident import READY, port
 
 
@@ -46,9 +46,10 @@ def main(argv: list[str]) -> int:
 
 def ready() -> int:
     """Get ready for a build, and wait for one: as the process that a resident driver keeps ready."""
+    code = release()
     great_expectations()
     spark = session("seamline build")
-    return serve(port(), main, look=lambda: spark.conf.get("spark.sql.session.timeZone"))
+    return serve(port(), main, code, look=lambda: spark.conf.get("spark.sql.session.timeZone"))
 
 
 if __name__ == "__main__":

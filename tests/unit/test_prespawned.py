@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,7 +21,7 @@ from seamline.supervisor.prespawned import Asked, Spare, ask, place
 PORT = 15099
 WAITS = """
 import os, sys, time
-from seamline.supervisor.prespawned import serve
+from seamline.supervisor.prespawned import release, serve
 
 def run(argv):
     print("argv", *argv)
@@ -31,7 +33,7 @@ def run(argv):
         time.sleep(600)
     return int(argv[0])
 
-sys.exit(serve(int(sys.argv[1]), run))
+sys.exit(serve(int(sys.argv[1]), run, release()))
 """
 
 
@@ -107,7 +109,8 @@ def test_a_build_that_is_ended_is_dead(spare: Spare) -> None:
     asked.end()
     assert len([*lines]) <= 2
     assert asked.code == -signal.SIGKILL
-    assert not asked.process.is_running() or asked.process.status() == psutil.STATUS_ZOMBIE
+    assert spare.waiting
+    assert spare.waiting.wait(30) == -signal.SIGKILL
 
 
 def test_a_process_of_other_code_builds_nothing(spare: Spare, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,3 +162,28 @@ def test_a_process_that_cannot_get_ready_is_not_started_all_the_time() -> None:
         spare.keep()
     assert spare.waiting is None
     spare.stop()
+
+
+def test_who_did_not_wait_for_the_answer_is_not_built_for(spare: Spare) -> None:
+    """He has started a client of his own by then, and a run would be built twice."""
+    until(place(PORT).exists)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
+        asker.connect(str(place(PORT)))
+        asked = {"argv": ["0"], "env": {}, "cwd": "/", "release": prespawned.release()}
+        asker.sendall(json.dumps(asked).encode() + b"\n")
+        with asker.makefile("r") as said:
+            assert said.readline().startswith(prespawned.READY)
+            asker.shutdown(socket.SHUT_WR)
+            assert said.read() == ""
+    assert spare.waiting
+    assert spare.waiting.wait(30) == 0
+
+
+def test_a_driver_without_a_place_to_wait_in_goes_on(spare: Spare) -> None:
+    """Another user may have made the folder first: builds start clients of their own then."""
+    until(place(PORT).exists)
+    place(PORT).parent.chmod(0o755)
+    spare.keep()
+    spare.stop()
+    assert spare.waiting
+    assert spare.waiting.poll() is not None

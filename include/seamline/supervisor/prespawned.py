@@ -30,7 +30,7 @@ LOOKS_EVERY = 5.0
 ANSWERS_WITHIN = 5.0
 AGAIN_AFTER = 60.0
 """Seconds after a process has failed to get ready until another is tried."""
-READY, ENDED = "ready ", "\0exit "
+READY, GO, ENDED = "ready ", b"go\n", "\0exit "
 
 
 class Asked:
@@ -69,6 +69,8 @@ def ask(port: int, argv: Sequence[str], env: Mapping[str, str]) -> Asked | None:
         connection.sendall(json.dumps(asked).encode() + b"\n")
         said = output.readline()
         if said.startswith(READY):
+            # Whoever did not wait for the answer has begun without us: nothing is built twice.
+            connection.sendall(GO)
             connection.settimeout(None)
             return Asked(connection, output, int(said.removeprefix(READY)))
     except (OSError, psutil.NoSuchProcess):
@@ -78,12 +80,15 @@ def ask(port: int, argv: Sequence[str], env: Mapping[str, str]) -> Asked | None:
     return None
 
 
-def serve(port: int, run: Callable[[list[str]], int], *, look: Callable[[], object] = lambda: None) -> int:
+def serve(
+    port: int, run: Callable[[list[str]], int], code: str, *, look: Callable[[], object] = lambda: None
+) -> int:
     """Wait for one build and run it; 0 without one, where who started us has gone or another waits in our place.
 
-    ``look`` is called every few seconds of waiting, and may raise.
+    ``code`` is the ``release`` that this process has imported. ``look`` is called every few seconds of waiting, and
+    may raise.
     """
-    parent, where, code_of = os.getppid(), place(port), release()
+    parent, where = os.getppid(), place(port)
     fresh = where.with_name(f"{where.name}.{os.getpid()}")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as waiting:
         waiting.bind(str(fresh))
@@ -101,11 +106,14 @@ def serve(port: int, run: Callable[[list[str]], int], *, look: Callable[[], obje
                 look()
         if inode(where) == own:
             where.unlink(missing_ok=True)
-    with connection, connection.makefile("r", encoding="utf-8") as given:
+    with connection, connection.makefile("rb") as given:
         asked = json.loads(given.readline() or "{}")
-        if asked.get("release") != code_of:
+        if asked.get("release") != code:
             return 0
-        connection.sendall(f"{READY}{os.getpid()}\n".encode())
+        with suppress(OSError):
+            connection.sendall(f"{READY}{os.getpid()}\n".encode())
+        if given.readline() != GO:
+            return 0
         os.environ.clear()
         os.environ.update(asked["env"])
         os.chdir(asked["cwd"])
@@ -114,13 +122,13 @@ def serve(port: int, run: Callable[[list[str]], int], *, look: Callable[[], obje
             os.dup2(connection.fileno(), stream.fileno())
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         try:
-            code = run(asked["argv"])
+            ended = run(asked["argv"])
         except Exception:  # noqa: BLE001 - as the interpreter would end
             traceback.print_exc()
-            code = 1
+            ended = 1
         with suppress(BrokenPipeError):
-            print(f"{ENDED}{code}", flush=True)
-        return code
+            print(f"{ENDED}{ended}", flush=True)
+        return ended
 
 
 class Spare:
@@ -134,7 +142,12 @@ class Spare:
         self.busy: list[subprocess.Popen[bytes]] = []
 
     def keep(self) -> None:
-        """Start another process where none waits, or gets ready to."""
+        """Start another process where none waits, or gets ready to; none where there is no place to wait in."""
+        with suppress(OSError):
+            self.look()
+
+    def look(self) -> None:
+        """See whether the one that waits was asked, or has died; OSError where nobody may wait."""
         self.busy = [process for process in self.busy if process.poll() is None]
         there = place(self.port).exists()
         if self.waiting and self.waiting.poll() is not None:
@@ -154,7 +167,8 @@ class Spare:
         for process in [*self.busy, *filter(None, [self.waiting])]:
             process.kill()
             process.wait()
-        place(self.port).unlink(missing_ok=True)
+        with suppress(OSError):
+            place(self.port).unlink(missing_ok=True)
 
 
 def place(port: int) -> Path:
