@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from benchmarks.machine import machine
+from benchmarks.machine import machine, names
 from benchmarks.results import Results
 from benchmarks.summary import complete, lines, summary
 
@@ -47,7 +47,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--full", action="store_true", help="the long suite")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--resume", action="store_true", help="keep the sections that were run")
-    parser.add_argument("--only", default=",".join(section.name for section in SECTIONS))
+    known = [section.name for section in SECTIONS]
+    parser.add_argument("--only", type=names(known), default=",".join(known))
     options = parser.parse_args(argv)
     print(machine(), flush=True)
     wanted = options.only.split(",")

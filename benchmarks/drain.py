@@ -32,7 +32,7 @@ import duckdb
 from deltalake import DeltaTable
 
 from benchmarks import ads
-from benchmarks.machine import machine
+from benchmarks.machine import machine, names
 from benchmarks.peers.flink import Job, flink
 from benchmarks.peers.flink_counts import Counts
 from benchmarks.peers.flink_jars import chosen
@@ -245,10 +245,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drain", description=__doc__)
     parser.add_argument("--records", type=int, default=6_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", type=names(SYSTEMS), default="")
     options = parser.parse_args(argv)
-    names = chosen(options.only, SYSTEMS)
-    if not names:
+    wanted = chosen(options.only, SYSTEMS)
+    if not wanted:
         return SetupError.exit_code
     print(machine(), flush=True)
     runs: list[Run] = []
@@ -258,15 +258,15 @@ def main(argv: list[str]) -> int:
         drain = Drain(connection, "ads", options.records, truth)
         print(f"{options.records:,} events loaded in {time.monotonic() - began:.0f} s", flush=True)
         for number in range(options.rounds):
-            turn = number % len(names)
-            for name in [*names[turn:], *names[:turn]]:
+            turn = number % len(wanted)
+            for name in [*wanted[turn:], *wanted[:turn]]:
                 home = Path(folder) / f"{name}-{number}"
                 run = SYSTEMS[name](drain, home)
                 shutil.rmtree(home)
                 runs.append(run)
                 print(shown(run), flush=True)
     print()
-    for name in names:
+    for name in wanted:
         mine = [run for run in runs if run.system in (name, f"spark_{name}")]
         print(
             f"{name}: median of {len(mine)}: {median(r.steady_rate for r in mine):,.0f} events/s, "

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from benchmarks import ads
-from benchmarks.machine import machine, percentile
+from benchmarks.machine import machine, names, percentile
 from benchmarks.peers.flink import flink
 from benchmarks.peers.flink_counts import Counts
 from benchmarks.peers.flink_jars import chosen
@@ -211,22 +211,24 @@ def on_flink(connection: KafkaConnection, home: Path, rate: int, trigger: str, v
             newest.close()
 
 
+def numbers(text: str) -> list[int]:
+    """Read whole numbers with commas between."""
+    return [int(each) for each in text.split(",")]
+
+
 def main(argv: list[str]) -> int:
     """Measure each combination."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.freshness", description=__doc__)
-    parser.add_argument("--rates", default="5000,20000")
+    parser.add_argument("--rates", type=numbers, default="5000,20000")
     parser.add_argument("--triggers", default="0 seconds,1 second")
-    parser.add_argument("--views", default="1,5,20")
-    parser.add_argument("--only", default="")
-    options = parser.parse_args(argv)
+    parser.add_argument("--views", type=numbers, default="1,5,20")
     systems = {"seamline": seamline, "stateful": stateful, "flink": on_flink}
+    parser.add_argument("--only", type=names(systems), default="")
+    options = parser.parse_args(argv)
     only = chosen(options.only, systems)
     if not only:
         return SetupError.exit_code
-    rates, views = (
-        [int(each) for each in options.rates.split(",")],
-        [int(each) for each in options.views.split(",")],
-    )
+    rates, views = options.rates, options.views
     triggers = options.triggers.split(",")
     plan = [("seamline", rate, trigger, 1) for rate in rates for trigger in triggers]
     plan += [("seamline", rates[0], triggers[0], count) for count in views if count > 1]

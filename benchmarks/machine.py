@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 
 import psutil
@@ -55,3 +56,15 @@ def memory_mb(pid: int) -> float:
             continue
         total += getattr(found, "pss", found.rss)
     return total / 2**20
+
+
+def names(known: Iterable[str]) -> Callable[[str], str]:
+    """Make a type for argparse: some of the ``known`` names, with commas between; none is all of them."""
+    there = list(known)
+
+    def some(text: str) -> str:
+        if unknown := [name for name in text.split(",") if text and name not in there]:
+            raise ArgumentTypeError(f"there is no {unknown[0]!r}; there are: {', '.join(there)}")
+        return text
+
+    return some

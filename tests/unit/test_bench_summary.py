@@ -39,7 +39,7 @@ def test_what_was_not_run_is_null_and_said(
     """Nobody takes an old figure for one of this run."""
     monkeypatch.setattr("benchmarks.results.FOLDER", tmp_path)
     (tmp_path / "batch.json").write_text('{"warm": {"seamline": 1.0, "duckdb": 1.0}}')
-    assert suite.main(["--json", "--only", "none"]) == suite.INCOMPLETE
+    assert suite.main(["--json", "--only", ""]) == suite.INCOMPLETE
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     for group, names in NAMED.items():
         assert [said[group][name] for name in names] == [None] * len(names)
@@ -51,7 +51,7 @@ def test_a_run_that_goes_on_keeps_what_there_is(
     """Two hours are not to be spent again for one section."""
     monkeypatch.setattr("benchmarks.results.FOLDER", tmp_path)
     (tmp_path / "batch.json").write_text('{"warm": {"seamline": 3.0, "duckdb": 2.0}}')
-    assert suite.main(["--json", "--resume", "--only", "none"]) == suite.INCOMPLETE
+    assert suite.main(["--json", "--resume", "--only", ""]) == suite.INCOMPLETE
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["batch"]["ratio_vs_duckdb"] == 1.5
 
 
@@ -63,3 +63,11 @@ def test_a_goal_is_a_bound_from_one_side() -> None:
     assert not complete(empty)
     assert len([*lines(empty)]) == len(GOALS)
     assert all("not run" in line for line in lines(empty))
+
+
+def test_a_section_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Left out without a word it would look as if it had been run."""
+    with pytest.raises(SystemExit) as refused:
+        suite.main(["--only", "drain,batches"])
+    assert refused.value.code == 2
+    assert "there is no 'batches'; there are: drain, freshness" in capsys.readouterr().err

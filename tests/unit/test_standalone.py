@@ -77,3 +77,14 @@ def test_a_demo_says_why_there_is_no_backfill(
     with pytest.raises(SetupError, match=answer.stderr):
         demo.backfill(AirflowStandalone(tmp_path, 1, root=tmp_path).api)
     assert sum(isinstance(each, tuple) for each in asked) == times
+
+
+@pytest.mark.parametrize("until", ["yesterday", "2013-01-02", "2015-01-01"])
+def test_a_demo_of_no_days_is_refused_before_anything_is_started(
+    until: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It took a minute to find out, and everything was up by then."""
+    with pytest.raises(SystemExit) as refused:
+        Options.parse(["--until", until])
+    assert refused.value.code == 2
+    assert "argument --until" in capsys.readouterr().err

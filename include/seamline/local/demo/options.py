@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentTypeError
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from seamline.model.errors import SeamlineError
 from seamline.model.intervals import parse_moment
 
 HOME = Path(".seamline/demo")
 DAY = timedelta(days=1)
+FIRST = parse_moment("2013-01-03")
 LAST = parse_moment("2014-01-01")
 
 
@@ -35,7 +38,7 @@ class Options:
             "--exit", action="store_true", help="end by itself; 0 only if the answer is right"
         )
         parser.add_argument("--seconds", type=float, default=120, help="length of the replay")
-        parser.add_argument("--until", default="", help="replay only flights before this day (UTC)")
+        parser.add_argument("--until", type=day, default="", help="replay only flights before this day (UTC)")
         parser.add_argument("--backfill-days", type=int, default=3, help="closed days to rebuild at the end")
         parser.add_argument("--kafka-port", type=int, default=19092)
         parser.add_argument("--airflow-port", type=int, default=18080)
@@ -46,3 +49,16 @@ class Options:
     def end(self) -> datetime:
         """The end of the last day that closes; the day after, the last with flights, stays open."""
         return parse_moment(self.until) - DAY if self.until else LAST
+
+
+def day(text: str) -> str:
+    """Require a day of 2013 before which a whole one closes, or nothing."""
+    if not text:
+        return text
+    try:
+        found = parse_moment(text)
+    except SeamlineError as error:
+        raise ArgumentTypeError(str(error).replace("\n\nHint: ", " ")) from None
+    if not FIRST <= found <= LAST:
+        raise ArgumentTypeError(f"{text} is not within {FIRST:%Y-%m-%d} and {LAST:%Y-%m-%d}")
+    return text
