@@ -94,7 +94,7 @@ def decorated(found: Answer, view: CompiledView, layout: Layout) -> Answer:
 
 def matched(keys: pa.Table, tables: Mapping[Join, pa.Table]) -> pa.Table:
     """Join look-ups to rows of keys, row for row."""
-    rows = keys.append_column(ROW, pa.array(range(keys.num_rows), pa.int64()))
+    rows = keys.append_column(ROW, pa.arange(0, keys.num_rows))
     asks = ", ".join(map(sought, tables))
     columns = ", ".join(quoted(field.name) for join in tables for _, field in join.columns)
     found = " ".join(map(joined, tables))

@@ -26,7 +26,7 @@ MICROSECOND = timedelta(microseconds=1)
 PLACES = ("_topic", "_partition", "_offset")
 REFUSED, TAKEN, REPEATED = "_refused", "_taken", "_repeated"
 ROW = "_row"
-"""The number of a record in its relation, where there are look-ups."""
+"""The number of a record in its relation, where there are look-ups: their joins may change the order."""
 Reason = tuple[str, str, str]
 Step = tuple[str, str]
 """A select list of what is added, and a join; either may be empty."""
@@ -35,12 +35,12 @@ Step = tuple[str, str]
 def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     """Write the query over ``relation`` (_value, what Kafka knows, the reader's columns) that judges records.
 
-    It gives, row for row in the order of the relation, where it belongs, its columns, ``_event_time`` and ``_judged``:
-    NULL for a row accepted, else [reason, detail].
+    It gives, row for row, where it belongs, its columns, ``_event_time`` and ``_judged``: NULL for a row accepted, else
+    [reason, detail]. Rows are in the order of the relation, or have its ``ROW``.
     """
     steps = [*early_steps(pipeline, reader), *later_steps(pipeline)]
     whens = cases(value_reasons(reader), field_reasons(pipeline, reader), later_reasons(pipeline))
-    return query(steps, relation, row_columns(pipeline), f"CASE {whens} END AS _judged", order_of(pipeline))
+    return query(steps, relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
 
 
 def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
@@ -59,27 +59,16 @@ def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
 def transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
     """Write the second half: over what ``parse_sql`` gave, with the user's columns and ``_taken`` beside it."""
     whens = f"WHEN {REFUSED} IS NOT NULL THEN {REFUSED} {cases(later_reasons(pipeline))}"
-    return query(
-        later_steps(pipeline),
-        relation,
-        row_columns(pipeline),
-        f"CASE {whens} END AS _judged",
-        order_of(pipeline),
-    )
+    return query(later_steps(pipeline), relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
 
 
-def query(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str, order: str = "") -> str:
+def query(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str) -> str:
     """Chain steps, each over all that is there before it, and choose columns of the last."""
     before, links = relation, []
     for at, (added, beside) in enumerate(steps, 1):
         links.append(f"step{at} AS (SELECT *{added and f', {added}'} FROM {before} {beside})")
         before = f"step{at}"
-    return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before} {order}"
-
-
-def order_of(pipeline: CompiledPipeline) -> str:
-    """Write the order of the relation where a join may have changed it."""
-    return f"ORDER BY {ROW}" if pipeline.record.lookups else ""
+    return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before}"
 
 
 def cases(*reasons: Iterable[Reason]) -> str:
@@ -111,9 +100,10 @@ def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
 
 
 def row_columns(pipeline: CompiledPipeline) -> list[str]:
-    """List the columns of a row."""
+    """List the columns of a row, and its number where a join may have changed the order."""
     own = [*pipeline.record.flags, *pipeline.schema.fields]
-    return [*(quoted(field.name) for field in own), "_event_time"]
+    numbered = [ROW] if pipeline.record.lookups else []
+    return [*(quoted(field.name) for field in own), "_event_time", *numbered]
 
 
 def flags(pipeline: CompiledPipeline) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -35,7 +36,7 @@ from seamline.spark.formats import Reader, reader_of
 from seamline.spark.formats.reader import decoded, texts
 from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, transformed_sql
 from seamline.spark.marks import marked
-from seamline.spark.raw import chunks, fresh
+from seamline.spark.raw import chunks, fresh, only
 from seamline.spark.transforming import transformed
 
 
@@ -161,8 +162,8 @@ def judged(
         found = asked(con, transformed_sql(config.pipeline, "raw"), made, config)
     verdict = found["_judged"]
     good = pc.is_null(verdict)
-    parsed = found.drop_columns(["_judged"]).filter(good)
-    accepted = rows.filter(good)
+    parsed = only(found.drop_columns(["_judged"]), good)
+    accepted = only(rows, good)
     for name in parsed.column_names:
         accepted = accepted.append_column(name, parsed[name])
     bad = pc.invert(good)
@@ -175,17 +176,26 @@ def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: Kern
     """Ask DuckDB about one table, known as ``raw``, with the look-ups beside it."""
     tables = {"raw": raw}
     if config.pipeline.record.lookups:
-        tables["raw"] = raw.append_column(ROW, pa.array(range(raw.num_rows), pa.int64()))
+        tables["raw"] = raw.append_column(ROW, pa.arange(0, raw.num_rows))
         tables |= {
             relation_of(each): kept(config.lookups[each.name]) for each in config.pipeline.record.lookups
         }
     for name, table in tables.items():
         con.register(name, table)
     try:
-        return con.sql(text).to_arrow_table()
+        return in_order(con.sql(text).to_arrow_table())
     finally:
         for name in tables:
             con.unregister(name)
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Put rows that have their ``ROW`` in its order: a join may have changed it, and mostly has not."""
+    if ROW not in rows.column_names:
+        return rows
+    at = rows[ROW].to_numpy()
+    rows = rows.drop_columns([ROW])
+    return rows if (at[1:] > at[:-1]).all() else rows.take(np.argsort(at))
 
 
 @lru_cache(maxsize=16)

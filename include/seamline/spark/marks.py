@@ -30,7 +30,7 @@ def marked(
     if not pipeline.surveyed:
         return rows
     schema = marks_schema(pipeline)
-    places = rows.select(PLACE.names).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+    places = rows.select(PLACE.names).append_column("_row", pa.arange(0, rows.num_rows))
     con.register("places", places)
     con.register("marks", marks if marks is not None else schema.empty_table())
     columns = [

@@ -58,12 +58,17 @@ def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
 def newer(raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig) -> pa.Table:
     """Keep a topic's records that the master does not hold; ``topics`` are all that the table has."""
     if len(topics) > 1:
-        raw = raw.filter(pc.equal(raw["topic"], topic))
+        raw = only(raw, pc.equal(raw["topic"], topic))
     found = pc.unique(raw["partition"]).to_pylist()
     id = config.topic_ids[topic]
     ends = pa.array([config.held.get(Lane(id, partition), 0) for partition in found], pa.int64())
     limits = pc.take(ends, pc.index_in(raw["partition"], pa.array(found, pa.int32())))
-    return raw.filter(pc.greater_equal(raw["offset"], limits))
+    return only(raw, pc.greater_equal(raw["offset"], limits))
+
+
+def only(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """Keep the rows of a mask without NULL; where that is all of them, nothing is copied."""
+    return rows if pc.all(mask).as_py() else rows.filter(mask)
 
 
 def headers(raw: pa.Table) -> pa.ChunkedArray:
