@@ -47,8 +47,8 @@ GOALS = (
     Goal("batch", "ratio_vs_duckdb", 2.0),
     Goal("batch", "ratio_vs_spark_sql", 4.0, at_least=True),
     Goal("batch", "late_row_over_interval", 1.5),
-    Goal("batch", "day_through_airflow_s", 20.0),
-    Goal("batch", "day_through_airflow_resident_s", 10.0),
+    Goal("batch", "airflow_beyond_build_s", 20.0),
+    Goal("batch", "airflow_resident_beyond_build_s", 10.0),
     Goal("serving", "point_p99_ms", 5.0),
     Goal("serving", "point_changed_p99_ms", 20.0),
     Goal("cost", "last_epoch_over_first", 1.2),
@@ -99,8 +99,10 @@ def summary(found: Found) -> Summary:
             "late_row_over_interval": builds.get("late_row_over_interval"),
             "hundred_days_one_by_one_s": builds.get("hundred_one_by_one_s"),
             "hundred_days_at_once_s": builds.get("hundred_at_once_s"),
-            "day_through_airflow_s": runs.get("spark", {}).get("whole"),
-            "day_through_airflow_resident_s": runs.get("spark_connect", {}).get("whole"),
+            "airflow_beyond_build_s": beyond(runs.get("spark", {}).get("whole"), builds.get("day_s")),
+            "airflow_resident_beyond_build_s": beyond(
+                runs.get("spark_connect", {}).get("whole"), builds.get("day_s")
+            ),
         },
         "serving": {
             "point_p99_ms": aged.get("point_cached_p99_ms"),
@@ -132,6 +134,11 @@ def middle(runs: Iterable[Mapping[str, Any]], name: str) -> float | None:
 def over(one: float | None, other: float | None) -> float | None:
     """Divide what is there."""
     return one / other if one is not None and other else None
+
+
+def beyond(whole: float | None, part: float | None) -> float | None:
+    """Leave a part out of what is there."""
+    return whole - part if whole is not None and part is not None else None
 
 
 def complete(figures: Summary) -> bool:

@@ -65,6 +65,14 @@ def test_a_goal_is_a_bound_from_one_side() -> None:
     assert all("not run" in line for line in lines(empty))
 
 
+def test_what_airflow_takes_is_told_apart_from_the_build() -> None:
+    """The same day in a warm Spark is no cost of Airflow; without it nothing is known."""
+    runs = {"spark": {"whole": 30.0}, "spark_connect": {"whole": 12.5}}
+    found = summary({"airflow_runs": runs, "builds": {"day_s": 2.5}})["batch"]
+    assert (found["airflow_beyond_build_s"], found["airflow_resident_beyond_build_s"]) == (27.5, 10.0)
+    assert summary({"airflow_runs": runs})["batch"]["airflow_beyond_build_s"] is None
+
+
 def test_a_section_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Left out without a word it would look as if it had been run."""
     with pytest.raises(SystemExit) as refused:
