@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +16,14 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, TaskAwaitingInput
 from tests.unit.shop import START, Sale, Shop
 
+from seamline.lake.audits import Audits
 from seamline.lake.claims import claims_of, holding
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.local import java
+from seamline.model.audit import Audit, Finding, Wrong
 from seamline.model.errors import (
+    AuditFailed,
     BadRange,
     CertificateFailed,
     Conflict,
@@ -45,7 +49,8 @@ from seamline.orchestration.pools import POOLS
 from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[2]
-IDS = {"flights__batch", "flights__stream", "flights__upkeep"}
+LAYERS = ("batch", "stream", "upkeep", "audit")
+IDS = {f"flights__{layer}" for layer in LAYERS}
 HEAVY = (
     "pyspark",
     "delta",
@@ -130,7 +135,7 @@ def test_a_mended_definition_is_seen_at_once(folder, tmp_path):
     (folder / "wrong.py").write_text(WRONG)
     build_dags(folder, tmp_path)
     (folder / "wrong.py").write_text(WRONG.replace('["b"]', '["a"]'))
-    assert set(build_dags(folder, tmp_path)) == IDS | {"wrong__batch", "wrong__stream", "wrong__upkeep"}
+    assert set(build_dags(folder, tmp_path)) == IDS | {f"wrong__{layer}" for layer in LAYERS}
 
 
 def test_a_task_start_builds_its_own_definition_only(folder, tmp_path):
@@ -444,3 +449,33 @@ def test_the_build_shows_its_plan_and_names_its_application(folder, tmp_path):
 def test_an_interval_is_a_schedule(hours, expected):
     """The data interval of a run must be an interval of the grid."""
     assert cron(timedelta(hours=hours)) == expected
+
+
+def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_path, capsys):
+    """What is wrong is told, kept and handed on either way."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    wrong = Finding(Wrong.LOST, "partition 0 of topic id t", 1, "1 records that Kafka has: 7")
+    found = Audit("shop", datetime(2026, 1, 1, tzinfo=UTC), 0.5, "", 0, (), {}, {}, (), (wrong,))
+    given, pushed = {}, {}
+
+    def audited(pipeline, layout, *, actor, env):
+        given.update(actor=actor, env=env)
+        return replace(found, actor=actor)
+
+    monkeypatch.setattr("seamline.supervisor.auditing.audit", audited)
+    monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
+    monkeypatch.setattr(tasks, "connection_env", lambda name: {"AIRFLOW_CONN": name})
+    run = SimpleNamespace(run_type=SimpleNamespace(value="manual"), triggering_user_name="ada")
+    ti = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))
+    context = {"dag_run": run, "ti": ti, "params": {"fail": False}}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: context)
+    tasks.audit("shop", "kafka_default")
+    assert given == {"actor": "airflow:ada", "env": {"AIRFLOW_CONN": "kafka_default"}}
+    assert pushed["findings"] == [f"lost: {wrong.place}: {wrong.said}"]
+    assert pushed["findings"][0] in capsys.readouterr().out
+    assert Audits.ensure(shop.layout).newest(5) == [replace(found, actor="airflow:ada")]
+    context["params"]["fail"] = True
+    with pytest.raises(AuditFailed, match="found 1 things wrong:\nlost: partition 0"):
+        tasks.audit("shop", "kafka_default")
+    assert len(Audits.ensure(shop.layout).newest(5)) == 2

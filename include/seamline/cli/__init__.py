@@ -10,6 +10,7 @@ import click
 
 from seamline import __version__
 from seamline.cli import (
+    audit,
     batch,
     doctor,
     driver,
@@ -48,6 +49,7 @@ for module in (
     holes,
     batch,
     generations,
+    audit,
     upgrade,
     produce,
     kafka,

@@ -28,6 +28,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - MeasureFailed               36  a measure of the user's own failed on a value
   - DiskFull                    37  free some space; nothing was published
   - OtherFormat                 38  the tables are of another release's format
+  - AuditFailed                 39  Kafka, ledger, log and views do not agree
   - AirflowUnavailable          40
   - BackfillRefused             41
   - BackfillFailed              42  some of its runs failed
@@ -220,6 +221,12 @@ class OtherFormat(SeamlineError):
     """The tables are of a format that this release does not write: migrate, or use a newer release."""
 
     exit_code = 38
+
+
+class AuditFailed(SeamlineError):
+    """Kafka, ledger, log and views do not agree with each other."""
+
+    exit_code = 39
 
 
 def disk_full(error: BaseException) -> DiskFull | None:

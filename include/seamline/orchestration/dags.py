@@ -1,4 +1,4 @@
-"""Definition -> DAGs: ``<pipeline>__batch``, ``__stream`` and ``__upkeep``; ``<file>__broken`` for a wrong one.
+"""Definition -> DAGs: ``<pipeline>__batch``, ``__stream``, ``__upkeep``, ``__audit``; ``<file>__broken`` if wrong.
 
 ``seamline__driver`` where a resident Spark driver was ever wanted.
 """
@@ -70,6 +70,14 @@ FORM = {
         description="Kept with every generation and certificate.",
     ),
 }
+AUDIT = {
+    "fail": Param(
+        True,
+        type="boolean",
+        title="Fail",
+        description="Fail the task where anything is wrong. Not set: it is told and kept all the same.",
+    )
+}
 
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
@@ -103,10 +111,11 @@ def by_file(problems: Sequence[DefinitionError]) -> dict[str, list[DefinitionErr
 
 
 def dags_of(pipeline: Pipeline) -> Iterator[DAG]:
-    """Make the three DAGs of a pipeline."""
+    """Make the DAGs of a pipeline."""
     yield batch_dag(pipeline)
     yield stream_dag(pipeline)
     yield upkeep_dag(pipeline)
+    yield audit_dag(pipeline)
 
 
 def common(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dict[str, Any]:
@@ -245,6 +254,13 @@ def upkeep_dag(pipeline: Pipeline) -> DAG:
     return dag
 
 
+def audit_dag(pipeline: Pipeline) -> DAG:
+    """Compare Kafka, ledger, log and views, once a day."""
+    with DAG(**common(pipeline, "audit"), schedule="@daily", params=AUDIT) as dag:
+        task(task_id="audit", pool=BATCH)(tasks.audit)(pipeline.name, pipeline.source.connection)
+    return dag
+
+
 def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
     """Make a DAG that shows, and fails with, what is wrong in a definition file."""
     text = "\n\n".join(map(str, problems))
@@ -286,6 +302,8 @@ def doc(pipeline: Pipeline, layer: str) -> str:
         "pause, restart, savepoint or restore. Pausing this DAG stops the reconciling, "
         f"never the stream; `seamline stream stop {pipeline.name}` stops the stream.",
         "upkeep": "Compacts and cleans up. Never touches what a reader may still need.",
+        "audit": "Compares what Kafka has, what was read, what the log holds and what each view makes of it. Fails "
+        "where they do not agree, unless the form says not to; changes nothing.",
     }[layer]
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
     source = pipeline.source

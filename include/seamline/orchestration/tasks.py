@@ -12,7 +12,7 @@ from airflow.sdk import Asset, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import DefinitionError
-from seamline.orchestration.connections import connection_env_if_any
+from seamline.orchestration.connections import connection_env, connection_env_if_any
 from seamline.orchestration.failures import told
 from seamline.orchestration.intervals import RunRequest, before_the_clock, resolve
 from seamline.plan.batch import needs_approval
@@ -176,6 +176,24 @@ def upkeep(name: str, connection: str) -> None:
     from seamline.supervisor.upkeep import upkeep as keep_up
 
     print(keep_up(*compiled(name), env=connection_env_if_any(connection)))
+
+
+@told
+def audit(name: str, connection: str) -> None:
+    """Compare Kafka, ledger, log and views, and keep what was found; AuditFailed, unless the form says not to."""
+    from seamline.lake.audits import Audits
+    from seamline.plan.audited import lines as spelled
+    from seamline.plan.audited import require_sound
+    from seamline.supervisor.auditing import audit as made
+
+    context = get_current_context()
+    pipeline, layout = compiled(name)
+    found = made(pipeline, layout, actor=asked_by(context), env=connection_env(connection))
+    Audits.ensure(layout).append(found)
+    print(*spelled(found), sep="\n")
+    context["ti"].xcom_push(key="findings", value=[str(each) for each in found.findings[:TOLD]])
+    if context["params"]["fail"]:
+        require_sound(found)
 
 
 def on_failure(path: str) -> Callable[[Any], None]:

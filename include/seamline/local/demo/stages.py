@@ -26,8 +26,8 @@ from seamline.model.errors import NotFound, SetupError
 from seamline.model.intervals import Interval, floor_to, parse_moment, stamp
 from seamline.orchestration.airflow_api import AirflowApi
 
-DAGS = ("flights__batch", "flights__upkeep", "flights__stream")
-BATCH = DAGS[0]
+DAGS = ("flights__batch", "flights__audit", "flights__upkeep", "flights__stream")
+BATCH, AUDIT = DAGS[:2]
 START = parse_moment("2013-01-01")
 PARTITIONS = 4
 
@@ -63,6 +63,7 @@ class Demo:
             if self.options.backfill_days:
                 self.backfill(api)
             self.dirty(api)
+            self.audit(api)
             for side in ("merged", "batch", "speed"):
                 self.keep_answer(side, side)
             self.keep_answer("airports", "merged", view="delay_by_airport")
@@ -154,17 +155,20 @@ class Demo:
         run = api.trigger(BATCH, {"reason": "late flights"})
         self.finish(api, run, "dirty days rebuilt")
 
-    def finish(self, api: AirflowApi, run: str, done: str) -> None:
-        """Wait for a run of the batch DAG and say how it ended."""
-        self.require(run, api.await_run(BATCH, run, timeout=900))
+    def audit(self, api: AirflowApi) -> None:
+        """Compare Kafka, ledger, log and views."""
+        run = api.trigger(AUDIT, {})
+        self.finish(api, run, "audited: Kafka, ledger, master, slices and generations agree", dag=AUDIT)
+
+    def finish(self, api: AirflowApi, run: str, done: str, *, dag: str = BATCH) -> None:
+        """Wait for a run and say how it ended."""
+        self.require(run, api.await_run(dag, run, timeout=900), dag=dag)
         self.say(done)
 
-    def require(self, run: str, state: str) -> None:
-        """Require that a run of the batch DAG has succeeded; SetupError if not."""
+    def require(self, run: str, state: str, *, dag: str = BATCH) -> None:
+        """Require that a run has succeeded; SetupError if not."""
         if state != "success":
-            raise SetupError(
-                f"Run {run} of {BATCH} ended as {state}.", hint=f"its log is at {self.scene.url}."
-            )
+            raise SetupError(f"Run {run} of {dag} ended as {state}.", hint=f"its log is at {self.scene.url}.")
 
     def keep_answer(self, name: str, side: str, *, view: str = "delay_by_carrier") -> None:
         """Write what `seamline query` answers to a file, for the check."""

@@ -1,0 +1,100 @@
+"""An audit of a pipeline's log: the tables, the ledger and Kafka brought together, and what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from seamline.kafka.connections import KafkaConnection, resolve
+from seamline.kafka.ends import TopicEnds, ends_of
+from seamline.kafka.present import present
+from seamline.lake.held import HeldLog
+from seamline.lake.layout import Layout
+from seamline.lake.recounted import recounted
+from seamline.lake.versions import live
+from seamline.lake.volumes import unproven
+from seamline.model.audit import (
+    Audit,
+    LaneEvidence,
+    ViewAudit,
+    audited,
+    by_interval,
+    miscounted,
+    ranges_of,
+)
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.offsets import Lane
+
+ANSWERS_WITHIN = 8.0
+
+
+def audit(
+    pipeline: CompiledPipeline, layout: Layout, *, actor: str = "", env: Mapping[str, str] = os.environ
+) -> Audit:
+    """Audit all that was ever read. Raises NotFound without a master, KafkaUnavailable, TopicMissing."""
+    began = datetime.now(UTC)
+    log = HeldLog.pin(pipeline, layout)
+    source = pipeline.definition.source
+    connection = resolve(source.connection, env)
+    ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
+    asked = [asked_again(each, connection, ends) for each in evidence_of(log, ends)]
+    if any(each.askable for each in asked):
+        # What retention has deleted while Kafka was asked is not there, and nobody knows what it was.
+        ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
+        asked = [replace(each, kept=kept(ends, each.lane)) for each in asked]
+    judged = [audited(each) for each in asked]
+    rows = log.rows()
+    reasons: dict[str, int] = {}
+    for counted in rows.refused.values():
+        for reason, count in counted.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+    findings = [finding for _, found in judged for finding in found] + miscounted(log.epochs, rows)
+    views = []
+    for view in live(pipeline, layout).views:
+        recount = recounted(pipeline, view, layout, log)
+        generations, wrong = unproven(pipeline, view, layout)
+        views.append(ViewAudit(view.id, recount.until, recount.states, generations))
+        findings += [*recount.findings, *wrong]
+    return Audit(
+        pipeline=pipeline.name,
+        at=began,
+        seconds=(datetime.now(UTC) - began).total_seconds(),
+        actor=actor,
+        epoch=log.epoch,
+        lanes=tuple(lane for lane, _ in judged),
+        intervals=by_interval(log.epochs, rows),
+        reasons=reasons,
+        views=tuple(views),
+        findings=tuple(findings),
+    )
+
+
+def evidence_of(log: HeldLog, ends: TopicEnds) -> list[LaneEvidence]:
+    """Bring together what is known of every lane that Kafka has, or was read, or is in the log."""
+    read, passed = ranges_of(log.epochs)
+    held = {lane: (runs, twice) for lane, runs, twice in log.offsets()}
+    return [
+        LaneEvidence(
+            lane,
+            kept(ends, lane),
+            read.get(lane, ()),
+            passed.get(lane, ()),
+            *held.get(lane, ((), {})),
+        )
+        for lane in sorted({*ends.ends, *read, *passed, *held})
+    ]
+
+
+def kept(ends: TopicEnds, lane: Lane) -> tuple[int, int] | None:
+    """Give what Kafka has of a lane; None where it is gone."""
+    return (ends.beginnings[lane], ends.ends[lane]) if lane in ends.ends else None
+
+
+def asked_again(evidence: LaneEvidence, connection: KafkaConnection, ends: TopicEnds) -> LaneEvidence:
+    """Ask Kafka for what was read and is not in the log."""
+    if not evidence.askable:
+        return evidence
+    place = ends.names[evidence.lane.topic_id], evidence.lane.partition
+    return replace(evidence, there=tuple(present(connection, {place: evidence.askable})[place]))
