@@ -23,6 +23,9 @@ log = logging.getLogger("seamline.stream")
 # Spark measures an Arrow batch after each row, and a nested column as a whole: text costs a tenth.
 RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(headers) AS headers")
 
+FETCHES = {"kafka.max.poll.records": "5000", "kafka.max.partition.fetch.bytes": str(4 << 20)}
+"""Kafka's defaults, 500 records and a megabyte, are for consumers that wait for records, not for a backlog."""
+
 LEAST_SHARE = 50_000
 """Records: a lane's share of an epoch is not cut into smaller parts than this."""
 
@@ -105,7 +108,7 @@ class Topics:
 
         ``only`` leaves out every lane but one. A lane with by far the most records is read by several tasks.
         """
-        reader = spark.readStream.format("kafka").options(**self.connection.for_spark())
+        reader = spark.readStream.format("kafka").options(**FETCHES, **self.connection.for_spark())
         if only is None:
             reader = reader.option("subscribe", ",".join(self.names))
         else:
@@ -124,7 +127,7 @@ class Topics:
 
     def between(self, spark: SparkSession, part: OffsetRange) -> DataFrame:
         """Read the raw records of one range, at once."""
-        reader = spark.read.format("kafka").options(**self.connection.for_spark())
+        reader = spark.read.format("kafka").options(**FETCHES, **self.connection.for_spark())
         share = max(len(part) // spark.sparkContext.defaultParallelism, LEAST_SHARE)
         return (
             reader.option("assign", self.assigned(part.lane))
