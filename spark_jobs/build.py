@@ -11,6 +11,7 @@ from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError, disk_full
 from seamline.model.jobs import BuildJob
 from seamline.quality.certify import certify_run
+from seamline.quality.comparing import compare_and_tell
 from seamline.quality.expectations import great_expectations, imported_meanwhile
 from seamline.spark.batch import build
 from seamline.spark.session import described, session
@@ -32,6 +33,7 @@ def main(argv: list[str]) -> int:
         finally:
             spark.stop()
         certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
+        print(*compare_and_tell(pipeline, layout, job.run), sep="\n")
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else disk_full(error)
         if ours is None:

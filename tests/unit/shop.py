@@ -63,11 +63,12 @@ def sales_pipeline(window: str = "1 hour") -> CompiledPipeline:
 
 @dataclass(frozen=True)
 class Sale:
-    """One event, so many minutes after START."""
+    """One event, so many minutes after START; its id is its offset if it has none."""
 
     minute: int
     customer: str | None = "a"
     amount: int = 1
+    id: int | None = None
 
     @property
     def at(self) -> datetime:
@@ -186,7 +187,7 @@ class Shop:
                 "_record_version": self.compiled.record_version,
                 "_event_time": sale.at,
                 "_value": b"{}",
-                "id": self.offset + at,
+                "id": self.offset + at if sale.id is None else sale.id,
                 "customer": sale.customer,
                 "amount": sale.amount,
                 "sold_at": sale.at,

@@ -99,6 +99,7 @@ def build_and_publish(
     """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
     from seamline.lake.publishing import publish_run
     from seamline.quality.certify import certify_run
+    from seamline.quality.comparing import compare_and_tell
     from seamline.quality.expectations import imported_meanwhile
     from seamline.spark.batch import build
     from seamline.spark.session import session
@@ -116,6 +117,7 @@ def build_and_publish(
     for certificate in failed:
         checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
         click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
+    click.echo("\n".join(compare_and_tell(compiled, layout, job.run)), err=err)
     done = publish_run(compiled, layout, job.run)
     click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.", err=err)
     if failed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ from seamline.model.offsets import Lane
 from seamline.model.runs import Run
 
 PLACES = "_topic_id, _partition, _offset, _epoch"
+ALIVE = "(from_epoch <> to_epoch OR to_epoch IN (SELECT epoch FROM epochs_held))"
+"""Which slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class HeldLog:
         if not (log := self._log()):
             return
         con = connection()
-        con.register("epochs_held", self._numbers())
+        con.register("epochs_held", epochs_table(self.epochs))
         lanes = con.sql(f"SELECT DISTINCT _topic_id, _partition FROM {log} ORDER BY ALL").fetchall()
         for topic_id, partition in lanes:
             found = con.execute(
@@ -71,7 +73,7 @@ class HeldLog:
     def rows(self) -> Rows:
         """Count the rows of each epoch."""
         con = connection()
-        con.register("epochs_held", self._numbers())
+        con.register("epochs_held", epochs_table(self.epochs))
         start = floor_sql("_event_time", self.pipeline.grid.length)
         accepted = counted(self.master, start)
         refused = counted(self.quarantine, "_reason") if self.quarantine else {}
@@ -88,8 +90,10 @@ class HeldLog:
         ]
         return f"({' UNION ALL '.join(parts)})" if parts else ""
 
-    def _numbers(self) -> pa.Table:
-        return pa.table({"epoch": pa.array([epoch.number for epoch in self.epochs], pa.int64())})
+
+def epochs_table(epochs: Iterable[Epoch]) -> pa.Table:
+    """Give the numbers of epochs to SQL, as ``epochs_held``."""
+    return pa.table({"epoch": pa.array([epoch.number for epoch in epochs], pa.int64())})
 
 
 def counted(files: Files, by: str) -> Mapping[int, Mapping[Any, int]]:

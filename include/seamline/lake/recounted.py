@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import states
-from seamline.lake.held import HeldLog
+from seamline.lake.held import ALIVE, HeldLog
 from seamline.lake.layout import Layout
 from seamline.lake.originals import fitting
 from seamline.lake.pins import Files, look
@@ -100,7 +100,7 @@ def stated(
     rows = con.sql(
         f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {scan(slices.paths)} "
         f"JOIN floors ON _interval = {floor_sql('pane', pipeline.grid.length)} "
-        f"WHERE from_epoch > _floor AND to_epoch <= {until} AND to_epoch IN (SELECT epoch FROM epochs_held)"
+        f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {ALIVE}"
     ).to_arrow_table()
     return states.combine(view, [rows], by=BLOCK)
 

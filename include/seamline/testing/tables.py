@@ -27,6 +27,7 @@ from seamline.model.lookups import in_force
 from seamline.model.restated import Restatement
 from seamline.model.seam import Side
 from seamline.quality.certify import certify_run, require_passed
+from seamline.quality.comparing import compare_run
 from seamline.spark.batch import build
 from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress
@@ -153,6 +154,10 @@ class Tables:
         certificates = certify_run(self.pipeline, self.layout, run)
         if not any(each.good for each in certificates):
             require_passed(certificates)
+        # What nothing explains is a defect of one of the layers, or of the explanation.
+        alarms = [each.alarm for each in compare_run(self.pipeline, self.layout, run) if each.alarm]
+        if alarms:
+            raise AssertionError(f"unattributed: {alarms}")
         done = publish_run(self.pipeline, self.layout, run)
         require_passed(certificates)
         return sorted({each.interval for each in done.statements})

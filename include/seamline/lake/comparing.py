@@ -1,0 +1,230 @@
+"""A generation beside what was answered before it, to the same cut: what changes, by key and pane, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake import states
+from seamline.lake.builds import BuildRow
+from seamline.lake.control import restatements
+from seamline.lake.held import ALIVE, epochs_table
+from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
+from seamline.lake.master import Master
+from seamline.lake.pins import Files
+from seamline.lake.rejudged import Rejudged, rows_schema
+from seamline.lake.scans import connection, scan
+from seamline.lake.side_by_side import INTERVAL, evidence, joined, place_names
+from seamline.lake.snapshot import manifest_of
+from seamline.lake.states import floor_sql, quoted
+from seamline.lake.tables import Table
+from seamline.lake.types import INSTANT, partial_schema
+from seamline.model.comparison import Change, Comparison
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.intervals import parse_moment, stamp
+from seamline.model.manifest import Manifest
+from seamline.model.restated import about
+from seamline.model.seam import NOTHING
+from seamline.plan.attribution import Cause, Known, Place, causes, tally
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An interval of a run: a generation answered up to ``before`` (or none), slices above it up to ``until``."""
+
+    row: BuildRow
+    before: int
+    until: int
+    known: Known
+
+
+def compared(
+    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, rows: Sequence[BuildRow]
+) -> list[Comparison]:
+    """Compare what a run built of one view with what was answered before, each interval to its cut.
+
+    Before it there was the generation that was published when the run began, and slices above its cut. Intervals that
+    had no answer are left out, and so are views with windows of so many events, of which the two layers do not add up.
+    """
+    if view.counts:
+        return []
+    master = Master.open(layout)
+    until = min(master.epoch, master.frontier(view.id))
+    judged = Rejudged(pipeline, layout).files()
+    paths = [*Files.of(master.table).paths, *(judged.paths if judged else ())]
+    slices = Files.of(Table.open(layout.slices(view)))
+    manifest = manifest_of(layout)
+    marks = [*marked(pipeline, view, layout, manifest, rows, until)]
+    if not marks:
+        return []
+    con = connection()
+    con.register("marks", marks_table(marks))
+    con.register("epochs_held", epochs_table(known_epochs(layout)))
+    con.register("blank", rows_schema(pipeline).empty_table())
+    generations = Files.of(Table.open(layout.generations(view)))
+    con.register("before", presented(view, before(con, pipeline, view, slices, generations)))
+    con.register("after", presented(view, built(con, pipeline, view, generations)))
+    totals = dict(con.sql(f"SELECT {INTERVAL}, count(*) FROM ({joined(view)}) GROUP BY 1").fetchall())
+    differing = con.sql(f"SELECT * FROM ({joined(view)}) WHERE kind IS NOT NULL").to_arrow_table()
+    con.register("differing", differing)
+    found = con.sql(evidence(pipeline, view, paths)).to_arrow_table() if differing.num_rows else differing
+    by_interval: dict[datetime, list[dict[str, Any]]] = {}
+    for each in found.to_pylist():
+        by_interval.setdefault(each[INTERVAL], []).append(each)
+    return [
+        comparison(view, mark, totals.get(start, 0), by_interval.get(start, []))
+        for mark in marks
+        for start in [parse_moment(mark.row.interval)]
+    ]
+
+
+def marked(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    manifest: Manifest,
+    rows: Iterable[BuildRow],
+    until: int,
+) -> Iterator[Mark]:
+    """Say of each interval up to where it was answered, and by what; those without an answer are left out."""
+    decisions = restatements(layout)
+    verdicts = Rejudged(pipeline, layout).verdicts()
+    for row in rows:
+        known = manifest.history.get((view.id, row.interval), ())
+        former = next((each for each in known if each.generation == row.expected), None)
+        if former is None and manifest.floor(view.id, row.interval) > NOTHING:
+            continue
+        cut = former.epoch if former else NOTHING
+        new = decisions[former.restated if former else 0 : row.restated]
+        again = any(each.epoch > cut and row.interval in each.accepted for each in verdicts.values())
+        yield Mark(
+            row, cut, min(until, row.cut), Known(bool(about(new, pipeline.grid.named(row.interval))), again)
+        )
+
+
+def marks_table(marks: Sequence[Mark]) -> pa.Table:
+    """Give the marks to SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
+    rows = [mark.row for mark in marks]
+    return pa.table(
+        {
+            INTERVAL: pa.array([parse_moment(row.interval) for row in rows], INSTANT),
+            "_id": pa.array([row.interval for row in rows]),
+            "_former": pa.array([row.expected for row in rows]),
+            "_generation": pa.array([row.generation for row in rows]),
+            "_before": pa.array([mark.before for mark in marks], pa.int64()),
+            "_until": pa.array([mark.until for mark in marks], pa.int64()),
+            "_cut": pa.array([row.cut for row in rows], pa.int64()),
+        }
+    )
+
+
+def before(
+    con: duckdb.DuckDBPyConnection,
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    slices: Files,
+    generations: Files,
+) -> pa.Table:
+    """Merge what answered before: the former generations, and the slices above their cuts."""
+    names = ", ".join(map(quoted, partial_schema(view).names))
+    parts = [of_generations(con, pipeline, view, generations, "_former")]
+    if slices.actions.num_rows:
+        interval = floor_sql("pane", pipeline.grid.length)
+        parts.append(
+            con.sql(
+                f"SELECT {INTERVAL}, {names} FROM {scan(slices.paths)} JOIN marks ON {INTERVAL} = {interval} "
+                f"WHERE from_epoch > _before AND to_epoch <= _until AND {ALIVE}"
+            ).to_arrow_table()
+        )
+    return states.combine(view, parts, by=[INTERVAL])
+
+
+def built(
+    con: duckdb.DuckDBPyConnection, pipeline: CompiledPipeline, view: CompiledView, generations: Files
+) -> pa.Table:
+    """Read what the run has built."""
+    return states.combine(
+        view, [of_generations(con, pipeline, view, generations, "_generation")], by=[INTERVAL]
+    )
+
+
+def of_generations(
+    con: duckdb.DuckDBPyConnection,
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    generations: Files,
+    named: str,
+) -> pa.Table:
+    """Read the generations that a column of the marks names."""
+    schema = pa.schema([pa.field(INTERVAL, INSTANT), *partial_schema(view)])
+    places = generations.partition("interval").to_pylist() if generations.actions.num_rows else []
+    wanted = {id for (id,) in con.sql(f"SELECT _id FROM marks WHERE {named} <> ''").fetchall()}
+    paths = [path for path, id in zip(generations.paths, places, strict=True) if id in wanted]
+    if not paths:
+        return schema.empty_table()
+    names = ", ".join(map(quoted, partial_schema(view).names))
+    return con.sql(
+        f"SELECT {INTERVAL}, {names} FROM {scan(paths)} JOIN marks ON generation = {named} "
+        f"AND {INTERVAL} = {floor_sql('pane', pipeline.grid.length)}"
+    ).to_arrow_table()
+
+
+def presented(view: CompiledView, found: pa.Table) -> pa.Table:
+    """Present states pane by pane."""
+    return states.present(view, found, [INTERVAL, *place_names(view), "rows"])
+
+
+def comparison(view: CompiledView, mark: Mark, total: int, differing: Sequence[dict[str, Any]]) -> Comparison:
+    """Sum up an interval."""
+    estimates = [
+        measure.name for measure in view.measures if any(each.measure.approximate for each in measure.sources)
+    ]
+    why = [
+        causes(
+            Place(each["was"], each["made"], each["spare"], each["unsliced"], each["measures"]),
+            mark.known,
+            estimates,
+        )
+        for each in differing
+    ]
+    kinds = [each["kind"] for each in differing]
+    alarms = [each for each, some in zip(differing, why, strict=True) if Cause.NONE in some]
+    row = mark.row
+    return Comparison(
+        view=view.id,
+        interval=row.interval,
+        generation=row.generation,
+        cut=row.cut,
+        former=row.expected,
+        until=mark.until,
+        at=datetime.now(UTC),
+        equal=total - len(differing),
+        changed=kinds.count("changed"),
+        missing=kinds.count("missing"),
+        extra=kinds.count("extra"),
+        measures={measure.name: change(measure.name, differing) for measure in view.measures},
+        causes=tally(why),
+        alarm=spelled(view, alarms[0]) if alarms else "",
+    )
+
+
+def change(name: str, differing: Sequence[dict[str, Any]]) -> Change:
+    """Say at how many places a measure differs, and by how much at most."""
+    shares = [each["changes"][name] for each in differing if name in each["measures"]]
+    known = [share for share in shares if share is not None]
+    return Change(len(shares), max(known, key=abs) if known else None)
+
+
+def spelled(view: CompiledView, each: dict[str, Any]) -> str:
+    """Name a place and what is known of it."""
+    where = ", ".join([*(f"{key.name}={each[key.name]}" for key in view.keys), f"pane={stamp(each['pane'])}"])
+    return (
+        f"{where}: {each['was']} records before, {each['made']} after, {each['spare']} repeated, "
+        f"{each['unsliced']} not in slices; other {', '.join(each['measures']) or 'rows'}"
+    )

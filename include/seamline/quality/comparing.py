@@ -1,0 +1,56 @@
+"""What a run's generations change of what is answered, kept before they are published."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from seamline.lake.builds import Builds
+from seamline.lake.comparing import compared
+from seamline.lake.comparisons import Comparisons
+from seamline.lake.layout import Layout
+from seamline.lake.versions import live
+from seamline.model.comparison import Comparison
+from seamline.model.compiled import CompiledPipeline
+
+log = logging.getLogger("seamline.batch")
+
+
+def compare_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Comparison]:
+    """Compare every generation of a run with what is answered in its place, and keep that in one commit.
+
+    While it is answered nobody takes away the slices that it needs.
+    """
+    builds = Builds.ensure(layout).of(run)
+    found = [
+        each
+        for view in live(pipeline, layout).views
+        for each in compared(pipeline, view, layout, [row for row in builds if row.view == view.id])
+    ]
+    Comparisons.ensure(layout).append(found)
+    return found
+
+
+def compare_and_tell(pipeline: CompiledPipeline, layout: Layout, run: str) -> Iterator[str]:
+    """Compare, and say what came of it; what fails here is told, and holds back no generation."""
+    try:
+        yield from told(compare_run(pipeline, layout, run))
+    except Exception as error:
+        log.exception("Run %s was not compared", run)
+        yield f"not compared with what was answered before: {type(error).__name__}: {error}"
+
+
+def told(found: Sequence[Comparison]) -> Iterator[str]:
+    """Sum up comparisons, and name each interval with a difference that nothing explains."""
+    causes: Counter[str] = Counter()
+    for each in found:
+        causes.update(each.causes)
+    why = ", ".join(f"{cause}: {count}" for cause, count in sorted(causes.items()))
+    equal, differing = sum(each.equal for each in found), sum(each.differing for each in found)
+    yield f"Compared with what was answered before: {equal} states equal, {differing} differ" + (
+        f" ({why})." if why else "."
+    )
+    for each in found:
+        if each.alarm:
+            yield f"ALARM {each.view} {each.interval}: unattributed: {each.alarm}"
