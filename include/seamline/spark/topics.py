@@ -23,8 +23,15 @@ log = logging.getLogger("seamline.stream")
 # Spark measures an Arrow batch after each row, and a nested column as a whole: text costs a tenth.
 RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(headers) AS headers")
 
-FETCHES = {"kafka.max.poll.records": "5000", "kafka.max.partition.fetch.bytes": str(4 << 20)}
-"""Kafka's defaults, 500 records and a megabyte, are for consumers that wait for records, not for a backlog."""
+FETCHES = {
+    "kafka.max.poll.records": "5000",
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.fetch.max.wait.ms": "10",
+}
+"""For tasks that read what is known to be there: Kafka's defaults are for consumers that wait for what may come.
+
+Half a second for each partition is what the last records before a silence would wait, behind a fetch of no records.
+"""
 
 LEAST_SHARE = 50_000
 """Records: a lane's share of an epoch is not cut into smaller parts than this."""
