@@ -15,23 +15,12 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.names import NAMES
 from benchmarks.results import Results
 from benchmarks.summary import of_systems
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "plots"
 OURS, OTHERS, INK = "#0a6e6e", "#b8b2a7", "#333333"
-NAMES = {
-    "seamline": "Seamline",
-    "spark_lambda": "Spark, lambda by hand",
-    "spark_tuned": "Spark, lambda tuned by hand",
-    "spark_stateful": "Spark, stateful, no archive",
-    "flink_work": "Flink SQL, archive and counts",
-    "flink_only": "Flink SQL, counts only",
-    "flink": "Flink SQL, counts only",
-    "spark sql": "Spark SQL by hand",
-    "duckdb": "DuckDB",
-    "polars": "Polars",
-}
 # Text stays text, and the same figures give the same file.
 mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "seamline", "font.size": 9})
 

@@ -38,6 +38,8 @@ ORDERS = {
     "manifest": ("seq",),
     "builds": ("at",),
     "certificates": ("at",),
+    "comparisons": ("at",),
+    "audits": ("at",),
     "master": BY_TIME,
 }
 """The tables that grow by files for ever, an epoch or a run at a time, and the order of rows in packed files."""
