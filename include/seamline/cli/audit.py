@@ -1,12 +1,13 @@
-"""The command that compares Kafka, ledger, log and views: audit."""
+"""Commands that say how far numbers can be trusted: audit, comparisons, accuracy."""
 
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import click
 
-from seamline.cli.context import actor, opened
+from seamline.cli.context import actor, interval_of, opened, span
 from seamline.model.errors import AuditFailed
 
 
@@ -29,4 +30,62 @@ def audit(pipeline: str, format: str) -> int:
     return 0 if found.passed else AuditFailed.exit_code
 
 
-COMMANDS = (audit,)
+@click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.option("--interval", help="The start of one interval; all of them if not given.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=30, show_default=True, help="The newest so many."
+)
+def comparisons(view: str, interval: str | None, limit: int) -> int:
+    """Show what each generation changed of what was answered before, and why; exit code 1 for an alarm."""
+    from seamline.lake.comparisons import Comparisons
+    from seamline.lake.versions import named, served
+    from seamline.plan.attribution import line
+
+    pipeline, _, name = view.partition(".")
+    compiled, layout = opened(pipeline)
+    _, version = served(compiled, layout, named(compiled, layout, name))
+    wanted = interval_of(compiled, interval).id if interval else ""
+    found = Comparisons.ensure(layout).of(version.id, wanted)[-limit:]
+    for each in found:
+        click.echo("\n".join(line(each)))
+    return 1 if any(each.alarm for each in found) else 0
+
+
+@click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.option(
+    "--from", "start", help="First instant, UTC; it is in. Without bounds the last seven intervals with rows."
+)
+@click.option("--to", "end", help="End of the span, UTC; it is not in.")
+def accuracy(view: str, start: str | None, end: str | None) -> None:
+    """Show how much answers of an age moved until they were final, over all keys and panes."""
+    from seamline.lake.accuracy import accuracy as made
+    from seamline.lake.accuracy import last_intervals
+    from seamline.lake.versions import named, served
+
+    pipeline, _, name = view.partition(".")
+    compiled, layout = opened(pipeline)
+    owner, version = served(compiled, layout, named(compiled, layout, name))
+    looked_at = span(start, end) or last_intervals(owner, layout)
+    found = made(owner, version, layout, looked_at) if looked_at else []
+    if not found:
+        click.echo(f"{version.qualified}: nothing to compare.")
+        return
+    click.echo(f"{version.qualified}, {looked_at}: {found[0].places} keys and panes")
+    for each in found:
+        said = (
+            "no number" if each.typical is None else f"typically {each.typical:+.2%}, most {each.most:+.2%}"
+        )
+        click.echo(
+            f"  {each.measure:20} {age_of(each.age):>8} after: {each.there:6.1%} there, {said} until final"
+        )
+
+
+def age_of(age: timedelta) -> str:
+    """Write an age."""
+    hours, minutes = divmod(int(age.total_seconds()) // 60, 60)
+    return f"{hours} h" if hours else f"{minutes} min"
+
+
+COMMANDS = (audit, comparisons, accuracy)

@@ -1,4 +1,4 @@
-"""What our pages are served by, inside Airflow's API server and behind its login: the reports of runs."""
+"""What our pages and the API are served by, inside Airflow's API server and behind its login."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
 from seamline.lake.layout import Layout, warehouse
+from seamline.model.errors import SeamlineError
 from seamline.model.problems import NAME
+from seamline.orchestration import api
 
 PAGE = re.compile(r"[\w.-]+\.html")
 SAFE = {
@@ -19,6 +21,8 @@ SAFE = {
     "X-Content-Type-Options": "nosniff",
 }
 app = FastAPI(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
+app.include_router(api.router)
+app.add_exception_handler(SeamlineError, api.refused)
 readers = Depends(requires_access_dag("GET", DagAccessEntity.RUN))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+
+from seamline.model.comparison import Comparison
 
 
 class Cause(StrEnum):
@@ -70,3 +72,18 @@ def tally(attributed: Iterable[tuple[Cause, ...]]) -> Mapping[str, int]:
         for cause in some:
             found[cause.value] = found.get(cause.value, 0) + 1
     return found
+
+
+def line(found: Comparison) -> Iterator[str]:
+    """Tell a comparison: how much differs and why, and each measure's largest change."""
+    former = f"generation {found.former} and slices" if found.former else "slices"
+    yield f"{found.view} {found.interval} {found.generation} to epoch {found.cut}, before it {former}:"
+    yield f"  {found.equal} equal, {found.changed} changed, {found.missing} gone, {found.extra} new"
+    for cause, count in sorted(found.causes.items()):
+        yield f"  {count} {cause}"
+    for name, change in found.measures.items():
+        if change.count:
+            most = "" if change.most is None else f", at most {change.most:+.2%}"
+            yield f"  {name}: {change.count} changed{most}"
+    if found.alarm:
+        yield f"  ALARM unattributed: {found.alarm}"

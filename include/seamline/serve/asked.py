@@ -1,0 +1,146 @@
+"""What a request by HTTP asks for, and the answer in its format: typed filters, pages, a tag for what is unchanged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from io import StringIO
+from typing import Any
+
+import pyarrow as pa
+
+from seamline.lake.answers import Answer
+from seamline.model.compiled import CompiledView
+from seamline.model.errors import BadRange
+from seamline.model.intervals import parse_moment, stamp
+from seamline.model.schema import Field, Kind
+from seamline.serve.query import as_csv, plain
+
+MOST_ROWS = 10_000
+MEDIA = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
+WHOLE = re.compile(r"[+-]?\d{1,19}")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A page of a view's answer: ``keys`` are the values that each key may have, ``nulls`` keys that may be NULL."""
+
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nulls: Sequence[str] = ()
+    start: str | None = None
+    end: str | None = None
+    as_of: str | None = None
+    served_at: str | None = None
+    side: str = "merged"
+    version: str = ""
+    phases: Sequence[str] = ()
+    limit: int = 1000
+    offset: int = 0
+    format: str = "json"
+
+    def tag(self, answer: Answer) -> str:
+        """Name what would be sent: the same question of tables in which nothing has happened has the same tag."""
+        asked = json.dumps(
+            [vars(self), answer.version, answer.manifest_version, answer.until], sort_keys=True
+        )
+        return f'"{hashlib.sha256(asked.encode()).hexdigest()[:24]}"'
+
+
+def condition(view: CompiledView, question: Question) -> str | None:
+    """Write the condition on a view's keys; BadRange for a key that it has not, or a value that is none of its type."""
+    known = {key.name: key for key in view.keys}
+    parts = []
+    for name in dict.fromkeys([*question.keys, *question.nulls]):
+        if name not in known:
+            raise BadRange(
+                f"{view.qualified} has no key {name!r}.", hint=f"its keys: {', '.join(known) or 'none'}."
+            )
+        either = [f"{quoted(name)} = {literal(known[name], value)}" for value in question.keys.get(name, ())]
+        either += [f"{quoted(name)} IS NULL"] if name in question.nulls else []
+        parts.append(f"({' OR '.join(either)})")
+    return " AND ".join(parts) or None
+
+
+def quoted(name: str) -> str:
+    """Write a column's name in Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(key: Field, text: str) -> str:
+    """Write a value of a key's type in Spark SQL; BadRange for text that spells none."""
+    try:
+        match key.type.kind:
+            case Kind.STRING:
+                return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+            case Kind.INT | Kind.BIGINT if WHOLE.fullmatch(text):
+                return str(int(text))
+            case Kind.DECIMAL:
+                number = Decimal(text)
+                if number.is_finite():
+                    return f"CAST('{number:f}' AS {key.type.spark})"
+            case Kind.BOOLEAN if text in ("true", "false"):
+                return text
+            case Kind.DATE:
+                return f"DATE '{date.fromisoformat(text).isoformat()}'"
+            case Kind.TIMESTAMP:
+                return f"TIMESTAMP '{stamp(parse_moment(text))}'"
+    except (ValueError, InvalidOperation):
+        pass
+    raise BadRange(
+        f"{text!r} is no {key.type.spark}, which {key.name} is.", hint="write it as the CLI shows it."
+    )
+
+
+def written(answer: Answer, question: Question) -> bytes:
+    """Write a page in the format that is asked for."""
+    rows = answer.table.slice(question.offset, question.limit)
+    if question.format == "arrow":
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        found: bytes = sink.getvalue().to_pybytes()
+        return found
+    if question.format == "csv":
+        out = StringIO()
+        as_csv(rows, out)
+        return out.getvalue().encode()
+    return json.dumps({"rows": rows.to_pylist(), **told(answer, question)}, default=plain).encode()
+
+
+def told(answer: Answer, question: Question) -> dict[str, Any]:
+    """Say how far an answer is right, and where its next page begins."""
+    end = question.offset + question.limit
+    return {
+        "view": answer.view,
+        "version": answer.version,
+        "side": answer.side.value,
+        "total": answer.table.num_rows,
+        "next_offset": end if end < answer.table.num_rows else None,
+        "epoch": answer.epoch,
+        "complete_to": answer.complete_to,
+        "complete_to_max": answer.complete_to_max,
+        "exact_duplicates_to": answer.exact_duplicates_to,
+        "manifest_version": answer.manifest_version,
+        "final": answer.final,
+        "summary": answer.summary(),
+        "intervals": {
+            id: {
+                "status": each.status.value,
+                "cut": each.cut,
+                "generation": each.generation,
+                "rows_since": each.rows_since,
+                "complete_to": each.complete_to,
+                "note": each.note,
+            }
+            for id, each in answer.intervals.items()
+        },
+    }

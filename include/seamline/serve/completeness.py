@@ -1,0 +1,78 @@
+"""Interval by view: what is certified, open, dirty, or was never built, and what each was proven by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seamline.lake.certificates import Certificates
+from seamline.lake.control import restatements
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.rejudged import judged_epochs
+from seamline.lake.tables import Table
+from seamline.lake.versions import live
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.holes import holes, touching
+from seamline.model.manifest import Manifest
+from seamline.plan.batch import unknown
+from seamline.serve.status import state
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One interval of one view version.
+
+    ``status`` is a ``seam.Status``; ``failed`` tells that the newest certificate is red, ``holes`` how many registered
+    holes may touch the interval. ``rows`` are the records accepted by now, ``since`` those above the cut.
+    """
+
+    view: str
+    version: str
+    interval: str
+    status: str
+    failed: bool
+    holes: int
+    rows: int
+    since: int
+    cut: int
+    generation: str
+    run: str
+
+
+def completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
+    """List every interval that has rows, of every version that runs; oldest first, views in their order."""
+    epochs = judged_epochs(pipeline, layout)
+    manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
+    accepted: dict[str, dict[int, int]] = {}
+    for each in epochs:
+        for interval, rows in each.accepted.items():
+            accepted.setdefault(interval, {})[each.number] = rows
+    register, decisions = holes(epochs), restatements(layout)
+    newest = {
+        (f"{each.view}/{each.fingerprint}", each.interval.id): each
+        for each in (Certificates.ensure(layout).of() if Table.exists(layout.table("certificates")) else ())
+    }
+    found = []
+    for id, by_epoch in sorted(accepted.items()):
+        span = pipeline.grid.named(id)
+        for view in live(pipeline, layout).views:
+            published = manifest.published.get((view.id, id))
+            certificate = newest.get((view.id, id))
+            cut = published.epoch if published else manifest.floor(view.id, id)
+            restated = bool(unknown(manifest, [view.id], span, decisions))
+            found.append(
+                Cell(
+                    view=view.name,
+                    version=view.fingerprint,
+                    interval=id,
+                    status=state(manifest, view.id, id, by_epoch, restated=restated).value,
+                    failed=bool(certificate and not certificate.good),
+                    holes=touching(register, span),
+                    rows=sum(by_epoch.values()),
+                    since=sum(rows for number, rows in by_epoch.items() if number > cut),
+                    cut=cut,
+                    generation=published.generation if published else "",
+                    run=published.run if published else "",
+                )
+            )
+    return found

@@ -1,0 +1,174 @@
+"""The HTTP API over a shop's tables; who is let in is Airflow's business, and tested with a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from datetime import datetime
+
+import httpx
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from tests.unit.past import build
+from tests.unit.shop import Sale, Shop, opened
+
+from seamline.lake.audits import Audits
+from seamline.model.audit import Audit
+from seamline.orchestration import api, web
+from seamline.quality.comparing import compare_run
+from seamline.serve.asked import Question, condition
+from seamline.serve.read import read
+
+VIEW = "/api/v1/views/shop/sales"
+EVIL = "o'\\Neill `; DROP \"x\" -- ' OR '1'='1"
+
+
+class Client:
+    """Asks the application as a server would."""
+
+    def get(self, path: str, **more) -> httpx.Response:
+        async def asked() -> httpx.Response:
+            transport = httpx.ASGITransport(web.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
+                return await client.get(path, **more)
+
+        return asyncio.run(asked())
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch) -> Shop:
+    """Two days of sales, the first of them built."""
+    made = opened(tmp_path, monkeypatch)
+    made.epoch([Sale(1, "a", 10), Sale(2, EVIL, 5), Sale(70, None, 3), Sale(1500, "a", 1)])
+    build(made, "g", cut=0)
+    return made
+
+
+@pytest.fixture
+def client(shop, monkeypatch):
+    """A user whom Airflow lets read everything."""
+    monkeypatch.setitem(web.app.dependency_overrides, api.may_read, lambda: None)
+    return Client()
+
+
+def test_a_page_of_an_answer_says_how_far_it_is_right(client) -> None:
+    """As many rows as asked for, where the next begin, and what the numbers count."""
+    first = client.get(VIEW, params={"limit": 3}).json()
+    assert len(first["rows"]) == 3 and (first["total"], first["next_offset"]) == (4, 3)
+    assert first["complete_to"] == 0 and first["intervals"]["2013-01-01T00:00:00Z"]["status"] == "certified"
+    rest = client.get(VIEW, params={"limit": 3, "offset": 3}).json()
+    assert len(rest["rows"]) == 1 and rest["next_offset"] is None
+    whole = read("shop.sales")
+    assert [row["total"] for row in first["rows"] + rest["rows"]] == whole["total"].to_pylist()
+
+
+def test_filters_are_typed_and_never_sql(client) -> None:
+    """A value is a value, whatever is in it."""
+    found = client.get(VIEW, params={"key.customer": EVIL}).json()["rows"]
+    assert [row["customer"] for row in found] == [EVIL]
+    assert len(client.get(VIEW, params={"key.customer": ["a", EVIL]}).json()["rows"]) == 3
+    nulls = client.get(VIEW, params={"null": "customer"}).json()["rows"]
+    assert [row["total"] for row in nulls] == [3]
+    both = client.get(VIEW, params={"null": "customer", "key.customer": EVIL}).json()["rows"]
+    assert len(both) == 2
+    wrong = client.get(VIEW, params={"key.total": "1"})
+    assert wrong.status_code == 400 and wrong.json()["message"] == "shop.sales has no key 'total'."
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({"limit": "0"}, 422),
+        ({"limit": "10001"}, 422),
+        ({"offset": "-1"}, 422),
+        ({"format": "xml"}, 422),
+        ({"side": "both"}, 422),
+        ({"phase": "never"}, 422),
+        ({"start": "yesterday"}, 400),
+        ({"start": "2013-01-02", "end": "2013-01-01"}, 400),
+        ({"as_of": "99"}, 400),
+        ({"start": "x" * 300}, 422),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(client, params, code) -> None:
+    """With the reason and the way out; never with a traceback."""
+    answer = client.get(VIEW, params=params)
+    assert answer.status_code == code, answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_what_is_not_there_is_named(client) -> None:
+    """A pipeline, a view."""
+    for path in ("/api/v1/views/stop/sales", "/api/v1/views/shop/sails", "/api/v1/completeness/stop"):
+        answer = client.get(path)
+        assert answer.status_code == 404 and answer.json()["error"] == "NotFound"
+
+
+def test_an_unchanged_answer_is_not_sent_again(client, shop) -> None:
+    """Until an epoch comes; and another question has another tag."""
+    first = client.get(VIEW)
+    tag = first.headers["ETag"]
+    again = client.get(VIEW, headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get(VIEW, params={"limit": 2}).headers["ETag"] != tag
+    shop.epoch([Sale(3, "a", 1)])
+    assert client.get(VIEW, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_csv_and_arrow_have_the_same_rows(client) -> None:
+    """For a spreadsheet, and for a program."""
+    table = read("shop.sales")
+    arrow = client.get(VIEW, params={"format": "arrow"})
+    assert pa.ipc.open_stream(arrow.content).read_all().equals(table)
+    csv = pyarrow.csv.read_csv(io.BytesIO(client.get(VIEW, params={"format": "csv"}).content))
+    assert csv["total"].to_pylist() == table["total"].to_pylist()
+
+
+def test_a_number_is_taken_apart(client) -> None:
+    """Parts, proof, certificate and the master's rows."""
+    params = {"key.customer": "a", "window": "2013-01-01T00:00:00Z"}
+    found = client.get("/api/v1/explain/shop/sales", params=params).json()
+    assert found["proven"] and found["row"]["total"] == 10 and len(found["rows"]) == 1
+    assert [part["rows"] for part in found["parts"]] == [1]
+
+
+def test_what_is_known_of_a_pipeline_is_told(client, shop) -> None:
+    """Completeness by interval, comparisons and audits."""
+    cells = client.get("/api/v1/completeness/shop").json()["cells"]
+    assert [(each["interval"][:10], each["status"], each["rows"]) for each in cells] == [
+        ("2013-01-01", "certified", 3),
+        ("2013-01-02", "open", 1),
+    ]
+    compare_run(shop.compiled, shop.layout, "run-g")
+    [compared] = client.get("/api/v1/comparisons/shop/sales").json()["comparisons"]
+    assert (compared["generation"], compared["equal"]) == ("g", 3)
+    at = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
+    Audits.ensure(shop.layout).append(Audit("shop", at, 0.1, "ada", 0, (), {}, {}, (), ()))
+    [audit] = client.get("/api/v1/audits/shop").json()["audits"]
+    assert (audit["actor"], audit["passed"]) == ("ada", True)
+
+
+def test_every_route_asks_who_is_there() -> None:
+    """A route that was added without it would be open to anybody."""
+    routes = [route for route in web.app.routes if hasattr(route, "dependant")]
+    assert len(routes) >= 8
+    for route in routes:
+        names = json.dumps([str(each.call) for each in flat(route.dependant)])
+        assert "get_user" in names, f"{route.path} lets anybody in"
+
+
+def flat(dependant):
+    """List a dependency and all below it."""
+    for each in dependant.dependencies:
+        yield each
+        yield from flat(each)
+
+
+def test_a_condition_is_of_the_keys_types(shop) -> None:
+    """Text that is no number is not sent to the engine to find out."""
+    assert condition(shop.view, Question()) is None
+    assert (
+        condition(shop.view, Question({"customer": ["a", "b"]})) == "(`customer` = 'a' OR `customer` = 'b')"
+    )

@@ -1,0 +1,65 @@
+"""How far first answers were from the final ones, by age, computed by hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.unit.shop import DAY, START, Sale, Shop
+
+from seamline.lake.accuracy import accuracy, last_intervals
+from seamline.model.accuracy import Accuracy, settled
+from seamline.model.intervals import Interval
+
+HOUR = 3600
+FIRST = Interval(START, START + DAY)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """One window of an hour: a in time, more of a an hour after it, b seven hours after it.
+
+    An epoch is held as many seconds after the start of all as its number says.
+    """
+    made = Shop(tmp_path)
+    made.epoch([Sale(1, "a", 10)], number=0)
+    made.epoch([Sale(2, "a", 5)], number=2 * HOUR)
+    made.epoch([Sale(3, "b", 1)], number=8 * HOUR)
+    return made
+
+
+def test_answers_grow_until_they_are_final(shop: Shop) -> None:
+    """What is not there yet is told apart from what moves."""
+    found = accuracy(shop.compiled, shop.view, shop.layout, FIRST)
+    minutes = timedelta(minutes=1)
+    total = {each.age // minutes: (each.there, each.typical) for each in found if each.measure == "total"}
+    assert total == {
+        0: (0.5, 0.5),
+        1: (0.5, 0.5),
+        10: (0.5, 0.5),
+        60: (0.5, 0.0),
+        360: (0.5, 0.0),
+        1440: (1.0, 0.0),
+    }
+    largest = [each.typical for each in found if each.measure == "largest"]
+    assert largest == [0.0] * 6
+    assert {each.places for each in found} == {2}
+
+
+def test_an_age_is_settled_where_nine_of_ten_are_near() -> None:
+    """So a page can say: within one per cent after six hours."""
+    some = [
+        Accuracy("n", timedelta(hours=1), 10, 0.95, 0.0, 0.2),
+        Accuracy("n", timedelta(hours=6), 10, 0.95, 0.0, -0.009),
+        Accuracy("n", timedelta(hours=24), 10, 1.0, 0.0, 0.0),
+    ]
+    assert settled(some, "n") is some[1]
+    assert settled(some, "other") is None
+
+
+def test_what_is_looked_at_is_what_has_rows(shop: Shop) -> None:
+    """An empty warehouse has nothing to say, and neither has a span without rows."""
+    assert last_intervals(shop.compiled, shop.layout) == FIRST
+    later = Interval(START + 9 * DAY, START + 10 * DAY)
+    assert accuracy(shop.compiled, shop.view, shop.layout, later) == []
