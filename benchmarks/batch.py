@@ -171,7 +171,7 @@ def by_spark(spark: SparkSession, layout: Layout) -> int:
 def by_duckdb(paths: list[str]) -> int:
     """Ask DuckDB, with as many threads as there are cores."""
     con = duckdb.connect()
-    rows = con.execute(
+    rows = con.sql(
         "SELECT campaign, epoch_us(event_time) // 10000000, count(*) AS views, max(event_time) "
         f"FROM read_parquet({paths}) WHERE event_type = 'view' GROUP BY ALL"
     ).to_arrow_table()

@@ -141,6 +141,9 @@ def test_what_is_known_of_a_pipeline_is_told(client, shop) -> None:
         ("2013-01-01", "certified", 3),
         ("2013-01-02", "open", 1),
     ]
+    assert client.get("/api/v1/comparisons/shop/sales").json() == {"comparisons": []}
+    assert client.get("/api/v1/audits/shop").json() == {"audits": []}
+    assert not (shop.layout.table("audits").exists() or shop.layout.table("comparisons").exists())
     compare_run(shop.compiled, shop.layout, "run-g")
     [compared] = client.get("/api/v1/comparisons/shop/sales").json()["comparisons"]
     assert (compared["generation"], compared["equal"]) == ("g", 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 import time
@@ -152,6 +153,53 @@ def test_the_report_of_a_run_is_behind_the_login(airflow: Airflow, scheduled: Ma
     plugins = api.call("GET", "/plugins")["plugins"]
     [view] = [each for plugin in plugins if plugin["name"] == "seamline" for each in plugin["external_views"]]
     assert view["href"].format(DAG_ID=BATCH, RUN_ID=run) == urlsplit(address).path
+
+
+ROUTES = (
+    "views",
+    "views/flights/delay_by_carrier?limit=2",
+    "explain/flights/delay_by_carrier?key.carrier=UA&window=2013-01-01T15:00:00Z",
+    "completeness/flights",
+    "comparisons/flights/delay_by_carrier",
+    "audits/flights",
+    "streams/flights?broker=false",
+)
+
+
+def test_the_api_is_behind_the_login_and_answers_what_a_reader_is_told(
+    world: World, airflow: Airflow, scheduled: Mapping[str, Any]
+) -> None:
+    """Nothing is anonymous, and nothing is another answer by HTTP."""
+    assert scheduled["state"] == "success"
+    api = airflow.api
+    api.log_in()
+    found = {}
+    for route in ROUTES:
+        for token in ("", "Bearer forged"):
+            assert asked(f"{api.url}/seamline/api/v1/{route}", token)[0] == 401, route
+        code, body = asked(f"{api.url}/seamline/api/v1/{route}", f"Bearer {api.token}")
+        assert code == 200, f"{route}: {body}"
+        found[route.partition("/")[0].partition("?")[0]] = json.loads(body)
+    assert found["explain"]["proven"]
+    assert {each["status"] for each in found["completeness"]["cells"]} == {"certified"}
+    assert {each["alarm"] for each in found["comparisons"]["comparisons"]} == {""}
+    code, body = asked(
+        f"{api.url}/seamline/api/v1/views/flights/delay_by_carrier?limit=10000", f"Bearer {api.token}"
+    )
+    told = json.loads(body)["rows"]
+    assert (code, len(told)) == (200, len(world.answer()))
+    assert sum(row["flights"] for row in told) == sum(row["flights"] for row in world.answer())
+
+
+def asked(address: str, token: str) -> tuple[int, str]:
+    """Ask; give the code and the body, whatever they are."""
+    request = urllib.request.Request(address, headers={"Authorization": token} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
 
 
 @pytest.mark.faults

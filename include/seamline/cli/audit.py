@@ -38,7 +38,7 @@ def audit(pipeline: str, format: str) -> int:
 )
 def comparisons(view: str, interval: str | None, limit: int) -> int:
     """Show what each generation changed of what was answered before, and why; exit code 1 for an alarm."""
-    from seamline.lake.comparisons import Comparisons
+    from seamline.lake.comparisons import comparisons_of
     from seamline.lake.versions import named, served
     from seamline.plan.attribution import line
 
@@ -46,7 +46,7 @@ def comparisons(view: str, interval: str | None, limit: int) -> int:
     compiled, layout = opened(pipeline)
     _, version = served(compiled, layout, named(compiled, layout, name))
     wanted = interval_of(compiled, interval).id if interval else ""
-    found = Comparisons.ensure(layout).of(version.id, wanted)[-limit:]
+    found = comparisons_of(layout, version.id, wanted)[-limit:]
     for each in found:
         click.echo("\n".join(line(each)))
     return 1 if any(each.alarm for each in found) else 0

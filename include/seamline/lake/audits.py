@@ -46,3 +46,8 @@ class Audits:
         """Give the last audits, the newest first."""
         rows = self.table.refresh().read(["at", "row"]).sort_by([("at", "descending")]).slice(0, count)
         return [audit_of(json.loads(text)) for text in rows["row"].to_pylist()]
+
+
+def audits_of(layout: Layout, count: int = 1) -> list[Audit]:
+    """Give the last audits, the newest first; none where there is no table, which is not made for it."""
+    return Audits.ensure(layout).newest(count) if Table.exists(layout.table("audits")) else []

@@ -66,3 +66,9 @@ class Comparisons:
             self.table.refresh().handle.to_pyarrow_dataset().to_table(columns=["at", "row"], filter=condition)
         )
         return [Comparison.from_json(text) for text in rows.sort_by("at")["row"].to_pylist()]
+
+
+def comparisons_of(layout: Layout, view: str, interval: str = "") -> list[Comparison]:
+    """List what is known of a view version; none where there is no table, which is not made for it."""
+    exists = Table.exists(layout.table("comparisons"))
+    return Comparisons.ensure(layout).of(view, interval) if exists else []

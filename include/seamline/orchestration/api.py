@@ -169,21 +169,21 @@ def completeness(pipeline: str) -> Response:
 @router.get("/comparisons/{pipeline}/{view}", dependencies=[of_pipeline])
 def comparisons(pipeline: str, view: str) -> Response:
     """List what each generation changed of what was answered before it, and why."""
-    from seamline.lake.comparisons import Comparisons
+    from seamline.lake.comparisons import comparisons_of
 
     compiled, layout = opened(pipeline)
     _, version = served(compiled, layout, named(compiled, layout, view))
-    found = Comparisons.ensure(layout).of(version.id)
+    found = comparisons_of(layout, version.id)
     return as_json({"comparisons": [json.loads(each.to_json()) for each in found]})
 
 
 @router.get("/audits/{pipeline}", dependencies=[of_pipeline])
 def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
     """Give the newest audits."""
-    from seamline.lake.audits import Audits
+    from seamline.lake.audits import audits_of
     from seamline.plan.audited import facts
 
-    return as_json({"audits": [facts(each) for each in Audits.ensure(opened(pipeline)[1]).newest(limit)]})
+    return as_json({"audits": [facts(each) for each in audits_of(opened(pipeline)[1], limit)]})
 
 
 @router.get("/streams/{pipeline}", dependencies=[of_pipeline])

@@ -19,7 +19,6 @@ from airflow.sdk import (  # type: ignore[attr-defined]
     CronDataIntervalTimetable,
     DeadlineAlert,
     DeadlineReference,
-    Param,
     SyncCallback,
     TriggerRule,
     chain,
@@ -35,49 +34,12 @@ from seamline.orchestration import reconciling, tasks
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.building import BuildOperator
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
+from seamline.orchestration.forms import AUDIT, FORM
 from seamline.orchestration.freshness import freshness
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 from seamline.orchestration.verdicts import judged
 from seamline.supervisor import resident
-
-FORM = {
-    "from": Param(
-        None,
-        type=["null", "string"],
-        format="date-time",
-        title="From",
-        description="First instant to build, with its zone, a border of the batch interval. "
-        "Empty: the dirty intervals.",
-    ),
-    "to": Param(
-        None,
-        type=["null", "string"],
-        format="date-time",
-        title="To",
-        description="Exclusive end of the span, with its zone.",
-    ),
-    "dirty": Param(
-        None,
-        type=["null", "boolean"],
-        title="Dirty intervals too",
-        description="The dirty intervals too, the oldest debt first. Not set: as the kind of run says.",
-    ),
-    "reason": Param(
-        None,
-        type=["null", "string"],
-        title="Reason",
-        description="Kept with every generation and certificate.",
-    ),
-}
-AUDIT = {
-    "fail": Param(
-        True,
-        type="boolean",
-        title="Fail",
-        description="Fail the task where anything is wrong. Not set: it is told and kept all the same.",
-    )
-}
 
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:

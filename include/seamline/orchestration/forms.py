@@ -1,0 +1,43 @@
+"""The trigger forms of the batch and the audit DAG."""
+
+from __future__ import annotations
+
+from airflow.sdk import Param
+
+FORM = {
+    "from": Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="From",
+        description="First instant to build, with its zone, a border of the batch interval. "
+        "Empty: the dirty intervals.",
+    ),
+    "to": Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="To",
+        description="Exclusive end of the span, with its zone.",
+    ),
+    "dirty": Param(
+        None,
+        type=["null", "boolean"],
+        title="Dirty intervals too",
+        description="The dirty intervals too, the oldest debt first. Not set: as the kind of run says.",
+    ),
+    "reason": Param(
+        None,
+        type=["null", "string"],
+        title="Reason",
+        description="Kept with every generation and certificate.",
+    ),
+}
+AUDIT = {
+    "fail": Param(
+        True,
+        type="boolean",
+        title="Fail",
+        description="Fail the task where anything is wrong. Not set: it is told and kept all the same.",
+    )
+}
