@@ -5,6 +5,7 @@ NAMES = {
     "spark_lambda": "Spark, lambda by hand",
     "spark_tuned": "Spark, lambda tuned by hand",
     "spark_stateful": "Spark, stateful, no archive",
+    "stateful": "Spark, stateful, no archive",
     "flink_work": "Flink SQL, archive and counts",
     "flink_only": "Flink SQL, counts only",
     "flink": "Flink SQL, counts only",
