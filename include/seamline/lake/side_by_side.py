@@ -34,17 +34,15 @@ def joined(view: CompiledView) -> str:
     """Write the query that puts both answers side by side; ``kind`` is NULL where they agree."""
     names = [INTERVAL, *place_names(view)]
     on = " AND ".join(f"b.{quoted(name)} IS NOT DISTINCT FROM a.{quoted(name)}" for name in names)
-    places = ", ".join(
-        f"CASE WHEN b._there THEN b.{quoted(name)} ELSE a.{quoted(name)} END AS {quoted(name)}"
-        for name in names
-    )
+    either = {name: f"CASE WHEN b._there THEN b.{quoted(name)} ELSE a.{quoted(name)} END" for name in names}
+    places = ", ".join(f"{text} AS {quoted(name)}" for name, text in either.items())
     texts = {measure.name: differs(measure) for measure in view.measures}
     wrong = ", ".join(f"CASE WHEN {text} THEN {literal(name)} END" for name, text in texts.items())
     changes = ", ".join(f"{literal(measure.name)}: {relative(measure)}" for measure in view.measures)
     rows = "coalesce({}.rows, 0)"
     # A record may make a session longer, or two into one: they are weighed key by key.
     if isinstance(view.windows, Gaps):
-        whole = ", ".join(quoted(name) for name in [INTERVAL, *(key.name for key in view.keys)])
+        whole = ", ".join(either[name] for name in [INTERVAL, *(key.name for key in view.keys)])
         rows = f"sum(coalesce({{}}.rows, 0)) OVER (PARTITION BY {whole})::BIGINT"
     return (
         f"SELECT {places}, {rows.format('b')} AS was, {rows.format('a')} AS made, "
