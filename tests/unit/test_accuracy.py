@@ -9,7 +9,6 @@ import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.accuracy import accuracy, last_intervals
-from seamline.model.accuracy import Accuracy, settled
 from seamline.model.intervals import Interval
 
 HOUR = 3600
@@ -45,17 +44,6 @@ def test_answers_grow_until_they_are_final(shop: Shop) -> None:
     largest = [each.typical for each in found if each.measure == "largest"]
     assert largest == [0.0] * 6
     assert {each.places for each in found} == {2}
-
-
-def test_an_age_is_settled_where_nine_of_ten_are_near() -> None:
-    """So a page can say: within one per cent after six hours."""
-    some = [
-        Accuracy("n", timedelta(hours=1), 10, 0.95, 0.0, 0.2),
-        Accuracy("n", timedelta(hours=6), 10, 0.95, 0.0, -0.009),
-        Accuracy("n", timedelta(hours=24), 10, 1.0, 0.0, 0.0),
-    ]
-    assert settled(some, "n") is some[1]
-    assert settled(some, "other") is None
 
 
 def test_what_is_looked_at_is_what_has_rows(shop: Shop) -> None:

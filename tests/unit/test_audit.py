@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.past import build
-from tests.unit.shop import Sale, Shop
+from tests.unit.shop import Sale, Shop, sales_pipeline
 
 from seamline.lake.files import described
 from seamline.lake.held import HeldLog
@@ -174,6 +174,34 @@ def test_slices_that_are_gone_or_of_nothing_are_found(shop: Shop) -> None:
     assert said.startswith(
         "2 states of epochs 0, 2 are not what their records make (1 missing, 1 without records)"
     )
+
+
+def test_slices_whose_table_is_gone_are_found(shop: Shop) -> None:
+    """Nothing to compare with is not nothing wrong."""
+    shutil.rmtree(shop.layout.slices(shop.view))
+    [said] = recount(shop)
+    assert said.startswith("3 states of epochs 0..1 are not what their records make (3 missing")
+
+
+def test_what_upkeep_merged_meanwhile_is_left_for_the_next_time(shop: Shop) -> None:
+    """A block that ends beyond what was pinned cannot be divided, and is no fault."""
+    log = HeldLog.pin(shop.compiled, shop.layout)
+    shop.epoch([Sale(4)], edge=False)
+    shop.epoch([Sale(5)])
+    maintain(shop.compiled, shop.layout)
+    assert recounted(shop.compiled, shop.view, shop.layout, log).findings == ()
+    pinned = replace(
+        log, epochs=HeldLog.pin(shop.compiled, shop.layout).epochs[:4], frontiers={shop.view.id: 3}
+    )
+    found = recounted(shop.compiled, shop.view, shop.layout, pinned)
+    assert (found.until, found.findings) == (2, ())
+
+
+def test_a_view_that_is_not_born_yet_is_not_behind(shop: Shop) -> None:
+    """A definition was edited, and its stream has not been started since."""
+    later = sales_pipeline("2 hours")
+    assert later.views[0].id != shop.view.id
+    assert recounted(later, later.views[0], shop.layout, HeldLog.pin(later, shop.layout)).findings == ()
 
 
 def test_a_view_that_is_behind_is_named(shop: Shop) -> None:

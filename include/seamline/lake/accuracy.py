@@ -14,11 +14,10 @@ from seamline.lake.held import HeldLog, epochs_table
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.lake.originals import files_of, fitting
-from seamline.lake.rejudged import rows_schema
-from seamline.lake.scans import connection, scan
+from seamline.lake.scans import relations, scan
 from seamline.lake.side_by_side import place_names
 from seamline.lake.spans import micros
-from seamline.lake.types import INSTANT
+from seamline.lake.types import INSTANT, master_schema
 from seamline.model.accuracy import AGES, Accuracy
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -37,8 +36,9 @@ def accuracy(
 ) -> list[Accuracy]:
     """Tell of each measure how far answers of an age were from the final ones, over the panes of a span.
 
-    What was answered at an age is what the epochs held by then make; the epochs' instants are the ledger's. Sessions
-    and windows of so many events have no age: an empty list.
+    What was answered at an age is what the epochs held by then make, as the speed layer counts; the epochs' instants
+    are the ledger's. Records of another record version are left out. Sessions and windows of so many events have no
+    age: an empty list. Raises NotFound where the stream never ran.
     """
     if view.counts or isinstance(view.windows, Gaps):
         return []
@@ -46,15 +46,13 @@ def accuracy(
     paths = files_of(log.master, span, log.epoch)
     if not paths:
         return []
-    con = connection()
-    con.register("blank", rows_schema(pipeline).empty_table())
-    con.register("epochs_held", epochs_table(log.epochs))
     rows = (
         f"(SELECT * FROM (SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
         f"WHERE {fitting(pipeline.record_version)} AND _epoch IN (SELECT epoch FROM epochs_held) "
         f"AND epoch_us(_event_time) >= {micros(span.start)} AND epoch_us(_event_time) < {micros(span.end)})"
     )
-    pieces = states.partial(con, view, rows, by=[EPOCH])
+    with relations(blank=master_schema(pipeline).empty_table(), epochs_held=epochs_table(log.epochs)) as con:
+        pieces = states.partial(con, view, rows, by=[EPOCH])
     if not pieces.num_rows:
         return []
     aged = ages_of(pieces, log, view)
@@ -100,10 +98,8 @@ def compared(view: CompiledView, early: pa.Table, final: pa.Table, age: timedelt
         f"{moved(early.schema.field(name).type, states.quoted(name))} AS {states.quoted(name)}"
         for name in names
     )
-    con = connection()
-    con.register("early", early)
-    con.register("final", final)
-    found = con.sql(f"SELECT {columns or '1 AS _'} FROM early e JOIN final f ON {on}").to_arrow_table()
+    with relations(early=early, final=final) as con:
+        found = con.sql(f"SELECT {columns or '1 AS _'} FROM early e JOIN final f ON {on}").to_arrow_table()
     there = found.num_rows / final.num_rows
     result = []
     for name in names:

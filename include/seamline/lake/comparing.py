@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,17 +10,18 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seamline.lake import states
 from seamline.lake.builds import BuildRow
 from seamline.lake.control import restatements
-from seamline.lake.held import ALIVE, epochs_table
+from seamline.lake.held import ALIVE, epochs_table, uncrossed
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.lake.master import Master
 from seamline.lake.pins import Files
 from seamline.lake.rejudged import Rejudged, rows_schema
-from seamline.lake.scans import connection, scan
+from seamline.lake.scans import connection, relations, scan
 from seamline.lake.side_by_side import INTERVAL, evidence, joined, place_names
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.states import floor_sql, quoted
@@ -55,30 +57,35 @@ def compared(
     if view.counts:
         return []
     master = Master.open(layout)
-    until = min(master.epoch, master.frontier(view.id))
     judged = Rejudged(pipeline, layout).files()
     paths = [*Files.of(master.table).paths, *(judged.paths if judged else ())]
     slices = Files.of(Table.open(layout.slices(view)))
+    until = uncrossed(connection(), slices, min(master.epoch, master.frontier(view.id)))
     manifest = manifest_of(layout)
     marks = [*marked(pipeline, view, layout, manifest, rows, until)]
     if not marks:
         return []
-    con = connection()
-    con.register("marks", marks_table(marks))
-    con.register("epochs_held", epochs_table(known_epochs(layout)))
-    con.register("blank", rows_schema(pipeline).empty_table())
     generations = Files.of(Table.open(layout.generations(view)))
-    con.register("before", presented(view, before(con, pipeline, view, slices, generations)))
-    con.register("after", presented(view, built(con, pipeline, view, generations)))
-    totals = dict(con.sql(f"SELECT {INTERVAL}, count(*) FROM ({joined(view)}) GROUP BY 1").fetchall())
-    differing = con.sql(f"SELECT * FROM ({joined(view)}) WHERE kind IS NOT NULL").to_arrow_table()
-    con.register("differing", differing)
-    found = con.sql(evidence(pipeline, view, paths)).to_arrow_table() if differing.num_rows else differing
+    with relations(
+        marks=marks_table(marks),
+        epochs_held=epochs_table(known_epochs(layout)),
+        blank=rows_schema(pipeline).empty_table(),
+    ) as con:
+        former = presented(view, before(con, pipeline, view, slices, generations))
+        new = presented(view, built(con, pipeline, view, generations))
+        with relations(before=former, after=new):
+            places = con.sql(joined(view)).to_arrow_table()
+        differing = places.filter(pc.is_valid(places["kind"]))
+        with relations(differing=differing):
+            found = (
+                con.sql(evidence(pipeline, view, paths)).to_arrow_table() if differing.num_rows else differing
+            )
+    totals = Counter(places[INTERVAL].to_pylist())
     by_interval: dict[datetime, list[dict[str, Any]]] = {}
     for each in found.to_pylist():
         by_interval.setdefault(each[INTERVAL], []).append(each)
     return [
-        comparison(view, mark, totals.get(start, 0), by_interval.get(start, []))
+        comparison(view, mark, totals[start], by_interval.get(start, []))
         for mark in marks
         for start in [parse_moment(mark.row.interval)]
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.lake.master import Master
 from seamline.lake.pins import Files, look
-from seamline.lake.scans import connection, scan
+from seamline.lake.scans import relations, scan
 from seamline.lake.states import floor_sql
 from seamline.lake.versions import live
 from seamline.model.audit import Rows
@@ -60,23 +61,21 @@ class HeldLog:
         """Give every lane of the log: the runs of its records, and how often each is there that is so twice."""
         if not (log := self._log()):
             return
-        con = connection()
-        con.register("epochs_held", epochs_table(self.epochs))
-        lanes = con.sql(f"SELECT DISTINCT _topic_id, _partition FROM {log} ORDER BY ALL").fetchall()
-        for topic_id, partition in lanes:
-            found = con.execute(
-                f"SELECT _offset FROM {log} WHERE _topic_id = ? AND _partition = ? ORDER BY 1",
-                [topic_id, partition],
-            ).fetchnumpy()["_offset"]
-            yield Lane(topic_id, partition), *runs_of(np.asarray(found, np.int64))
+        with relations(epochs_held=epochs_table(self.epochs)) as con:
+            lanes = con.sql(f"SELECT DISTINCT _topic_id, _partition FROM {log} ORDER BY ALL").fetchall()
+            for topic_id, partition in lanes:
+                found = con.execute(
+                    f"SELECT _offset FROM {log} WHERE _topic_id = ? AND _partition = ? ORDER BY 1",
+                    [topic_id, partition],
+                ).fetchnumpy()["_offset"]
+                yield Lane(topic_id, partition), *runs_of(np.asarray(found, np.int64))
 
     def rows(self) -> Rows:
         """Count the rows of each epoch."""
-        con = connection()
-        con.register("epochs_held", epochs_table(self.epochs))
         start = floor_sql("_event_time", self.pipeline.grid.length)
-        accepted = counted(self.master, start)
-        refused = counted(self.quarantine, "_reason") if self.quarantine else {}
+        with relations(epochs_held=epochs_table(self.epochs)) as con:
+            accepted = counted(con, self.master, start)
+            refused = counted(con, self.quarantine, "_reason") if self.quarantine else {}
         return Rows(
             {epoch: {stamp(at): rows for at, rows in found.items()} for epoch, found in accepted.items()},
             refused,
@@ -91,18 +90,29 @@ class HeldLog:
         return f"({' UNION ALL '.join(parts)})" if parts else ""
 
 
+def uncrossed(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
+    """Give the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
+    if not slices.actions.num_rows:
+        return until
+    query = (
+        f"SELECT min(from_epoch) FROM {scan(slices.paths)} WHERE from_epoch <= {until} AND to_epoch > {until}"
+    )
+    [[first]] = con.sql(query).fetchall()
+    return until if first is None else first - 1
+
+
 def epochs_table(epochs: Iterable[Epoch]) -> pa.Table:
     """Give the numbers of epochs to SQL, as ``epochs_held``."""
     return pa.table({"epoch": pa.array([epoch.number for epoch in epochs], pa.int64())})
 
 
-def counted(files: Files, by: str) -> Mapping[int, Mapping[Any, int]]:
+def counted(con: duckdb.DuckDBPyConnection, files: Files, by: str) -> Mapping[int, Mapping[Any, int]]:
     """Count a table's rows of held epochs, by epoch and something else."""
     found: dict[int, dict[Any, int]] = {}
     if files.actions.num_rows:
         query = f"SELECT _epoch, {by}, count(*) FROM {scan(files.paths)} "
         query += "WHERE _epoch IN (SELECT epoch FROM epochs_held) GROUP BY ALL"
-        for epoch, name, rows in connection().sql(query).fetchall():
+        for epoch, name, rows in con.sql(query).fetchall():
             found.setdefault(epoch, {})[name] = rows
     return found
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import states
-from seamline.lake.held import ALIVE, HeldLog
+from seamline.lake.held import ALIVE, HeldLog, epochs_table, uncrossed
 from seamline.lake.layout import Layout
 from seamline.lake.originals import fitting
 from seamline.lake.pins import Files, look
-from seamline.lake.scans import connection, scan
+from seamline.lake.scans import relations, scan
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.states import floor_sql, quoted
 from seamline.lake.types import master_schema, partial_schema
@@ -24,6 +24,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import parse_moment, stamp
 from seamline.model.manifest import Manifest
 from seamline.model.runs import spelled, united
+from seamline.model.seam import NOTHING
 
 BLOCK = ("_from", "_to")
 CLOSE = 1e-9
@@ -44,26 +45,29 @@ def recounted(pipeline: CompiledPipeline, view: CompiledView, layout: Layout, lo
     """Compare every state above its interval's floor with what the records of its epochs make.
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
-    below a floor. Windows of so many events depend on what came before them; of those no state is made again.
+    below a floor. Windows of so many events depend on what came before them; of those no state is made again, nor of a
+    version that is not born yet.
     """
-    until = min(log.epoch, log.frontiers.get(view.id, -1))
+    frontier = min(log.epoch, log.frontiers.get(view.id, NOTHING))
     slices = look(layout.slices(view), "files", Files.of)
     manifest = manifest_of(layout)
-    findings = list(behind(view, log, until))
-    if view.counts or slices is None:
-        return Recount(view.id, until, 0, tuple(findings))
-    con = connection()
-    con.register(
-        "epochs_held", pa.table({"epoch": pa.array([each.number for each in log.epochs], pa.int64())})
-    )
-    con.register("floors", floors(manifest, view, log))
-    con.register("blank", master_schema(pipeline).empty_table())
-    kept = stated(con, view, slices, until, pipeline)
-    con.register("stated", kept)
-    made = again(con, pipeline, view, log.master, until)
-    con.register("made", made)
-    wrong = con.sql(comparison(view)).to_arrow_table()
-    return Recount(view.id, until, kept.num_rows, (*findings, *told(view, wrong)))
+    if view.id not in manifest.births:
+        return Recount(view.id, frontier, 0, ())
+    late = [*behind(view, log, frontier)]
+    if view.counts:
+        return Recount(view.id, frontier, 0, tuple(late))
+    with relations(
+        epochs_held=epochs_table(log.epochs),
+        floors=floors(manifest, view, log),
+        blank=master_schema(pipeline).empty_table(),
+    ) as con:
+        until = uncrossed(con, slices, frontier) if slices else frontier
+        kept = stated(con, view, slices, until, pipeline)
+        with relations(stated=kept):
+            made = again(con, pipeline, view, log.master, until)
+            with relations(made=made):
+                wrong = con.sql(comparison(view)).to_arrow_table()
+    return Recount(view.id, until, kept.num_rows, (*late, *told(view, wrong)))
 
 
 def behind(view: CompiledView, log: HeldLog, until: int) -> Iterable[Finding]:
@@ -88,15 +92,17 @@ def floors(manifest: Manifest, view: CompiledView, log: HeldLog) -> pa.Table:
 
 
 def stated(
-    con: duckdb.DuckDBPyConnection, view: CompiledView, slices: Files, until: int, pipeline: CompiledPipeline
+    con: duckdb.DuckDBPyConnection,
+    view: CompiledView,
+    slices: Files | None,
+    until: int,
+    pipeline: CompiledPipeline,
 ) -> pa.Table:
     """Read the slices that count, merged by block: ``_from``, ``_to`` and the states."""
     names = ", ".join(map(quoted, partial_schema(view).names))
-    if not slices.actions.num_rows:
-        empty = partial_schema(view).empty_table()
-        return empty.append_column("_from", pa.array([], pa.int64())).append_column(
-            "_to", pa.array([], pa.int64())
-        )
+    if slices is None or not slices.actions.num_rows:
+        numbers = [pa.field(name, pa.int64()) for name in BLOCK]
+        return pa.schema([*numbers, *partial_schema(view)]).empty_table()
     rows = con.sql(
         f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {scan(slices.paths)} "
         f"JOIN floors ON _interval = {floor_sql('pane', pipeline.grid.length)} "

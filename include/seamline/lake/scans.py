@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import duckdb
+import pyarrow as pa
 
 _local = threading.local()
 
@@ -17,6 +19,19 @@ def connection() -> duckdb.DuckDBPyConnection:
         _local.con.execute("SET TimeZone='UTC'; SET parquet_metadata_cache=true")
     found: duckdb.DuckDBPyConnection = _local.con
     return found
+
+
+@contextmanager
+def relations(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Let this thread's DuckDB know tables by name, for as long as it takes: it holds on to what it knows."""
+    con = connection()
+    for name, table in tables.items():
+        con.register(name, table)
+    try:
+        yield con
+    finally:
+        for name in tables:
+            con.unregister(name)
 
 
 def scan(paths: Iterable[str], *, uneven: bool = False) -> str:

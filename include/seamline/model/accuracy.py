@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -32,10 +31,3 @@ class Accuracy:
     there: float
     typical: float | None
     most: float | None
-
-
-def settled(found: Sequence[Accuracy], measure: str, *, within: float = 0.01) -> Accuracy | None:
-    """Give the first age at which nine of ten answers were within a share of the final ones; None if at none."""
-    own = sorted((each for each in found if each.measure == measure), key=lambda each: each.age)
-    fine = (each for each in own if each.there >= 0.9 and each.most is not None and abs(each.most) <= within)
-    return next(fine, None)
