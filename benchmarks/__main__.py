@@ -32,7 +32,7 @@ class Section:
 
 
 SECTIONS = (
-    Section("drain", ("--records", "8000000"), ("--records", "12000000", "--rounds", "5")),
+    Section("drain", ("--records", "6000000"), ("--records", "12000000", "--rounds", "5")),
     Section("freshness", ("--views", "1,20"), ("--views", "1,5,20")),
     Section("batch"),
     Section("builds"),

@@ -38,6 +38,7 @@ from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.quality import certify
+from seamline.quality.comparing import compare_run
 from seamline.quality.expectations import Checked, checked
 from seamline.spark.batch import build
 from seamline.spark.rejudging import rejudge
@@ -138,7 +139,7 @@ class Year(Tables):
         return found
 
     def run(self, asked: Interval | None) -> tuple[list[float], int]:
-        """Plan, build, certify and publish; give the seconds of each, and the rows that were read."""
+        """Plan, build, certify, compare and publish; give the seconds of each, and the rows that were read."""
         marks = [time.monotonic()]
         plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)
         job = job_of(self.pipeline, plan, run=f"{asked or 'dirty'} {self.number}")
@@ -148,6 +149,8 @@ class Year(Tables):
         with patch.object(certify, "checked", self.checked):
             self.checking.append(0.0)
             assert all(each.passed for each in certify.certify_run(self.pipeline, self.layout, job.run))
+        marks.append(time.monotonic())
+        assert not any(each.alarm for each in compare_run(self.pipeline, self.layout, job.run))
         marks.append(time.monotonic())
         assert publish_run(self.pipeline, self.layout, job.run).statements
         marks.append(time.monotonic())
@@ -179,7 +182,7 @@ def shown(name: str, seconds: list[float], rows: int) -> None:
 
 def spoken(seconds: list[float]) -> str:
     """Say the parts of a run."""
-    parts = zip(("plan", "build", "certify", "publish"), seconds, strict=True)
+    parts = zip(("plan", "build", "certify", "compare", "publish"), seconds, strict=True)
     return f"{sum(seconds):.1f} s (" + ", ".join(f"{name} {spent:.2f}" for name, spent in parts) + ")"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from dataclasses import replace
 from datetime import datetime
 
 import httpx
@@ -16,9 +17,12 @@ from tests.unit.shop import Sale, Shop, opened
 
 from seamline.lake.audits import Audits
 from seamline.model.audit import Audit
+from seamline.model.errors import BadRange
+from seamline.model.expressions import compile_expression
+from seamline.model.schema import Field, Schema, parse_type
 from seamline.orchestration import api, web
 from seamline.quality.comparing import compare_run
-from seamline.serve.asked import Question, condition
+from seamline.serve.asked import Question, as_json, condition
 from seamline.serve.read import read
 
 VIEW = "/api/v1/views/shop/sales"
@@ -169,9 +173,32 @@ def flat(dependant):
         yield from flat(each)
 
 
-def test_a_condition_is_of_the_keys_types(shop) -> None:
-    """Text that is no number is not sent to the engine to find out."""
-    assert condition(shop.view, Question()) is None
-    assert (
-        condition(shop.view, Question({"customer": ["a", "b"]})) == "(`customer` = 'a' OR `customer` = 'b')"
-    )
+@pytest.mark.parametrize(
+    ("type", "value", "literal", "wrong"),
+    [
+        ("INT", "-7", "-7", "1e5"),
+        ("BIGINT", "9000000000", "9000000000", "1; DROP TABLE x"),
+        ("DECIMAL(10,2)", "1.50", "CAST('1.50' AS DECIMAL(10,2))", "NaN"),
+        ("BOOLEAN", "true", "true", "yes"),
+        ("DATE", "2013-01-01", "DATE '2013-01-01'", "2013-02-30"),
+        ("TIMESTAMP", "2013-01-01T00:00Z", "TIMESTAMP '2013-01-01T00:00:00Z'", "now()"),
+        ("STRING", "it's", "'it\\'s'", None),
+    ],
+)
+def test_a_condition_is_of_the_key_s_type(shop, type, value, literal, wrong) -> None:
+    """Text that is none of it is refused before any engine sees it, and what is written is a condition for ours."""
+    key = Field("k", parse_type(type, ""))
+    view = replace(shop.view, keys=(key,))
+    assert condition(view, Question()) is None
+    found = condition(view, Question({"k": [value]}))
+    assert found == f"(`k` = {literal})"
+    assert compile_expression(found, Schema((key,))).type.spark == "BOOLEAN"
+    if wrong is not None:
+        with pytest.raises(BadRange, match="is no"):
+            condition(view, Question({"k": [wrong]}))
+
+
+def test_a_double_that_is_no_number_is_null() -> None:
+    """A browser refuses a whole page for one NaN."""
+    found = json.loads(as_json({"rows": [{"x": float("nan"), "y": 1.5, "z": (float("inf"),)}]}))
+    assert found == {"rows": [{"x": None, "y": 1.5, "z": [None]}]}

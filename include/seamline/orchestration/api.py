@@ -30,7 +30,7 @@ from seamline.model.errors import (
     SeamlineError,
 )
 from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, written
-from seamline.serve.query import plain
+from seamline.serve.asked import as_json as spelled
 
 STATUS: Mapping[type[SeamlineError], int] = {
     NotFound: 404,
@@ -198,8 +198,7 @@ def stream(pipeline: str, broker: bool = True) -> Response:
 
 def as_json(found: Any, status: int = 200) -> Response:
     """Write JSON."""
-    text = json.dumps(found, default=plain)
-    return Response(text, status, {"X-Content-Type-Options": "nosniff"}, MEDIA["json"])
+    return Response(spelled(found), status, {"X-Content-Type-Options": "nosniff"}, MEDIA["json"])
 
 
 def refused(_: Request, error: Exception) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,7 +114,27 @@ def written(answer: Answer, question: Question) -> bytes:
         out = StringIO()
         as_csv(rows, out)
         return out.getvalue().encode()
-    return json.dumps({"rows": rows.to_pylist(), **told(answer, question)}, default=plain).encode()
+    return as_json({"rows": rows.to_pylist(), **told(answer, question)}).encode()
+
+
+def as_json(found: Any) -> str:
+    """Write JSON; a double that is no number is null, for which JSON has no word."""
+    try:
+        return json.dumps(found, default=plain, allow_nan=False)
+    except ValueError:
+        return json.dumps(numbers(found), default=plain)
+
+
+def numbers(found: Any) -> Any:
+    """Put None in the place of doubles that are no numbers."""
+    match found:
+        case float():
+            return found if math.isfinite(found) else None
+        case dict():
+            return {name: numbers(each) for name, each in found.items()}
+        case list() | tuple():
+            return [numbers(each) for each in found]
+    return found
 
 
 def told(answer: Answer, question: Question) -> dict[str, Any]:
