@@ -47,6 +47,8 @@ def comparisons(view: str, interval: str | None, limit: int) -> int:
     _, version = served(compiled, layout, named(compiled, layout, name))
     wanted = interval_of(compiled, interval).id if interval else ""
     found = comparisons_of(layout, version.id, wanted)[-limit:]
+    if not found:
+        click.echo(f"{version.qualified}: nothing was compared yet.")
     for each in found:
         click.echo("\n".join(line(each)))
     return 1 if any(each.alarm for each in found) else 0

@@ -29,7 +29,7 @@ from seamline.model.errors import (
     ReadUnstable,
     SeamlineError,
 )
-from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, written
+from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, tag, written
 from seamline.serve.asked import as_json as spelled
 
 STATUS: Mapping[type[SeamlineError], int] = {
@@ -116,11 +116,12 @@ def rows(
         served_at=served_at,
         format="answer",
     )
-    tag = question.tag(answer)
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
-    if tag in [each.strip() for each in request.headers.get("If-None-Match", "").split(",")]:
+    body = written(answer, question)
+    mark = tag(body)
+    headers = {"ETag": mark, "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
+    if mark in [each.strip() for each in request.headers.get("If-None-Match", "").split(",")]:
         return Response(status_code=304, headers=headers)
-    return Response(written(answer, question), media_type=MEDIA[format], headers=headers)
+    return Response(body, media_type=MEDIA[format], headers=headers)
 
 
 @router.get("/explain/{pipeline}/{view}", dependencies=[of_pipeline])

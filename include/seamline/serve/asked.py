@@ -48,13 +48,6 @@ class Question:
     offset: int = 0
     format: str = "json"
 
-    def tag(self, answer: Answer) -> str:
-        """Name what would be sent: the same question of tables in which nothing has happened has the same tag."""
-        asked = json.dumps(
-            [vars(self), answer.version, answer.manifest_version, answer.until], sort_keys=True
-        )
-        return f'"{hashlib.sha256(asked.encode()).hexdigest()[:24]}"'
-
 
 def condition(view: CompiledView, question: Question) -> str | None:
     """Write the condition on a view's keys; BadRange for a key that it has not, or a value that is none of its type."""
@@ -99,6 +92,11 @@ def literal(key: Field, text: str) -> str:
     raise BadRange(
         f"{text!r} is no {key.type.spark}, which {key.name} is.", hint="write it as the CLI shows it."
     )
+
+
+def tag(body: bytes) -> str:
+    """Name what is sent: whatever an answer depends on, the same bytes have the same tag."""
+    return f'"{hashlib.sha256(body).hexdigest()[:24]}"'
 
 
 def written(answer: Answer, question: Question) -> bytes:
