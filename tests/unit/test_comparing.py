@@ -11,6 +11,7 @@ from tests.unit.shop import Sale, Shop
 from seamline.lake.builds import Builds
 from seamline.lake.comparing import compared
 from seamline.lake.comparisons import Comparisons
+from seamline.lake.log import known_epochs
 from seamline.model.comparison import Change, Comparison
 from seamline.plan.attribution import Cause
 from seamline.quality.comparing import compare_run
@@ -28,7 +29,8 @@ def shop(tmp_path: Path) -> Shop:
 def changes(shop: Shop, id: str, cut: int) -> Comparison:
     """Build the first day, not published, and compare it."""
     build(shop, id, cut=cut, publish=False)
-    [found] = compared(shop.compiled, shop.view, shop.layout, Builds.ensure(shop.layout).of(f"run-{id}"))
+    rows = Builds.ensure(shop.layout).of(f"run-{id}")
+    [found] = compared(shop.compiled, shop.view, shop.layout, rows, known_epochs(shop.layout))
     return found
 
 

@@ -17,18 +17,17 @@ from seamline.lake.builds import BuildRow
 from seamline.lake.control import restatements
 from seamline.lake.held import ALIVE, epochs_table, uncrossed
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
-from seamline.lake.master import Master
-from seamline.lake.pins import Files
+from seamline.lake.logs import log_of
+from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import Rejudged, rows_schema
 from seamline.lake.scans import connection, relations, scan
 from seamline.lake.side_by_side import INTERVAL, evidence, joined, place_names
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.states import floor_sql, quoted
-from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT, partial_schema
 from seamline.model.comparison import Change, Comparison
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.epoch import Epoch
 from seamline.model.intervals import parse_moment, stamp
 from seamline.model.manifest import Manifest
 from seamline.model.restated import about
@@ -47,28 +46,34 @@ class Mark:
 
 
 def compared(
-    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, rows: Sequence[BuildRow]
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    rows: Sequence[BuildRow],
+    epochs: Sequence[Epoch],
 ) -> list[Comparison]:
     """Compare what a run built of one view with what was answered before, each interval to its cut.
 
-    Before it there was the generation that was published when the run began, and slices above its cut. Intervals that
-    had no answer are left out, and so are views with windows of so many events, of which the two layers do not add up.
+    Before it there was the generation that was published when the run began, and slices above its cut, of ``epochs``
+    that the master holds. Intervals that had no answer are left out, and so are views with windows of so many events,
+    of which the two layers do not add up.
     """
     if view.counts:
         return []
-    master = Master.open(layout)
-    judged = Rejudged(pipeline, layout).files()
-    paths = [*Files.of(master.table).paths, *(judged.paths if judged else ())]
-    slices = Files.of(Table.open(layout.slices(view)))
-    until = uncrossed(connection(), slices, min(master.epoch, master.frontier(view.id)))
+    log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
+    slices, generations = (
+        look(root, "files", Files.of) for root in (layout.slices(view), layout.generations(view))
+    )
+    if log is None or slices is None or generations is None:
+        return []
+    until = uncrossed(connection(), slices, min(log.epoch, log.frontier))
     manifest = manifest_of(layout)
     marks = [*marked(pipeline, view, layout, manifest, rows, until)]
     if not marks:
         return []
-    generations = Files.of(Table.open(layout.generations(view)))
     with relations(
         marks=marks_table(marks),
-        epochs_held=epochs_table(known_epochs(layout)),
+        epochs_held=epochs_table(epochs),
         blank=rows_schema(pipeline).empty_table(),
     ) as con:
         former = presented(view, before(con, pipeline, view, slices, generations))
@@ -78,7 +83,9 @@ def compared(
         differing = places.filter(pc.is_valid(places["kind"]))
         with relations(differing=differing):
             found = (
-                con.sql(evidence(pipeline, view, paths)).to_arrow_table() if differing.num_rows else differing
+                con.sql(evidence(pipeline, view, records(pipeline, layout))).to_arrow_table()
+                if differing.num_rows
+                else differing
             )
     totals = Counter(places[INTERVAL].to_pylist())
     by_interval: dict[datetime, list[dict[str, Any]]] = {}
@@ -89,6 +96,12 @@ def compared(
         for mark in marks
         for start in [parse_moment(mark.row.interval)]
     ]
+
+
+def records(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
+    """List the files of the master, and of what was judged again."""
+    found = [look(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
+    return [path for files in found if files for path in files.paths]
 
 
 def marked(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import states
+from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
 from seamline.lake.states import asked, quoted
 from seamline.lake.tables import Table
@@ -126,9 +127,9 @@ def place_names(view: CompiledView) -> list[str]:
 
 def generation_rows(layout: Layout, view: CompiledView, interval: Interval, generation: str) -> pa.Table:
     """Present what one generation has of the windows that its interval touches: of a longer one its share."""
-    held = Table.open(layout.generations(view)).handle.to_pyarrow_dataset()
-    own = (pc.field("generation") == generation) & (pc.field("interval") == interval.id)
-    taken = held.to_table(columns=partial_schema(view).names, filter=own).cast(partial_schema(view))
+    held = Generations(Table.open(layout.generations(view)), view)
+    found = held.read(generation, [*partial_schema(view).names, "interval"])
+    taken = found.filter(pc.equal(found["interval"], interval.id)).drop_columns(["interval"])
     for name, value in (("_speed", 0), ("_newest", -1)):
         taken = taken.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), taken.num_rows))
     found = windowed(view, taken)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from seamline.lake import files
 from seamline.lake.layout import Layout
+from seamline.lake.pins import Files
 from seamline.lake.tables import Table
 from seamline.lake.types import generations_schema
 from seamline.model.compiled import CompiledView
@@ -22,6 +24,8 @@ from seamline.plan.leftovers import begun
 CLOSED = "seamline.closed"
 """App id: no build that began up to this second since 1970 commits here any more; every build's commit carries it."""
 ATTEMPTS = 20
+INTERVAL, FILE = "interval", "__filename"
+"""The partition column, which no file has, and what Arrow calls the path that a row was read from."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,24 @@ class Generations:
             return
 
     def read(self, generation: str, columns: list[str] | None = None) -> pa.Table:
-        """Read one generation with all its intervals (``generations_schema``, or some of its columns)."""
-        dataset = self.table.refresh().handle.to_pyarrow_dataset()
-        return dataset.to_table(columns=columns, filter=pc.field("generation") == generation)
+        """Read one generation with all its intervals (``generations_schema``, or some of its columns).
+
+        Only files that may hold it are looked at: a year of others is in the log alone.
+        """
+        schema = generations_schema(self.view)
+        names = columns or schema.names
+        files = Files.of(self.table.refresh())
+        if files.actions.num_rows:
+            low, high = (side("generation").cast(pa.string()) for side in (files.low, files.high))
+            files = files.keep(pc.and_(pc.less_equal(low, generation), pc.greater_equal(high, generation)))
+        if not files.actions.num_rows:
+            return pa.schema([schema.field(name) for name in names]).empty_table()
+        place = schema.get_field_index(INTERVAL)
+        dataset = ds.dataset(files.paths, schema=schema.remove(place), format="parquet", partitioning=None)
+        found = dataset.to_table(
+            columns=[*(name for name in names if name != INTERVAL), FILE],
+            filter=pc.field("generation") == generation,
+        )
+        of_file = pc.index_in(found[FILE], pa.array(files.paths, pa.string()))
+        interval = pc.take(files.partition(INTERVAL).combine_chunks().cast(pa.string()), of_file)
+        return found.append_column(INTERVAL, interval).select(names)

@@ -10,6 +10,7 @@ from seamline.lake.builds import Builds
 from seamline.lake.comparing import compared
 from seamline.lake.comparisons import Comparisons
 from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
 from seamline.lake.versions import live
 from seamline.model.comparison import Comparison
 from seamline.model.compiled import CompiledPipeline
@@ -22,11 +23,11 @@ def compare_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Co
 
     While it is answered nobody takes away the slices that it needs.
     """
-    builds = Builds.ensure(layout).of(run)
+    builds, epochs = Builds.ensure(layout).of(run), known_epochs(layout)
     found = [
         each
         for view in live(pipeline, layout).views
-        for each in compared(pipeline, view, layout, [row for row in builds if row.view == view.id])
+        for each in compared(pipeline, view, layout, [row for row in builds if row.view == view.id], epochs)
     ]
     Comparisons.ensure(layout).append(found)
     return found
