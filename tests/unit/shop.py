@@ -54,10 +54,10 @@ START = datetime(2013, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def sales_pipeline(window: str = "1 hour") -> CompiledPipeline:
+def sales_pipeline(window: str = "1 hour", text: str = DEFINITION) -> CompiledPipeline:
     """Declare shop.sales: orders, their total and the largest, per customer."""
     names: dict[str, Pipeline] = {}
-    exec(DEFINITION.replace("1 hour", window), names)
+    exec(text.replace("1 hour", window), names)
     return compile_pipeline(names["shop"])
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.unit.past import build
-from tests.unit.shop import Sale, Shop
+from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
 from seamline.lake.builds import Builds
-from seamline.lake.comparing import compared
+from seamline.lake.comparing import compared, presented
 from seamline.lake.comparisons import Comparisons
 from seamline.lake.log import known_epochs
+from seamline.lake.rejudged import rows_schema
+from seamline.lake.scans import relations
+from seamline.lake.side_by_side import INTERVAL, evidence, joined
+from seamline.lake.types import INSTANT, partial_schema
 from seamline.model.comparison import Change, Comparison
 from seamline.plan.attribution import Cause
 from seamline.quality.comparing import compare_run
@@ -95,6 +100,30 @@ def test_slices_that_were_tampered_with_are_an_alarm(shop: Shop) -> None:
     found = changes(shop, "g", 1)
     assert found.causes == {Cause.NONE.value: 1} and found.alarm.endswith("other total")
     assert found.measures["total"].most == pytest.approx(1 / 16)
+
+
+def test_a_comparison_takes_no_name_from_a_definition(tmp_path: Path) -> None:
+    """A field may have any name without an underscore, and a key or a measure all but a few."""
+    names = ("kind", "was", "made", "measures", "changes", "spare", "unsliced")
+    view = sales_pipeline(
+        text=DEFINITION.replace("customer STRING", ", ".join(f"{name} STRING" for name in (*names, "pane")))
+        .replace('["customer"]', str(list(names[:3])))
+        .replace("orders", "spare")
+        .replace("total", "changes")
+        .replace("largest", "measures")
+    )
+    [asked] = view.views
+    answer = presented(asked, partial_schema(asked).append(pa.field(INTERVAL, INSTANT)).empty_table())
+    marks = pa.table(
+        {INTERVAL: pa.array([], INSTANT)}
+        | {name: pa.array([], pa.int64()) for name in ("_before", "_until", "_cut")}
+    )
+    with relations(before=answer, after=answer, marks=marks, blank=rows_schema(view).empty_table()) as con:
+        differing = con.sql(joined(asked)).to_arrow_table()
+        with relations(differing=differing):
+            found = con.sql(evidence(view, asked, [])).to_arrow_table()
+    assert len(set(differing.column_names)) == len(differing.column_names)
+    assert found.column_names == [*differing.column_names, "_spare", "_unsliced"]
 
 
 def test_what_a_run_changes_is_kept(shop: Shop) -> None:

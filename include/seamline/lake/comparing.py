@@ -80,7 +80,7 @@ def compared(
         new = presented(view, built(con, pipeline, view, generations))
         with relations(before=former, after=new):
             places = con.sql(joined(view)).to_arrow_table()
-        differing = places.filter(pc.is_valid(places["kind"]))
+        differing = places.filter(pc.is_valid(places["_kind"]))
         with relations(differing=differing):
             found = (
                 con.sql(evidence(pipeline, view, records(pipeline, layout))).to_arrow_table()
@@ -207,13 +207,13 @@ def comparison(view: CompiledView, mark: Mark, total: int, differing: Sequence[d
     ]
     why = [
         causes(
-            Place(each["was"], each["made"], each["spare"], each["unsliced"], each["measures"]),
+            Place(each["_was"], each["_made"], each["_spare"], each["_unsliced"], each["_measures"]),
             mark.known,
             estimates,
         )
         for each in differing
     ]
-    kinds = [each["kind"] for each in differing]
+    kinds = [each["_kind"] for each in differing]
     alarms = [each for each, some in zip(differing, why, strict=True) if Cause.NONE in some]
     row = mark.row
     return Comparison(
@@ -236,7 +236,7 @@ def comparison(view: CompiledView, mark: Mark, total: int, differing: Sequence[d
 
 def change(name: str, differing: Sequence[dict[str, Any]]) -> Change:
     """Say at how many places a measure differs, and by how much at most."""
-    shares = [each["changes"][name] for each in differing if name in each["measures"]]
+    shares = [each["_changes"][name] for each in differing if name in each["_measures"]]
     known = [share for share in shares if share is not None]
     return Change(len(shares), max(known, key=abs) if known else None)
 
@@ -245,6 +245,6 @@ def spelled(view: CompiledView, each: dict[str, Any]) -> str:
     """Name a place and what is known of it."""
     where = ", ".join([*(f"{key.name}={each[key.name]}" for key in view.keys), f"pane={stamp(each['pane'])}"])
     return (
-        f"{where}: {each['was']} records before, {each['made']} after, {each['spare']} repeated, "
-        f"{each['unsliced']} not in slices; other {', '.join(each['measures']) or 'rows'}"
+        f"{where}: {each['_was']} records before, {each['_made']} after, {each['_spare']} repeated, "
+        f"{each['_unsliced']} not in slices; other {', '.join(each['_measures']) or 'rows'}"
     )

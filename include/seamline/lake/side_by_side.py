@@ -31,7 +31,7 @@ def place_names(view: CompiledView) -> list[str]:
 
 
 def joined(view: CompiledView) -> str:
-    """Write the query that puts both answers side by side; ``kind`` is NULL where they agree."""
+    """Write the query that puts both answers side by side; ``_kind`` is NULL where they agree."""
     names = [INTERVAL, *place_names(view)]
     on = " AND ".join(f"b.{quoted(name)} IS NOT DISTINCT FROM a.{quoted(name)}" for name in names)
     either = {name: f"CASE WHEN b._there THEN b.{quoted(name)} ELSE a.{quoted(name)} END" for name in names}
@@ -45,10 +45,10 @@ def joined(view: CompiledView) -> str:
         whole = ", ".join(either[name] for name in [INTERVAL, *(key.name for key in view.keys)])
         rows = f"sum(coalesce({{}}.rows, 0)) OVER (PARTITION BY {whole})::BIGINT"
     return (
-        f"SELECT {places}, {rows.format('b')} AS was, {rows.format('a')} AS made, "
+        f"SELECT {places}, {rows.format('b')} AS _was, {rows.format('a')} AS _made, "
         f"CASE WHEN a._there IS NULL THEN 'missing' WHEN b._there IS NULL THEN 'extra' "
-        f"WHEN a.rows <> b.rows OR {' OR '.join(texts.values())} THEN 'changed' END AS kind, "
-        f"list_filter([{wrong}], lambda x: x IS NOT NULL) AS measures, {{{changes}}} AS changes "
+        f"WHEN a.rows <> b.rows OR {' OR '.join(texts.values())} THEN 'changed' END AS _kind, "
+        f"list_filter([{wrong}], lambda x: x IS NOT NULL) AS _measures, {{{changes}}} AS _changes "
         "FROM (SELECT *, true AS _there FROM before) b FULL JOIN (SELECT *, true AS _there FROM after) a "
         f"ON {on}"
     )
@@ -78,15 +78,15 @@ def evidence(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str
     ``paths`` are files of the master, and of what was judged again.
     """
     keys = [quoted(key.name) for key in view.keys]
-    places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "pane"]
-    pane = "" if isinstance(view.windows, Gaps) else f", {floor_sql('_event_time', view.pane)} AS pane"
+    places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]
+    pane = "" if isinstance(view.windows, Gaps) else f", {floor_sql('_event_time', view.pane)} AS _pane"
     ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
     selected = quoted(SELECTED) if pipeline.record.selective else "true"
     repeated = f"row_number() OVER (PARTITION BY m.{INTERVAL}, {selected}, {ids} ORDER BY {ORDER}) > 1"
     source = f"SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
     read = (
-        f"SELECT r.*, m.{INTERVAL}, _epoch > _before AND {repeated if ids else 'false'} AS _spare, "
-        f"_epoch > greatest(_until, _before) AS _unsliced{pane} "
+        f"SELECT r.*, m.{INTERVAL}, _epoch > _before AND {repeated if ids else 'false'} AS _repeated, "
+        f"_epoch > greatest(_until, _before) AS _above{pane} "
         f"FROM ({source}SELECT * FROM blank) r JOIN marks m "
         f"ON m.{INTERVAL} = {floor_sql('_event_time', pipeline.grid.length)} "
         f"WHERE _epoch <= _cut AND {fitting(pipeline.record_version)} AND {REASON} IS NULL "
@@ -94,11 +94,13 @@ def evidence(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str
     )
     where = f"WHERE {view.where.duckdb}" if view.where else ""
     counted = (
-        f"SELECT {', '.join(places)}, count(*) FILTER (_spare) AS spare, count(*) FILTER (_unsliced) AS unsliced "
+        f"SELECT {', '.join(places)}, count(*) FILTER (_repeated) AS _spare, count(*) FILTER (_above) AS _unsliced "
         f"FROM {states.exploded(view, f'({read})')} {where} GROUP BY ALL"
     )
-    on = " AND ".join(f"c.{name} IS NOT DISTINCT FROM d.{name}" for name in places)
+    on = " AND ".join(
+        f"c.{name} IS NOT DISTINCT FROM d.{'pane' if name == '_pane' else name}" for name in places
+    )
     return (
-        f"SELECT d.*, coalesce(c.spare, 0) AS spare, coalesce(c.unsliced, 0) AS unsliced "
+        f"SELECT d.*, coalesce(c._spare, 0) AS _spare, coalesce(c._unsliced, 0) AS _unsliced "
         f"FROM differing d LEFT JOIN ({counted}) c ON {on}"
     )
