@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak bench bench-json bench-full bench-flink check fmt lock clean-demo
+.PHONY: help setup demo test faults soak bench bench-json bench-full bench-flink lint check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +20,8 @@ setup: ## Install what is pinned into .venv and .seamline (the others do this fi
 demo: setup ## Replay a year of real flights through both layers (ARGS=--exit ends by itself)
 	@$(ENV) exec python -m seamline.local.demo $(ARGS)
 
-test: setup ## Run every test (ARGS go to pytest, in one process)
+test: setup ## Lint and run every test (ARGS go to pytest, in one process)
+	@$(if $(strip $(ARGS)),,$(MAKE) --no-print-directory lint)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
 	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants && exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
@@ -44,12 +45,14 @@ bench-full: setup ## The long suite, about two hours and a half (ARGS=--resume g
 bench-flink: setup ## Fetch Flink into .seamline/flink, and drain a topic beside it (ARGS="--records 600000")
 	@$(ENV) python -m benchmarks.peers.flink_jars && exec python -m benchmarks.drain --only seamline,flink_work,flink_only $(ARGS)
 
-check: setup ## Lint, types, import contracts, laws (fewer cases) and quick unit tests, in under a minute
+lint: setup ## Form, types, import contracts, spelling
 	@$(ENV) ruff check .
 	@$(ENV) ruff format --check .
 	@$(ENV) mypy
 	@$(ENV) lint-imports --no-logo
 	@$(ENV) codespell
+
+check: lint ## Lint, laws (fewer cases) and quick unit tests, in under a minute
 	@$(ENV) exec python -m pytest -q -n 2 -m "not slow" --hypothesis-profile check tests/laws tests/unit
 
 fmt: setup ## Put the code in its form

@@ -24,6 +24,7 @@ from benchmarks.batch import TOPIC
 from benchmarks.kernels import next_task, records
 from benchmarks.machine import machine, percentile
 from benchmarks.results import Results
+from seamline.kernel.judging import run
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import keep
 from seamline.lake.upkeep import maintain
@@ -32,7 +33,6 @@ from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.serve.read import read
-from seamline.spark.kernel import run
 from seamline.spark.writer import Writer
 
 TRIGGER = timedelta(seconds=2)

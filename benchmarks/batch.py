@@ -28,6 +28,7 @@ from benchmarks import ads
 from benchmarks.kernels import next_task, records
 from benchmarks.machine import cpu_seconds, machine
 from benchmarks.results import Results
+from seamline.kernel.judging import run
 from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import keep
@@ -42,7 +43,6 @@ from seamline.model.offsets import Lane, OffsetRange
 from seamline.quality.certify import certify_run
 from seamline.spark.batch import build
 from seamline.spark.fused import CELL, cores, gathered, split, touching
-from seamline.spark.kernel import run
 from seamline.spark.partials import Partials
 from seamline.spark.session import session
 from seamline.spark.writer import Writer

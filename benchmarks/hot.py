@@ -26,11 +26,11 @@ from benchmarks.spine import TOPIC, broker
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
+from seamline.kernel.judging import KernelConfig
 from seamline.local.flights import Span, flights
 from seamline.model.catalog import load
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.spark import topics as topics_module
-from seamline.spark.kernel import KernelConfig
 from seamline.spark.session import session
 from seamline.spark.task import REPORT, gathered, kernel_task, warm
 from seamline.spark.topics import Topics

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from seamline.kernel.judging import KernelConfig
 from seamline.model.compiled import CompiledPipeline
-from seamline.spark.kernel import KernelConfig
 from seamline.spark.writer import Writer
 from seamline.testing.engine import RAW
 

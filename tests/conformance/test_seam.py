@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake import reads, serving, states
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
@@ -43,7 +44,6 @@ from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.seam import Side, windows_over
 from seamline.model.windows import Cumulating, Global, Session, Sliding, Tumbling
 from seamline.serve.explain import explained
-from seamline.spark.kernel import KernelConfig, KernelResult, run
 from seamline.spark.writer import Writer
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

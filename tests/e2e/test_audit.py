@@ -15,6 +15,7 @@ from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
+from seamline.kernel.judging import KernelConfig, run
 from seamline.lake.audits import Audits
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master
@@ -22,7 +23,6 @@ from seamline.model.audit import Audit, Wrong
 from seamline.model.catalog import load
 from seamline.model.epoch import Epoch
 from seamline.model.offsets import Lane, ranges_between
-from seamline.spark.kernel import KernelConfig, run
 from seamline.spark.writer import Writer
 from seamline.testing.engine import RAW
 

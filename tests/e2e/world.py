@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from tests.ports import free_ports
 
+from seamline.kernel.judging import KernelConfig, run
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.local.flights import Span, flights
@@ -23,7 +24,6 @@ from seamline.model.epoch import Epoch
 from seamline.model.intervals import parse_moment
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.serve.read import read
-from seamline.spark.kernel import KernelConfig, run
 from seamline.spark.writer import Writer
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Tumbling, View, count
+from seamline.kernel.restating import Again
 from seamline.model.errors import BadRange
-from seamline.spark.restating import Again
 from seamline.testing import Scenario
 from seamline.testing.plain import Plain
 

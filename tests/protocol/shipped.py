@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake import states
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
@@ -37,7 +38,6 @@ from seamline.model.measures import count
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.windows import Tumbling
 from seamline.spark import catch_up
-from seamline.spark.kernel import KernelConfig, KernelResult, run
 from seamline.spark.writer import Writer
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.protocol.shipped import LANE, PHASES, PIPELINE, VIEW, Mortal, Stream, unanswered
 
+from seamline.kernel.judging import KernelResult
 from seamline.lake import snapshot
 from seamline.lake.control import ControlTable
 from seamline.lake.manifest import ManifestTable
@@ -21,7 +22,6 @@ from seamline.lake.upkeep import maintain
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.errors import FenceLost, LeaseHeld, OffsetGap, ProtocolError
 from seamline.model.measures import count, max
-from seamline.spark.kernel import KernelResult
 from seamline.spark.writer import Writer
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
+from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake.files import DataFile
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.spark.kernel import KernelConfig, KernelResult, run
 
 ARRIVED = datetime(2024, 3, 1, 12, tzinfo=UTC)
 

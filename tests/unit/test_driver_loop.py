@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from seamline.kernel.judging import KernelResult
 from seamline.model.epoch import Epoch
 from seamline.model.errors import KafkaUnavailable, SeamlineError
 from seamline.plan.epochs import Turns
@@ -15,7 +16,6 @@ from seamline.spark import epochs as epochs_module
 from seamline.spark import stream
 from seamline.spark.attempts import KernelFailed
 from seamline.spark.epochs import Epochs
-from seamline.spark.kernel import KernelResult
 from seamline.spark.stream import Driver
 
 

@@ -16,14 +16,15 @@ from tests.unit import own_measures
 from tests.unit.records import batch as raw_batch
 from tests.unit.records import kernel_run, pipeline
 
+from seamline.kernel import raw
+from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake import states
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, Rule, View
 from seamline.model.measures import Measure, avg, count, distinct, formula, own, quantile, sum
 from seamline.model.offsets import Lane
 from seamline.model.windows import Tumbling
-from seamline.spark import raw, task
-from seamline.spark.kernel import KernelConfig, KernelResult, run
+from seamline.spark import task
 
 ARRIVED = datetime(2024, 3, 1, 12, tzinfo=UTC)
 GOOD = {

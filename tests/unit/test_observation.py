@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.unit.shop import sales_pipeline
 
+from seamline.kernel.judging import KernelResult
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
 from seamline.model.alert import Kind, Standing
@@ -18,7 +19,6 @@ from seamline.model.epoch import Epoch
 from seamline.plan.actual import Actual, Driven, Facts, Leased, Supervised, actual_of
 from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
 from seamline.plan.observed import cells, facts, last_line, notes, span
-from seamline.spark.kernel import KernelResult
 from seamline.spark.writer import Writer
 from seamline.supervisor.heartbeat import Heartbeat, Identity
 from seamline.supervisor.logs import following, last_lines

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 
+from seamline.kernel.judging import KernelResult
 from seamline.model.errors import ProtocolError
 from seamline.spark.attempts import KernelFailed
 from seamline.spark.epochs import Epochs
-from seamline.spark.kernel import KernelResult
 from seamline.spark.task import SCHEMA, gathered, report, reported
 
 

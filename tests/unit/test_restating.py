@@ -14,6 +14,7 @@ from tests.unit.records import pipeline
 
 from seamline import Lookup, Rule, Tumbling, View, count
 from seamline.cli import main
+from seamline.kernel.restating import Again
 from seamline.lake import builds, files, manifest
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.control import Control, ControlTable, restatements
@@ -29,7 +30,6 @@ from seamline.model.intervals import Interval, parse_moment
 from seamline.model.manifest import Act, Statement, fold
 from seamline.model.restated import Restatement, restated
 from seamline.plan.batch import plan_batch
-from seamline.spark.restating import Again
 from seamline.testing import Scenario
 from seamline.testing.plain import Plain
 

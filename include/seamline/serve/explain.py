@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.kernel.restating import Again
 from seamline.lake import layout as places
 from seamline.lake import originals, reads, states
 from seamline.lake.answers import Answer, IntervalAnswer
@@ -35,7 +36,6 @@ from seamline.model.intervals import EPOCH, Interval, parse_moment, stamp
 from seamline.model.restated import Restatement, about
 from seamline.model.ruling import Ruling, Whole
 from seamline.model.seam import Side
-from seamline.spark.restating import Again
 
 Row = Mapping[str, Any]
 FOREVER = datetime.max.replace(tzinfo=UTC)

@@ -1,1 +1,1 @@
-"""The Spark side: the epoch kernel, the stream and the build."""
+"""The Spark side: the stream and the build, whose tasks run the kernel."""

@@ -9,10 +9,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from seamline.kernel.raw import chunks
 from seamline.lake import states
 from seamline.model.compiled import NUMBER, CompiledView
 from seamline.model.ruling import Gaps
-from seamline.spark.raw import chunks
 
 NEEDED = ("_event_time", "_partition", "_offset")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from seamline.kernel.judging import KernelResult
 from seamline.model.offsets import OffsetRange
 from seamline.plan.epochs import tasks
-from seamline.spark.kernel import KernelResult
 
 
 @dataclass(frozen=True)

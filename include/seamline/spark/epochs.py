@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from seamline.kernel.judging import KernelConfig, KernelResult
 from seamline.lake.control import Drained
 from seamline.lake.lookups import Lookups
 from seamline.model.epoch import Epoch, Kind
@@ -22,7 +23,6 @@ from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
 from seamline.spark.attempts import Attempt, KernelFailed, narrow, said
 from seamline.spark.catch_up import catch_up
-from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress, rests
 from seamline.spark.pulse import Pulse
 from seamline.spark.register import Register

@@ -10,6 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
+from seamline.kernel.restating import HINT, TROUBLE, Again
 from seamline.lake.failpoints import reach
 from seamline.lake.generations import Generations, Volume
 from seamline.lake.layout import Layout
@@ -25,7 +26,6 @@ from seamline.model.restated import Restatement
 from seamline.plan.building import Counts
 from seamline.spark.measures import ORDER, numbered, quoted, states
 from seamline.spark.rejudging import log_of
-from seamline.spark.restating import HINT, TROUBLE, Again
 
 MICROSECOND = timedelta(microseconds=1)
 CELL = "_cell"

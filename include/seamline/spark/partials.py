@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seamline.kernel.judging import engine
 from seamline.lake import states
 from seamline.lake.rejudged import REASON, rows_schema
 from seamline.lake.scans import aligned, literal, scan
@@ -23,7 +24,6 @@ from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.model.record import SELECTED
 from seamline.plan.building import Counts
 from seamline.spark.arrow_states import NEEDED, read_by
-from seamline.spark.kernel import engine
 from seamline.spark.measures import ORDER
 from seamline.spark.task import SCHEMA as REPORTED
 

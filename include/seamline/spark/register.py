@@ -11,6 +11,17 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from seamline.kernel.judgement import REPEATED
+from seamline.kernel.judging import KernelConfig
+from seamline.kernel.marks import PLACE, marks_schema
+from seamline.kernel.survey import (
+    counted,
+    reported,
+    survey_columns,
+    survey_fields,
+    survey_schema,
+    survey_task,
+)
 from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.originals import files_of, fitting
@@ -21,10 +32,6 @@ from seamline.lake.types import master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.record import SELECTED
-from seamline.spark.judgement import REPEATED
-from seamline.spark.kernel import KernelConfig
-from seamline.spark.marks import PLACE, marks_schema
-from seamline.spark.survey import counted, reported, survey_columns, survey_fields, survey_schema, survey_task
 
 MICROSECOND = timedelta(microseconds=1)
 NEVER = 2**62

@@ -20,6 +20,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from seamline.kernel.formats import reader_of
+from seamline.kernel.judgement import REPEATED
+from seamline.kernel.judging import KernelConfig, engine, judged, refusals
+from seamline.kernel.raw import chunks
 from seamline.lake.control import restatements
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
@@ -39,10 +43,6 @@ from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.seam import NOTHING
 from seamline.plan.rejudging import Verdict, blocks, records_of, unjudged
-from seamline.spark.formats import reader_of
-from seamline.spark.judgement import REPEATED
-from seamline.spark.kernel import KernelConfig, engine, judged, refusals
-from seamline.spark.raw import chunks
 from seamline.spark.task import FACTS, REPORT, reported
 from seamline.spark.task import SCHEMA as REPORTED
 

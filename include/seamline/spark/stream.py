@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from seamline.kernel.judging import KernelResult
 from seamline.lake.control import ControlTable, Desired, Drained
 from seamline.lake.ending import end
 from seamline.lake.layout import Layout
@@ -33,7 +34,6 @@ from seamline.plan.epochs import Resume, Turns, position
 from seamline.spark.checkpoint import Checkpoints, planned_ends
 from seamline.spark.epochs import Epochs
 from seamline.spark.filling import Filler
-from seamline.spark.kernel import KernelResult
 from seamline.spark.serving import Refresher
 from seamline.spark.task import warm
 from seamline.spark.topics import Topics

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from seamline.kernel.judging import KernelConfig, KernelResult, engine, facts, run
 from seamline.lake.files import DataFile
 from seamline.model.errors import ProtocolError
 from seamline.model.intervals import parse_moment
 from seamline.model.offsets import Lane
-from seamline.spark.kernel import KernelConfig, KernelResult, engine, facts, run
 
 REPORT = "kind STRING, payload BINARY"
 FACTS = "facts"

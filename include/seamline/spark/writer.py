@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from seamline.kernel.judging import KernelResult
 from seamline.lake import states
 from seamline.lake.failpoints import reach
 from seamline.lake.layout import Layout
@@ -28,7 +29,6 @@ from seamline.model.manifest import Manifest
 from seamline.model.stored import to_json
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import born
-from seamline.spark.kernel import KernelResult
 
 log = logging.getLogger("seamline.stream")
 

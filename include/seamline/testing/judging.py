@@ -11,6 +11,11 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from seamline.kernel.formats import reader_of
+from seamline.kernel.judging import KernelConfig
+from seamline.kernel.judging import judged as kernel_judged
+from seamline.kernel.marks import PLACE, marked
+from seamline.kernel.raw import fresh
 from seamline.lake.layout import Layout
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
@@ -18,11 +23,6 @@ from seamline.model.errors import ProtocolError
 from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane
 from seamline.model.restated import Restatement, restated
-from seamline.spark.formats import reader_of
-from seamline.spark.kernel import KernelConfig
-from seamline.spark.kernel import judged as kernel_judged
-from seamline.spark.marks import PLACE, marked
-from seamline.spark.raw import fresh
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from seamline.kernel.judgement import REPEATED
+from seamline.kernel.marks import PLACE, marks_schema
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.record import SELECTED
-from seamline.spark.judgement import REPEATED
-from seamline.spark.marks import PLACE, marks_schema
 
 Seen = dict[tuple[Any, ...], list[datetime]]
 """The event times of each interval and event id."""

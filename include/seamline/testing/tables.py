@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from seamline.kernel.judging import KernelConfig, KernelResult
 from seamline.lake import reads
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import Lookups
@@ -29,7 +30,6 @@ from seamline.model.seam import Side
 from seamline.quality.certify import certify_run, require_passed
 from seamline.quality.comparing import compare_run
 from seamline.spark.batch import build
-from seamline.spark.kernel import KernelConfig, KernelResult
 from seamline.spark.progress import Progress
 from seamline.spark.register import Register
 from seamline.spark.rejudging import rejudge

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seamline.kernel.formats.reader import SHOWN, Reader, cast
 from seamline.lake.scans import literal
 from seamline.lake.states import quoted
 from seamline.model.schema import Field, Kind
-from seamline.spark.formats.reader import SHOWN, Reader, cast
 
 WHOLE = r"[+-]?\d+"
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"

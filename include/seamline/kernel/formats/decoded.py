@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.spark.formats.json import JsonReader
+from seamline.kernel.formats.json import JsonReader
 
 
 class DecodedReader(JsonReader):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import chain
 
+from seamline.kernel.formats import Reader
 from seamline.lake.joins import joined, sought
 from seamline.lake.scans import literal
 from seamline.lake.states import quoted
@@ -20,7 +21,6 @@ from seamline.model.explode import Explode
 from seamline.model.expressions import Expression
 from seamline.model.intervals import EPOCH
 from seamline.model.record import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
-from seamline.spark.formats import Reader
 
 MICROSECOND = timedelta(microseconds=1)
 PLACES = ("_topic", "_partition", "_offset")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
+from seamline.kernel.judgement import REPEATED
 from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline
-from seamline.spark.judgement import REPEATED
 
 PLACE = pa.schema([("_topic_id", pa.string()), ("_partition", pa.int32()), ("_offset", pa.int64())])
 

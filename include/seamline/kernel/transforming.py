@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.kernel.judgement import PLACES, REFUSED, TAKEN
 from seamline.lake.types import arrow_type
 from seamline.model.transform import Transform
 from seamline.model.user_code import function_of
-from seamline.spark.judgement import PLACES, REFUSED, TAKEN
 
 REASON = "error in transform"
 Place = tuple[str, int, int]

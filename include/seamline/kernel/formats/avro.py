@@ -9,9 +9,9 @@ from typing import Any
 
 from fastavro import parse_schema, schemaless_reader
 
+from seamline.kernel.formats.decoded import DecodedReader
 from seamline.model.formats import Format
 from seamline.model.schema import Schema
-from seamline.spark.formats.decoded import DecodedReader
 
 CONFLUENT = 5
 

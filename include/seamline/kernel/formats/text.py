@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.kernel.formats.cells import CellReader
+from seamline.kernel.formats.reader import texts
 from seamline.model.formats import Format
 from seamline.model.schema import Schema
-from seamline.spark.formats.cells import CellReader
-from seamline.spark.formats.reader import texts
 
 
 class TextReader(CellReader):

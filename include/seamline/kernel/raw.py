@@ -14,7 +14,7 @@ from seamline.lake.types import COORDINATES, HEADERS, INSTANT
 from seamline.model.offsets import Lane
 
 if TYPE_CHECKING:
-    from seamline.spark.kernel import KernelConfig
+    from seamline.kernel.judging import KernelConfig
 
 CHUNK = 100_000
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from seamline.spark.formats.decoded import DecodedReader
+from seamline.kernel.formats.decoded import DecodedReader
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WRAPPERS = tuple(

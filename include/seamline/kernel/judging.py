@@ -22,6 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seamline.kernel.formats import Reader, reader_of
+from seamline.kernel.formats.reader import decoded, texts
+from seamline.kernel.judgement import REPEATED, ROW, judge_sql, parse_sql, transformed_sql
+from seamline.kernel.marks import marked
+from seamline.kernel.raw import chunks, fresh, only
+from seamline.kernel.transforming import transformed
 from seamline.lake import states
 from seamline.lake.failpoints import reach, swallow
 from seamline.lake.files import DataFile
@@ -32,12 +38,6 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.offsets import Lane
-from seamline.spark.formats import Reader, reader_of
-from seamline.spark.formats.reader import decoded, texts
-from seamline.spark.judgement import REPEATED, ROW, judge_sql, parse_sql, transformed_sql
-from seamline.spark.marks import marked
-from seamline.spark.raw import chunks, fresh, only
-from seamline.spark.transforming import transformed
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from seamline.kernel.formats import reader_of
+from seamline.kernel.judgement import REPEATED
+from seamline.kernel.judging import KernelConfig, judged
+from seamline.kernel.raw import chunks
 from seamline.lake import states
 from seamline.lake.layout import Layout
 from seamline.lake.types import COORDINATES, INSTANT, master_schema
@@ -29,10 +33,6 @@ from seamline.model.restated import Restatement, restated
 from seamline.model.schema import Schema
 from seamline.model.seam import NOTHING
 from seamline.plan.rejudging import Verdict, as_judged
-from seamline.spark.formats import reader_of
-from seamline.spark.judgement import REPEATED
-from seamline.spark.kernel import KernelConfig, judged
-from seamline.spark.raw import chunks
 
 HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate by it."
 TROUBLE = "_trouble"

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 import duckdb
 import pyarrow as pa
 
+from seamline.kernel.formats import reader_of
+from seamline.kernel.judging import KernelConfig, engine, judged
+from seamline.kernel.marks import PLACE, marked
+from seamline.kernel.raw import chunks, fresh
 from seamline.lake.states import quoted
 from seamline.lake.types import INSTANT, arrow_type
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.record import SELECTED
 from seamline.model.schema import Field
-from seamline.spark.formats import reader_of
-from seamline.spark.kernel import KernelConfig, engine, judged
-from seamline.spark.marks import PLACE, marked
-from seamline.spark.raw import chunks, fresh
 
 
 def survey_fields(pipeline: CompiledPipeline) -> tuple[Field, ...]:

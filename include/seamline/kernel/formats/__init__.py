@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from seamline.kernel.formats.reader import Reader
 from seamline.model.compiled import CompiledPipeline
-from seamline.spark.formats.reader import Reader
 
 __all__ = ["Reader", "reader_of"]
 READERS = {

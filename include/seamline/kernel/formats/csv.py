@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from seamline.spark.formats.cells import CellReader
-from seamline.spark.formats.reader import texts
+from seamline.kernel.formats.cells import CellReader
+from seamline.kernel.formats.reader import texts
 
 CELLS = pa.list_(pa.string())
 csv.field_size_limit(2**31 - 1)  # Kafka bounds a record; the module's own bound is 128 KiB.
