@@ -2,59 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from dataclasses import replace
 from datetime import datetime
 
-import httpx
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from tests.unit.past import build
-from tests.unit.shop import Sale, Shop, opened
+from tests.dags.server import EVIL
+from tests.unit.shop import Sale
 
 from seamline.lake.audits import Audits
 from seamline.model.audit import Audit
 from seamline.model.errors import BadRange
 from seamline.model.expressions import compile_expression
 from seamline.model.schema import Field, Schema, parse_type
-from seamline.orchestration import api, web
 from seamline.quality.comparing import compare_run
 from seamline.serve.asked import Question, as_json, condition
 from seamline.serve.read import read
 
 VIEW = "/api/v1/views/shop/sales"
-EVIL = "o'\\Neill `; DROP \"x\" -- ' OR '1'='1"
-
-
-class Client:
-    """Asks the application as a server would."""
-
-    def get(self, path: str, **more) -> httpx.Response:
-        async def asked() -> httpx.Response:
-            transport = httpx.ASGITransport(web.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
-                return await client.get(path, **more)
-
-        return asyncio.run(asked())
-
-
-@pytest.fixture
-def shop(tmp_path, monkeypatch) -> Shop:
-    """Two days of sales, the first of them built."""
-    made = opened(tmp_path, monkeypatch)
-    made.epoch([Sale(1, "a", 10), Sale(2, EVIL, 5), Sale(70, None, 3), Sale(1500, "a", 1)])
-    build(made, "g", cut=0)
-    return made
-
-
-@pytest.fixture
-def client(shop, monkeypatch):
-    """A user whom Airflow lets read everything."""
-    monkeypatch.setitem(web.app.dependency_overrides, api.may_read, lambda: None)
-    return Client()
 
 
 def test_a_page_of_an_answer_says_how_far_it_is_right(client) -> None:
@@ -155,22 +123,6 @@ def test_what_is_known_of_a_pipeline_is_told(client, shop) -> None:
     Audits.ensure(shop.layout).append(Audit("shop", at, 0.1, "ada", 0, (), {}, {}, (), ()))
     [audit] = client.get("/api/v1/audits/shop").json()["audits"]
     assert (audit["actor"], audit["passed"]) == ("ada", True)
-
-
-def test_every_route_asks_who_is_there() -> None:
-    """A route that was added without it would be open to anybody."""
-    routes = [route for route in web.app.routes if hasattr(route, "dependant")]
-    assert len(routes) >= 8
-    for route in routes:
-        names = json.dumps([str(each.call) for each in flat(route.dependant)])
-        assert "get_user" in names, f"{route.path} lets anybody in"
-
-
-def flat(dependant):
-    """List a dependency and all below it."""
-    for each in dependant.dependencies:
-        yield each
-        yield from flat(each)
 
 
 @pytest.mark.parametrize(

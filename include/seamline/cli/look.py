@@ -1,4 +1,4 @@
-"""Commands that only look: check, query, explain, status, lookups, side."""
+"""Commands that only look: check, query, sql, explain, status, lookups, side."""
 
 from __future__ import annotations
 
@@ -94,6 +94,23 @@ def query(
 
 
 @click.command()
+@click.argument("name", metavar="PIPELINE[.VIEW]")
+@click.option(
+    "--engine", type=click.Choice(["duckdb", "spark", "trino"]), default="duckdb", show_default=True
+)
+def sql(name: str, engine: str) -> None:
+    """Write the SQL by which another engine reads merged views, from their serving tables."""
+    from seamline.lake.versions import named
+    from seamline.serve.bi import statements
+
+    pipeline, _, view = name.partition(".")
+    compiled, layout = opened(pipeline)
+    views = [named(compiled, layout, view)] if view else compiled.views
+    for line in statements(compiled, layout, views, engine):
+        click.echo(line)
+
+
+@click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.option("--key", "keys", multiple=True, metavar="NAME=VALUE", help="One for each key column.")
 @click.option("--window", default="", help="The window's start, UTC; START/END where several start there.")
@@ -142,4 +159,4 @@ def side(name: str, format: str, limit: int | None) -> None:
     rows_written(read(name).slice(0, limit), format, sys.stdout)
 
 
-COMMANDS = (check, query, explain, status, lookups, side)
+COMMANDS = (check, query, sql, explain, status, lookups, side)

@@ -205,6 +205,12 @@ class ReadUnstable(SeamlineError):
     exit_code = 35
 
 
+class TooSlow(SeamlineError):
+    """An answer took longer than its caller may wait for."""
+
+    exit_code = 43
+
+
 class MeasureFailed(SeamlineError):
     """A user's own measure raised, or gave what its declared types cannot hold."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -102,26 +103,26 @@ class AirflowApi(AirflowClient):
             )
         return int(self.call("POST", "/backfills", body_of(plan, reason), refused=BackfillRefused)["id"])
 
+    def backfills(self, dag_id: str, limit: int = 20) -> list[dict[str, Any]]:
+        """List a DAG's newest backfills."""
+        query = urllib.parse.urlencode({"dag_id": dag_id, "order_by": "-id", "limit": limit})
+        return list(self.call("GET", f"/backfills?{query}")["backfills"])
+
     def active_backfills(self, dag_id: str) -> list[int]:
         """List a DAG's backfills that are not completed."""
-        found = self.call("GET", f"/backfills?{urllib.parse.urlencode({'dag_id': dag_id})}")["backfills"]
-        return [int(each["id"]) for each in found if each["completed_at"] is None]
+        return [int(each["id"]) for each in self.backfills(dag_id) if each["completed_at"] is None]
+
+    def run_states(self, dag_id: str, first: str, last: str) -> dict[str, int]:
+        """Count the runs of some logical dates by state, at most a thousand."""
+        query = urllib.parse.urlencode({"logical_date_gte": first, "logical_date_lte": last, "limit": 1000})
+        runs = self.call("GET", f"/dags/{quote(dag_id)}/dagRuns?{query}")["dag_runs"]
+        return dict(Counter(run["state"] for run in runs))
 
     def progress(self, plan: BackfillPlan, backfill: int) -> Progress:
         """Count the span's runs by state."""
-        query = {
-            "logical_date_gte": stamp(plan.intervals[0].start),
-            "logical_date_lte": stamp(plan.until),
-            "limit": 1000,
-        }
-        runs = self.call("GET", f"/dags/{quote(plan.dag_id)}/dagRuns?{urllib.parse.urlencode(query)}")[
-            "dag_runs"
-        ]
-        states: dict[str, int] = {}
-        for run in runs:
-            states[run["state"]] = states.get(run["state"], 0) + 1
+        states = self.run_states(plan.dag_id, stamp(plan.intervals[0].start), stamp(plan.until))
         done = self.call("GET", f"/backfills/{backfill}")["completed_at"] is not None
-        return Progress(backfill, states, done or (bool(runs) and set(states) <= set(ENDED)))
+        return Progress(backfill, states, done or (bool(states) and set(states) <= set(ENDED)))
 
     def backfill(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 from seamline.model.intervals import stamp
 from seamline.model.seam import NOTHING
@@ -95,3 +96,27 @@ def size(count: int) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:.1f} TB"
+
+
+def facts(plan: BatchPlan) -> dict[str, Any]:
+    """Give a plan as JSON has it; sizes are bytes, ``seconds`` an estimate, null where nothing tells."""
+    return {
+        "cut": plan.cut,
+        "watermark": stamp(plan.watermark) if plan.watermark else None,
+        "builds": [
+            {
+                "interval": each.interval.id,
+                "end": stamp(each.interval.end),
+                "rows": each.rows,
+                "late": each.late,
+                "bytes": each.bytes,
+                "reason": each.reason,
+            }
+            for each in plan.builds
+        ],
+        "left_out": [{"interval": each.interval.id, "reason": each.reason} for each in plan.left_out],
+        "rows": plan.rows,
+        "bytes": plan.bytes,
+        "seconds": plan.seconds,
+        "judged_again": plan.again,
+    }

@@ -6,14 +6,15 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from io import StringIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from seamline.lake.answers import Answer
 from seamline.model.compiled import CompiledView
@@ -27,6 +28,7 @@ MEDIA = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "arrow": "application/vnd.apache.arrow.stream",
+    "parquet": "application/vnd.apache.parquet",
 }
 WHOLE = re.compile(r"[+-]?\d{1,19}")
 
@@ -62,6 +64,17 @@ def condition(view: CompiledView, question: Question) -> str | None:
         either += [f"{quoted(name)} IS NULL"] if name in question.nulls else []
         parts.append(f"({' OR '.join(either)})")
     return " AND ".join(parts) or None
+
+
+def one_key(items: Iterable[tuple[str, str]]) -> dict[str, str | None]:
+    """Read one value for each key from a request: ``key.NAME=VALUE``, or ``null=NAME`` for one that is NULL."""
+    found: dict[str, str | None] = {}
+    for name, value in items:
+        if name.startswith("key."):
+            found[name.removeprefix("key.")] = value
+        elif name == "null":
+            found[value] = None
+    return found
 
 
 def quoted(name: str) -> str:
@@ -108,6 +121,10 @@ def written(answer: Answer, question: Question) -> bytes:
             writer.write_table(rows)
         found: bytes = sink.getvalue().to_pybytes()
         return found
+    if question.format == "parquet":
+        file = BytesIO()
+        pq.write_table(rows, file)
+        return file.getvalue()
     if question.format == "csv":
         out = StringIO()
         as_csv(rows, out)

@@ -105,7 +105,7 @@ def same(left: Any, right: Any) -> bool:
 
 def explain(
     view: str,
-    key: Mapping[str, str],
+    key: Mapping[str, str | None],
     window: str | datetime = "",
     *,
     page: int = 0,
@@ -140,7 +140,7 @@ def explained(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
-    key: Mapping[str, str],
+    key: Mapping[str, str | None],
     asked: Asked,
     *,
     page: int = 0,
@@ -238,7 +238,7 @@ def the_row(view: CompiledView, table: pa.Table, values: Row, start: datetime, e
     return found[0]
 
 
-def typed(view: CompiledView, key: Mapping[str, str]) -> dict[str, Any]:
+def typed(view: CompiledView, key: Mapping[str, str | None]) -> dict[str, Any]:
     """Read key values by their types; BadRange where they are no grouping set, or one cannot be read."""
     if sorted(key) not in [sorted(names) for names in view.sets]:
         sets = " or ".join(", ".join(names) or "no keys" for names in view.sets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -185,14 +186,31 @@ def desired(layout: Layout, now: datetime) -> str:
     return f"{wish}, lease of {found.lease.holder} {held} (token {found.lease.token})"
 
 
-def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
-    """Tell the refused records by reason, most frequent first, with samples; dead epochs left out.
+@dataclass(frozen=True)
+class Sample:
+    """A refused record: ``topic/partition@offset``, the first bytes of its value, what was wrong with it."""
+
+    place: str
+    value: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A reason, how many records were refused for it, and some of them."""
+
+    reason: str
+    count: int
+    samples: tuple[Sample, ...]
+
+
+def refused_by_reason(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:
+    """List the refused records by reason, most frequent first, with samples; dead epochs left out.
 
     Of epochs judged again those that are refused now.
     """
     if not Table.exists(layout.table("quarantine")):
-        yield f"{pipeline.name} has no quarantine yet."
-        return
+        return []
     again = Rejudged(pipeline, layout)
     held = {each.number for each in known_epochs(layout)} - again.verdicts().keys()
     found = again.files()
@@ -201,19 +219,31 @@ def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2)
     by_reason: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_reason.setdefault(row["_reason"], []).append(row)
-    total = sum(map(len, by_reason.values()))
-    yield f"{pipeline.name}: {total} records refused"
-    for reason, some in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0])):
-        yield f"  {len(some):>6}  {reason}"
-        for row in some[:samples]:
-            value = row["_value"]
-            text = (
-                "(no value)"
-                if not isinstance(value, bytes)
-                else value[:120].decode("utf-8", "backslashreplace")
-            )
-            detail = f"  {row['_detail']}" if row["_detail"] else ""
-            yield f"          {row['_topic']}/{row['_partition']}@{row['_offset']}: {text}{detail}"
+    return [
+        Refusal(reason, len(some), tuple(map(sampled, some[:samples])))
+        for reason, some in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))
+    ]
+
+
+def sampled(row: Mapping[str, Any]) -> Sample:
+    """Show a refused record."""
+    value = row["_value"]
+    text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
+    return Sample(f"{row['_topic']}/{row['_partition']}@{row['_offset']}", text, row["_detail"] or "")
+
+
+def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
+    """Tell the same in lines."""
+    if not Table.exists(layout.table("quarantine")):
+        yield f"{pipeline.name} has no quarantine yet."
+        return
+    found = refused_by_reason(pipeline, layout, samples=samples)
+    yield f"{pipeline.name}: {sum(each.count for each in found)} records refused"
+    for each in found:
+        yield f"  {each.count:>6}  {each.reason}"
+        for sample in each.samples:
+            detail = f"  {sample.detail}" if sample.detail else ""
+            yield f"          {sample.place}: {sample.value}{detail}"
 
 
 def refused(files: Files) -> list[dict[str, Any]]:

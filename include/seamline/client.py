@@ -1,0 +1,195 @@
+"""Reads views over HTTP, with what the standard library and pyarrow have: no tables, no Airflow, no Spark beside it.
+
+client = Client("http://airflow:8080", user="ada", password="...")
+table = client.read("orders.by_customer", where={"customer": ["ada", None]}, start="2026-03-01")
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal, overload
+
+import pyarrow as pa
+
+from seamline.model.errors import BadRange, ExpressionError, NotFound, ReadUnstable, SeamlineError, TooSlow
+from seamline.model.intervals import stamp
+
+PAGE = 10_000
+ATTEMPTS = 5
+ERRORS: Mapping[str, type[SeamlineError]] = {
+    each.__name__: each for each in (BadRange, ExpressionError, NotFound, ReadUnstable, TooSlow)
+}
+Moment = str | date
+Key = str | int | bool | date | None
+
+
+class Refused(SeamlineError):
+    """The server did not answer, or would not."""
+
+    exit_code = 44
+
+
+@dataclass
+class Client:
+    """One server and a login, or a token of Airflow's REST API; a token is fetched when first needed."""
+
+    url: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    timeout: float = 60.0
+
+    @overload
+    def read(
+        self,
+        view: str,
+        where: Mapping[str, Key | Sequence[Key]] | None = ...,
+        start: Moment | None = ...,
+        end: Moment | None = ...,
+        as_of: int | Moment | None = ...,
+        side: str = ...,
+        *,
+        version: str = ...,
+        phases: Sequence[str] = ...,
+        served_at: Moment | None = ...,
+        format: Literal["arrow"] = ...,
+    ) -> pa.Table: ...
+    @overload
+    def read(
+        self,
+        view: str,
+        where: Mapping[str, Key | Sequence[Key]] | None = ...,
+        start: Moment | None = ...,
+        end: Moment | None = ...,
+        as_of: int | Moment | None = ...,
+        side: str = ...,
+        *,
+        version: str = ...,
+        phases: Sequence[str] = ...,
+        served_at: Moment | None = ...,
+        format: Literal["pandas"],
+    ) -> Any: ...
+
+    def read(
+        self,
+        view: str,
+        where: Mapping[str, Key | Sequence[Key]] | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        as_of: int | Moment | None = None,
+        side: str = "merged",
+        *,
+        version: str = "",
+        phases: Sequence[str] = (),
+        served_at: Moment | None = None,
+        format: str = "arrow",
+    ) -> Any:
+        """
+        Answer for ``PIPELINE.VIEW`` as ``seamline.read`` does: one row per key and window that starts in the range.
+
+        ``where`` gives the value of a key, or several of which any will do; None is a key that is NULL. There is no
+        SQL over HTTP. All pages are of one state of the tables. Raises what ``seamline.read`` raises, and Refused.
+        """
+        if format not in ("arrow", "pandas"):
+            raise BadRange(f"{format!r} is not a format.", hint='use "arrow" or "pandas".')
+        pipeline, _, name = view.partition(".")
+        path = f"views/{urllib.parse.quote(pipeline, safe='')}/{urllib.parse.quote(name, safe='')}"
+        given = {"start": start, "end": end, "as_of": as_of, "served_at": served_at}
+        query = [(name, written(value)) for name, value in given.items() if value is not None]
+        query += [("side", side), ("format", "arrow"), ("limit", str(PAGE)), *conditions(where or {})]
+        query += [("version", version)] if version else []
+        query += [("phase", each) for each in phases]
+        for _ in range(ATTEMPTS):
+            table = self.pages(path, query)
+            if table is not None:
+                return table if format == "arrow" else table.to_pandas()
+        raise ReadUnstable(f"{view} changed under every read.", hint="ask for less, or give as_of.")
+
+    def pages(self, path: str, query: Sequence[tuple[str, str]]) -> pa.Table | None:
+        """Fetch all pages; None where the tables have moved between two of them."""
+        parts: list[pa.Table] = []
+        state = ""
+        while True:
+            offset = len(parts) * PAGE
+            headers, body = self.get(path, [*query, ("offset", str(offset))])
+            if parts and headers["Seamline-State"] != state:
+                return None
+            state = headers["Seamline-State"]
+            with pa.ipc.open_stream(body) as reader:
+                parts.append(reader.read_all())
+            if offset + PAGE >= int(headers["Seamline-Total"]):
+                return pa.concat_tables(parts)
+
+    def get(self, path: str, query: Sequence[tuple[str, str]] = ()) -> tuple[Mapping[str, str], bytes]:
+        """Ask for something below ``/seamline/api/v1``; its headers and its body."""
+        if not self.token and self.user:
+            self.log_in()
+        try:
+            return self.sent(f"/seamline/api/v1/{path}?{urllib.parse.urlencode(query)}")
+        except urllib.error.HTTPError as error:
+            raise spoken(error) from None
+
+    def log_in(self) -> None:
+        """Fetch a token; Refused with the server's word."""
+        try:
+            body = json.dumps({"username": self.user, "password": self.password}).encode()
+            self.token = str(json.loads(self.sent("/auth/token", body)[1])["access_token"])
+        except urllib.error.HTTPError as error:
+            raise spoken(error) from None
+
+    def sent(self, path: str, body: bytes | None = None) -> tuple[Mapping[str, str], bytes]:
+        """Send one request; Refused when nobody answers."""
+        headers = {"Content-Type": "application/json"} if body else {}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(self.url.rstrip("/") + path, data=body, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+                return answer.headers, answer.read()
+        except urllib.error.HTTPError:
+            raise
+        except OSError as error:
+            raise Refused(
+                f"{self.url} does not answer: {error}.", hint="is Airflow's API server up?"
+            ) from None
+
+
+def conditions(where: Mapping[str, Key | Sequence[Key]]) -> list[tuple[str, str]]:
+    """Write what the keys may be."""
+    return [
+        ("null", name) if value is None else (f"key.{name}", written(value))
+        for name, given in where.items()
+        for value in (given if isinstance(given, Sequence) and not isinstance(given, str) else [given])
+    ]
+
+
+def written(value: object) -> str:
+    """Write a value as the API takes it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return stamp(value) if value.tzinfo else value.isoformat()
+        case date():
+            return value.isoformat()
+    return str(value)
+
+
+def spoken(error: urllib.error.HTTPError) -> SeamlineError:
+    """Give the error that the server names."""
+    with error:
+        text = error.read().decode(errors="replace")
+    try:
+        said = json.loads(text)
+        kind = ERRORS.get(str(said["error"]), Refused)
+        return kind(str(said["message"]), hint=str(said["hint"]))
+    except (ValueError, KeyError, TypeError):
+        return Refused(
+            f"The server answers {error.code}: {text[:300]}", hint="check the address and the login."
+        )

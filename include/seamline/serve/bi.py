@@ -1,0 +1,49 @@
+"""The merged views as SQL for other engines, over the serving tables: any reader of Delta can take them from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from seamline.lake.layout import Layout
+from seamline.model.compiled import CompiledPipeline, CompiledView
+
+ENGINES = ("duckdb", "spark", "trino")
+
+
+def statements(
+    pipeline: CompiledPipeline, layout: Layout, views: Iterable[CompiledView], engine: str
+) -> Iterator[str]:
+    """Write what makes each view known to an engine, as ``PIPELINE_VIEW``.
+
+    The rows are those of ``seamline.read``, as of the last refresh (``serve_every``): sketches are presented.
+    """
+    for view in views:
+        name = f"{pipeline.name}_{view.name}"
+        place = layout.serving(view)
+        match engine:
+            case "duckdb":
+                yield f"CREATE OR REPLACE VIEW {ansi(name)} AS SELECT * FROM delta_scan({text(place)});"
+            case "spark":
+                yield f"CREATE TABLE IF NOT EXISTS {ticked(name)} USING DELTA LOCATION {text(place)};"
+            case _:
+                # Trino registers what is there, in the catalog's own schema.
+                yield (
+                    f"CALL delta.system.register_table(schema_name => 'default', table_name => {text(name)}, "
+                    f"table_location => {text(place.as_uri())});"
+                )
+
+
+def text(value: str | Path) -> str:
+    """Write a string for SQL."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def ansi(name: str) -> str:
+    """Write a name for standard SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def ticked(name: str) -> str:
+    """Write a name for Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"

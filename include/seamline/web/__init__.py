@@ -1,0 +1,1 @@
+"""The HTTP API and the pages, inside Airflow's API server and behind its login."""

@@ -1,0 +1,68 @@
+"""Who may do what: whoever may read the runs of a pipeline's batch DAG may read what it serves.
+
+Who may start runs of a DAG may do by HTTP what its runs do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from fastapi import Depends, Request
+
+from seamline.lake.format import require_format
+from seamline.lake.layout import Layout, definitions, warehouse
+from seamline.model.catalog import known
+from seamline.model.compiled import CompiledPipeline
+from seamline.orchestration.connections import connection_env_if_any
+
+
+def may_read(pipeline: str, request: Request, user: GetUserDep) -> None:
+    """Let in who may read the runs of the pipeline's batch DAG."""
+    requires_access_dag("GET", DagAccessEntity.RUN, f"{pipeline}__batch")(request, user)
+
+
+def may_build(pipeline: str, request: Request, user: GetUserDep) -> None:
+    """Let in who may start runs of the pipeline's batch DAG."""
+    requires_access_dag("POST", DagAccessEntity.RUN, f"{pipeline}__batch")(request, user)
+
+
+def may_steer(pipeline: str, request: Request, user: GetUserDep) -> None:
+    """Let in who may start runs of the DAG that keeps the pipeline's stream up."""
+    requires_access_dag("POST", DagAccessEntity.RUN, f"{pipeline}__stream")(request, user)
+
+
+readers, builders, operators = Depends(may_read), Depends(may_build), Depends(may_steer)
+
+
+def readable(user: GetUserDep) -> list[str]:
+    """List the pipelines that the user may read, by name."""
+    allowed = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    return [name for name in sorted(known(definitions()).pipelines) if f"{name}__batch" in allowed]
+
+
+def operates(pipeline: str, user: GetUserDep) -> bool:
+    """Tell whether a page shows the user its buttons; what they do is asked again when one is pressed."""
+    return all(
+        get_auth_manager().is_authorized_dag(
+            method="POST",
+            access_entity=DagAccessEntity.RUN,
+            details=DagDetails(id=f"{pipeline}__{layer}"),
+            user=user,
+        )
+        for layer in ("batch", "stream")
+    )
+
+
+def opened(name: str) -> tuple[CompiledPipeline, Layout]:
+    """Find a pipeline and its tables; NotFound."""
+    pipeline = known(definitions()).pipeline(name)
+    return pipeline, require_format(Layout(warehouse(), pipeline.name))
+
+
+def kafka_env(pipeline: CompiledPipeline) -> Mapping[str, str]:
+    """Give the environment with the pipeline's connection, as Airflow resolves it."""
+    return {**os.environ, **connection_env_if_any(pipeline.definition.source.connection)}

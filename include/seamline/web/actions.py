@@ -1,0 +1,134 @@
+"""What the HTTP API does: streams are steered, intervals rebuilt; Airflow logs who asked for it, and when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.api_fastapi.logging.decorators import action_logging
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from seamline.model.errors import BadRange
+from seamline.model.intervals import Interval
+from seamline.orchestration.airflow_api import AirflowApi
+from seamline.orchestration.intervals import form_span
+from seamline.orchestration.orders import order_of
+from seamline.web.access import builders, kafka_env, opened, operators, readers
+from seamline.web.api import ANSWERS, Said, as_json
+from seamline.web.inside import InsideAirflow
+from seamline.web.limits import only_json, paced
+
+WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": Said} for code in (409, 413, 415)}
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(paced)], responses=ANSWERS | WRITTEN)
+writes = [Depends(only_json), Depends(action_logging())]
+Moment = Field(default=None, max_length=200)
+Reason = Field(default="", max_length=1000)
+
+
+class Body(BaseModel):
+    """A request's body; a field that is not known is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class StreamOrder(Body):
+    """What a stream should do; the fields are those of its DAG's form."""
+
+    action: Literal["start", "stop", "pause", "restart", "savepoint", "restore"]
+    position: str = Field(default="ledger", max_length=2000)
+    then_backfill_gap: bool = False
+    start: str | None = Field(default=None, max_length=200, alias="from")
+    end: str | None = Field(default=None, max_length=200, alias="to")
+    upgrade: Literal["last-state", "savepoint", "stateless"] = "last-state"
+    name: str | None = Field(default=None, max_length=200)
+    reason: str = Reason
+
+
+class Span(Body):
+    """Whole intervals: ``from`` and ``to``, which is not in, each with its zone."""
+
+    start: str | None = Field(default=None, max_length=200, alias="from")
+    end: str | None = Field(default=None, max_length=200, alias="to")
+    reason: str = Reason
+
+    @property
+    def interval(self) -> Interval | None:
+        """The span, if there is one; BadRange names the field that is wrong."""
+        return form_span({"from": self.start, "to": self.end})
+
+
+class RunOrder(Span):
+    """A span, the dirty intervals, or both."""
+
+    dirty: bool = False
+
+
+@router.post("/streams/{pipeline}", status_code=202, dependencies=[operators, *writes])
+def steer_stream(pipeline: str, order: StreamOrder, user: GetUserDep) -> Response:
+    """Start, stop, pause, restart, name or restore a position: as the command line and the DAG's form do."""
+    from seamline.supervisor.operations import carry_out
+
+    compiled, layout = opened(pipeline)
+    asked = order_of(order.model_dump(by_alias=True), f"airflow:{user.get_name()}")
+    assert asked is not None
+    return as_json({"done": carry_out(asked, compiled, layout, env=kafka_env(compiled))}, 202)
+
+
+@router.post("/runs/{pipeline}", status_code=202, dependencies=[builders, *writes])
+def start_run(pipeline: str, order: RunOrder, request: Request) -> Response:
+    """Start a run of the batch DAG: of a span, of the dirty intervals, or of both."""
+    compiled, _ = opened(pipeline)
+    if (asked := order.interval) is not None:
+        compiled.grid.lived(asked, now=datetime.now(UTC))
+    conf: dict[str, object] = {"dirty": order.dirty or asked is None}
+    if asked is not None:
+        conf |= {"from": order.start, "to": order.end}
+    if order.reason:
+        conf["reason"] = order.reason
+    run = InsideAirflow.of(request).trigger(f"{pipeline}__batch", conf)
+    return as_json({"dag_id": f"{pipeline}__batch", "run_id": run}, 202)
+
+
+@router.post("/backfills/{pipeline}", status_code=202, dependencies=[builders, *writes])
+def start_backfill(pipeline: str, order: Span, request: Request) -> Response:
+    """Rebuild exactly the intervals of a span, by Airflow's own backfill."""
+    compiled, _ = opened(pipeline)
+    asked = order.interval or required()
+    compiled.grid.lived(asked, now=datetime.now(UTC))
+    airflow = InsideAirflow.of(request)
+    plan = airflow.plan_backfill(pipeline, asked, compiled.grid)
+    made = airflow.start_backfill(plan, reason=order.reason)
+    return as_json({"backfill": made, "paused": plan.paused, "plan": list(plan.lines())}, 202)
+
+
+@router.get("/backfills/{pipeline}", dependencies=[readers])
+def backfills(pipeline: str, request: Request) -> Response:
+    """List the newest backfills of the batch DAG, with the states of their runs."""
+    opened(pipeline)
+    return as_json({"backfills": progress_of(InsideAirflow.of(request), pipeline)})
+
+
+def progress_of(airflow: AirflowApi, pipeline: str) -> list[dict[str, Any]]:
+    """Tell how far backfills are."""
+    found = []
+    for each in airflow.backfills(f"{pipeline}__batch"):
+        states = airflow.run_states(each["dag_id"], each["from_date"], each["to_date"])
+        found.append(
+            {
+                "backfill": each["id"],
+                "from": each["from_date"],
+                "last": each["to_date"],
+                "completed_at": each["completed_at"],
+                "paused": each["is_paused"],
+                "runs": states,
+            }
+        )
+    return found
+
+
+def required() -> Interval:
+    """Refuse a span that is not there."""
+    raise BadRange("from, to: nothing is asked for.", hint="give both, with their zone.")

@@ -1,0 +1,204 @@
+"""A view's page: the answer of a range, by key, each row with its explanation, and how to ask elsewhere."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pyarrow as pa
+
+from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
+from seamline.lake.reads import answer
+from seamline.lake.versions import named
+from seamline.lake.windowing import spelled as spelled_set
+from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
+from seamline.model.errors import BadRange
+from seamline.model.intervals import parse_moment, stamp
+from seamline.model.seam import Status
+from seamline.serve.asked import Question, condition
+from seamline.serve.read import side_of
+from seamline.web import charts
+
+PAGE = 100
+SERIES = 8
+DEFAULT_INTERVALS = 7
+SIDES = ("merged", "batch", "speed")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reader asks of a view's page."""
+
+    start: str = ""
+    end: str = ""
+    side: str = "merged"
+    measure: str = ""
+    version: str = ""
+    offset: int = 0
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[str, str]]) -> Asked:
+        """Read it from an address; what cannot be meant is left out."""
+        given: dict[str, Any] = {}
+        keys: dict[str, list[str]] = {}
+        for name, value in items:
+            if name.startswith("key.") and value:
+                keys.setdefault(name.removeprefix("key."), []).append(value[:1000])
+            elif name in ("start", "end", "measure", "version"):
+                given[name] = value[:200]
+            elif name == "side" and value in SIDES:
+                given[name] = value
+            elif name == "offset" and value.isdigit():
+                given[name] = min(int(value), 10**9)
+        return cls(**given, keys=keys)
+
+    def address(self, **changed: Any) -> str:
+        """Write it as an address."""
+        whole = {"start": self.start, "end": self.end, "side": self.side, "measure": self.measure} | changed
+        items = [(name, value) for name, value in whole.items() if value not in ("", 0)]
+        items += [("version", self.version)] if self.version else []
+        return "?" + urlencode(
+            [*items, *((f"key.{name}", each) for name, some in self.keys.items() for each in some)]
+        )
+
+
+def answered(
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: Asked, root: str
+) -> dict[str, Any]:
+    """Answer for the page; the last intervals that have rows where no range is given. BadRange for what is wrong."""
+    start, end = asked.start, asked.end
+    if not start and not end:
+        start, end = last_range(pipeline, layout)
+    where = condition(view, Question(asked.keys))
+    found = answer(
+        pipeline,
+        named(pipeline, layout, view.name),
+        layout,
+        where=where,
+        start=parse_moment(start) if start else None,
+        end=parse_moment(end) if end else None,
+        side=side_of(asked.side),
+        version=asked.version,
+    )
+    names = numeric(found.table, [each.name for each in view.measures])
+    measure = asked.measure if asked.measure in names else next(iter(names), "")
+    if asked.measure and asked.measure not in [each.name for each in view.measures]:
+        raise BadRange(
+            f"{view.qualified} has no measure {asked.measure!r}.", hint=f"it has: {', '.join(names)}."
+        )
+    rows = [with_link(row, view, pipeline.name, root) for row in found.table.to_pylist()]
+    shown = rows[asked.offset : asked.offset + PAGE]
+    series = by_key(rows, view)
+    drawn = dict(sorted(series.items(), key=lambda each: -largest(each[1], measure))[:SERIES])
+    seam = min(
+        (id for id, each in found.intervals.items() if each.status is not Status.CERTIFIED), default=None
+    )
+    columns = found.table.column_names
+    left = Asked(start, end, asked.side, measure, asked.version, 0, asked.keys)
+    more = asked.offset + PAGE < len(rows)
+    return {
+        "start": start,
+        "end": end,
+        "measure": measure,
+        "summary": found.summary(),
+        "rows": shown,
+        "total": len(rows),
+        "offset": asked.offset,
+        "columns": columns,
+        "right": numeric(found.table, columns),
+        "series": len(series),
+        "drawn": len(drawn),
+        "figure": charts.answers(drawn, measure, seam) if measure else None,
+        "counted": charts.parts(rows),
+        "before": left.address(offset=max(asked.offset - PAGE, 0)) if asked.offset else "",
+        "after": left.address(offset=asked.offset + PAGE) if more else "",
+        "calls": calls(pipeline, layout, view, left, where, root),
+    }
+
+
+def last_range(pipeline: CompiledPipeline, layout: Layout) -> tuple[str, str]:
+    """Give the span of the last intervals that have rows, as text; empty where there are none."""
+    ids = sorted({id for epoch in known_epochs(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
+    return (ids[0], stamp(pipeline.grid.named(ids[-1]).end)) if ids else ("", "")
+
+
+def numeric(table: pa.Table, names: Iterable[str]) -> list[str]:
+    """List the columns that hold numbers."""
+    return [
+        name
+        for name in names
+        for type in [table.schema.field(name).type]
+        if pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
+    ]
+
+
+def with_link(row: dict[str, Any], view: CompiledView, pipeline: str, root: str) -> dict[str, Any]:
+    """Add the address of a row's explanation."""
+    window = f"{stamp(row['window_start'])}/{stamp(row['window_end'])}"
+    grouping = row.get(GROUPING)
+    names = next((each for each in view.sets if spelled_set(each) == grouping), view.sets[0])
+    keys = [("null", name) if row[name] is None else (f"key.{name}", spelled(row[name])) for name in names]
+    query = urlencode([*keys, ("window", window)])
+    return row | {"_explain": f"{root}/pipelines/{pipeline}/explain/{quote(view.name)}?{query}"}
+
+
+def spelled(value: Any) -> str:
+    """Write a key's value as the API takes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return stamp(value) if hasattr(value, "tzinfo") else str(value)
+
+
+def by_key(rows: Sequence[Mapping[str, Any]], view: CompiledView) -> dict[str, list[dict[str, Any]]]:
+    """Sort rows into series by their key, by window."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        name = ", ".join("NULL" if row[key.name] is None else spelled(row[key.name]) for key in view.keys)
+        found.setdefault(name or view.name, []).append({**row, "window_start": stamp(row["window_start"])})
+    for some in found.values():
+        some.sort(key=lambda row: row["window_start"])
+    return found
+
+
+def largest(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
+    """Give a series' largest value, by which the drawn ones are chosen."""
+    return max((float(row[measure]) for row in rows if measure and row[measure] is not None), default=0.0)
+
+
+def calls(
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: Asked, where: str | None, root: str
+) -> dict[str, Any]:
+    """Write the same question for the command line, Python, SQL and HTTP."""
+    query = [(name, value) for name, value in (("start", asked.start), ("end", asked.end)) if value]
+    query += [("side", asked.side)] + ([("version", asked.version)] if asked.version else [])
+    query += [(f"key.{name}", each) for name, some in asked.keys.items() for each in some]
+    http = f"{root}/api/v1/views/{pipeline.name}/{quote(view.name)}?{urlencode(query)}"
+    words = ["seamline", "query", view.qualified]
+    words += ["--from", asked.start] if asked.start else []
+    words += ["--to", asked.end] if asked.end else []
+    words += ["--where", where] if where else []
+    words += ["--side", asked.side] if asked.side != "merged" else []
+    given = {"where": where, "start": asked.start, "end": asked.end, "side": asked.side}
+    python = ", ".join(
+        [repr(view.qualified), *(f"{name}={value!r}" for name, value in given.items() if value)]
+    )
+    bounds = [f"window_start >= '{asked.start}'"] if asked.start else []
+    bounds += [f"window_start < '{asked.end}'"] if asked.end else []
+    bounds += [where.replace("`", '"')] if where else []
+    condition = f" WHERE {' AND '.join(bounds)}" if bounds else ""
+    return {
+        "http": http,
+        "texts": {
+            "Command line": shlex.join(words),
+            "Python": f"seamline.read({python})",
+            "SQL over the serving table (DuckDB; as new as serve_every)": (
+                f"SELECT * FROM delta_scan('{layout.serving(view)}'){condition}"
+            ),
+            "HTTP": f'curl -H "Authorization: Bearer $TOKEN" "$AIRFLOW{http}"',
+        },
+    }

@@ -1,0 +1,271 @@
+"""What the HTTP API tells: answers, explanations, completeness, comparisons, audits, streams, plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from seamline import __version__
+from seamline.lake.layout import definitions
+from seamline.lake.planning import plan_run
+from seamline.lake.versions import named, served
+from seamline.model.catalog import known
+from seamline.model.errors import (
+    AirflowUnavailable,
+    BackfillRefused,
+    BadRange,
+    Conflict,
+    ExpressionError,
+    KafkaUnavailable,
+    NotFound,
+    ReadUnstable,
+    SeamlineError,
+    TooSlow,
+)
+from seamline.orchestration.intervals import form_span
+from seamline.plan.told import facts as planned
+from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, one_key, tag, written
+from seamline.serve.asked import as_json as spelled
+from seamline.web.access import kafka_env, opened, readable, readers
+from seamline.web.limits import paced, within
+
+STATUS: Mapping[type[SeamlineError], int] = {
+    NotFound: 404,
+    BadRange: 400,
+    ExpressionError: 400,
+    KafkaUnavailable: 503,
+    ReadUnstable: 503,
+    TooSlow: 503,
+    AirflowUnavailable: 502,
+    BackfillRefused: 409,
+    Conflict: 409,
+}
+HINTS: Mapping[int, str] = {
+    401: "log in to Airflow, or send its token.",
+    403: "ask for a role that may do this.",
+    404: "see openapi.json for what there is.",
+    413: "send less at a time.",
+    415: "set the header Content-Type: application/json.",
+    429: "come again later, or have SEAMLINE_HTTP_RATE raised.",
+}
+Text = Annotated[str | None, Query(max_length=200)]
+
+
+class Said(BaseModel):
+    """What was wrong with a request, and the way out."""
+
+    error: str
+    message: str
+    hint: str
+
+
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Said} for code in (400, 401, 403, 404, 422, 429, 500, 502, 503)
+}
+MADE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in MEDIA.values()}},
+    304: {"description": "What you have is as new."},
+}
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(paced)], responses=ANSWERS)
+
+
+@router.get("/views")
+def views(user: GetUserDep) -> Response:
+    """List the views of all pipelines that the user may read."""
+    pipelines = known(definitions()).pipelines
+    found = [
+        {
+            "pipeline": name,
+            "view": view.name,
+            "version": view.fingerprint,
+            "keys": {key.name: key.type.spark for key in view.keys},
+            "window": str(view.window),
+            "measures": {measure.name: measure.result for measure in view.measures},
+        }
+        for name in readable(user)
+        for view in pipelines[name].views
+    ]
+    return as_json({"views": found})
+
+
+@router.get("/views/{pipeline}/{view}", dependencies=[readers], responses=MADE)
+def rows(
+    pipeline: str,
+    view: str,
+    request: Request,
+    start: Text = None,
+    end: Text = None,
+    as_of: Text = None,
+    served_at: Text = None,
+    side: Literal["merged", "batch", "speed"] = "merged",
+    version: Annotated[str, Query(max_length=64)] = "",
+    phase: Annotated[list[Literal["early", "complete", "late"]], Query(max_length=3)] = [],  # noqa: B006 - read only
+    null: Annotated[list[str], Query(max_length=20)] = [],  # noqa: B006 - read only
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 1000,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    format: Literal["json", "csv", "arrow", "parquet"] = "json",
+) -> Response:
+    """Give a page of a view's answer; ``key.NAME=VALUE`` keeps rows of a key, several times for any of some values."""
+    from seamline.serve.read import read
+
+    keys: dict[str, list[str]] = {}
+    for name, value in request.query_params.multi_items():
+        if name.startswith("key."):
+            keys.setdefault(name.removeprefix("key."), []).append(value)
+    question = Question(keys, null, start, end, as_of, served_at, side, version, phase, limit, offset, format)
+    compiled, layout = opened(pipeline)
+    _, shown = served(compiled, layout, named(compiled, layout, view), version)
+    with within():
+        answer = read(
+            f"{pipeline}.{view}",
+            condition(shown, question),
+            start,
+            end,
+            as_of,
+            side,
+            version=version,
+            phases=phase,
+            served_at=served_at,
+            format="answer",
+        )
+    body = written(answer, question)
+    mark = tag(body)
+    headers = {
+        "ETag": mark,
+        "Cache-Control": "private, no-cache",
+        "Seamline-Total": str(answer.table.num_rows),
+        "Seamline-State": f"{answer.version}/{answer.epoch}/{answer.manifest_version}",
+    }
+    if mark in [each.strip() for each in request.headers.get("If-None-Match", "").split(",")]:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=MEDIA[format], headers=headers)
+
+
+@router.get("/explain/{pipeline}/{view}", dependencies=[readers])
+def explain(
+    pipeline: str,
+    view: str,
+    request: Request,
+    window: Annotated[str, Query(max_length=200)] = "",
+    page: Annotated[int, Query(ge=0, le=10**6)] = 0,
+    size: Annotated[int, Query(ge=0, le=1000)] = 20,
+) -> Response:
+    """Take one number apart: ``key.NAME=VALUE`` or ``null=NAME`` for each key, and the window's start."""
+    from seamline.serve.explain import explain as take_apart
+
+    compiled, layout = opened(pipeline)
+    named(compiled, layout, view)
+    keys = one_key(request.query_params.multi_items())
+    with within():
+        found = take_apart(f"{pipeline}.{view}", keys, window, page=page, size=size)
+    return as_json(
+        {
+            "view": found.view,
+            "key": found.key,
+            "window": {"start": found.window.start, "end": found.window.end},
+            "row": found.row,
+            "parts": [asdict(part) for part in found.parts],
+            "proofs": [{"said": said, "holds": holds} for said, holds in found.proofs],
+            "proven": found.proven,
+            "certificates": {id: json.loads(each.to_json()) for id, each in found.certificates.items()},
+            "rows": list(found.page),
+        }
+    )
+
+
+@router.get("/completeness/{pipeline}", dependencies=[readers])
+def completeness(pipeline: str) -> Response:
+    """List every interval with rows, by view: its status, cut, generation and run."""
+    from seamline.serve.completeness import completeness as cells
+
+    return as_json({"cells": [asdict(each) for each in cells(*opened(pipeline))]})
+
+
+@router.get("/comparisons/{pipeline}/{view}", dependencies=[readers])
+def comparisons(pipeline: str, view: str) -> Response:
+    """List what each generation changed of what was answered before it, and why."""
+    from seamline.lake.comparisons import comparisons_of
+
+    compiled, layout = opened(pipeline)
+    _, version = served(compiled, layout, named(compiled, layout, view))
+    found = comparisons_of(layout, version.id)
+    return as_json({"comparisons": [json.loads(each.to_json()) for each in found]})
+
+
+@router.get("/audits/{pipeline}", dependencies=[readers])
+def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
+    """Give the newest audits."""
+    from seamline.lake.audits import audits_of
+    from seamline.plan.audited import facts
+
+    return as_json({"audits": [facts(each) for each in audits_of(opened(pipeline)[1], limit)]})
+
+
+@router.get("/plans/{pipeline}", dependencies=[readers])
+def plans(
+    pipeline: str,
+    start: Annotated[str | None, Query(alias="from", max_length=200)] = None,
+    end: Annotated[str | None, Query(alias="to", max_length=200)] = None,
+    dirty: bool = False,
+) -> Response:
+    """Tell what a batch run would build now, and why; without a range, the dirty intervals. Nothing is changed."""
+    compiled, layout = opened(pipeline)
+    asked = form_span({"from": start, "to": end})
+    if asked is not None:
+        compiled.grid.lived(asked, now=datetime.now(UTC))
+    return as_json(planned(plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)))
+
+
+@router.get("/openapi.json")
+def description(request: Request, _: GetUserDep) -> JSONResponse:
+    """Describe the API, as OpenAPI does."""
+    found = get_openapi(title="Seamline", version=__version__, routes=request.app.routes)
+    return JSONResponse({**found, "servers": [{"url": request.scope["root_path"]}]})
+
+
+@router.get("/streams/{pipeline}", dependencies=[readers])
+def stream(pipeline: str, broker: bool = True) -> Response:
+    """Tell what a stream should do and what it does, its lag and what is wrong with it."""
+    from seamline.plan.observed import facts
+    from seamline.supervisor.observe import observe
+
+    compiled, layout = opened(pipeline)
+    return as_json(facts(observe(pipeline, layout, compiled, broker=broker, env=kafka_env(compiled))))
+
+
+def as_json(found: Any, status: int = 200) -> Response:
+    """Write JSON."""
+    return Response(spelled(found), status, media_type=MEDIA["json"])
+
+
+def said_of(error: Exception) -> tuple[int, dict[str, str], dict[str, str]]:
+    """Give the status, the words and the headers of a refusal."""
+    match error:
+        case SeamlineError():
+            status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+            return status, {"error": type(error).__name__, "message": error.message, "hint": error.hint}, {}
+        case HTTPException():
+            hint = HINTS.get(error.status_code, "")
+            said = {"error": "Refused", "message": str(error.detail), "hint": hint}
+            return error.status_code, said, dict(error.headers or {})
+        case RequestValidationError():
+            first = error.errors()[0]
+            where = ".".join(str(each) for each in first["loc"][1:]) or str(first["loc"][0])
+            said = {
+                "error": "BadRequest",
+                "message": f"{where}: {first['msg']}.",
+                "hint": "see openapi.json.",
+            }
+            return 422, said, {}
+    raise error

@@ -1,0 +1,41 @@
+"""The application that Airflow's API server mounts: every route behind its login, every answer with its headers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from seamline.model.errors import SeamlineError
+from seamline.web import actions, api, pages, reports
+from seamline.web.limits import Bounded
+
+SAFE = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+}
+app = FastAPI(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
+for router in (api.router, actions.router, reports.router, pages.router):
+    app.include_router(router)
+app.add_middleware(Bounded)
+
+
+@app.middleware("http")
+async def safe(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Say what a browser may do with an answer."""
+    answer = await call(request)
+    for name, value in SAFE.items():
+        answer.headers.setdefault(name, value)
+    return answer
+
+
+app.add_exception_handler(SeamlineError, pages.refused)
+app.add_exception_handler(HTTPException, pages.refused)
+app.add_exception_handler(RequestValidationError, pages.refused)

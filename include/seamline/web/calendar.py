@@ -1,0 +1,122 @@
+"""Intervals as a calendar: what each is to a reader, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from seamline.model.intervals import Grid, parse_moment, stamp
+from seamline.model.seam import Status
+from seamline.serve.completeness import Cell
+
+DAY = timedelta(days=1)
+
+
+class Shade(StrEnum):
+    """What an interval of a view is; the worst that can be said of it."""
+
+    CERTIFIED = "certified"
+    PROVISIONAL = "provisional"
+    OPEN = "open"
+    DIRTY = "dirty"
+    NEVER = "never built"
+    DECIDED = "decided by a person"
+    FAILED = "failed"
+    HOLED = "holed"
+
+
+SIGNS: Mapping[Shade, str] = {
+    Shade.CERTIFIED: "✓",
+    Shade.PROVISIONAL: "~",
+    Shade.OPEN: "·",
+    Shade.DIRTY: "!",
+    Shade.NEVER: "○",
+    Shade.DECIDED: "p",
+    Shade.FAILED: "✕",
+    Shade.HOLED: "?",
+}
+"""Colour alone tells nobody anything who does not see it."""
+
+
+@dataclass(frozen=True)
+class Square:
+    """An interval in a calendar."""
+
+    cell: Cell
+    shade: Shade
+
+    @property
+    def sign(self) -> str:
+        """Say the shade in a letter."""
+        return SIGNS[self.shade]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A row of a calendar: a month of days, a day of hours; None where no rows are."""
+
+    label: str
+    squares: tuple[Square | None, ...]
+
+
+def shade(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
+    """Say the worst of an interval: holes, a red certificate, and then its status."""
+    if cell.holes:
+        return Shade.HOLED
+    if cell.failed:
+        return Shade.FAILED
+    match Status(cell.status):
+        case Status.CERTIFIED:
+            return Shade.CERTIFIED
+        case Status.DIRTY:
+            return Shade.DIRTY
+        case Status.PROVISIONAL:
+            return Shade.PROVISIONAL
+        case Status.HELD | Status.UNCERTIFIED:
+            return Shade.DECIDED
+        case Status.BUILDING:
+            return Shade.NEVER
+        case Status.OPEN:
+            closed = watermark is not None and grid.named(cell.interval).end <= watermark
+            return Shade.NEVER if closed else Shade.OPEN
+
+
+def squares(cells: Iterable[Cell], grid: Grid, watermark: datetime | None) -> list[Square]:
+    """Shade cells."""
+    return [Square(cell, shade(cell, grid, watermark)) for cell in cells]
+
+
+def certified_through(known: Sequence[Square], grid: Grid) -> datetime | None:
+    """Give the end of the last interval up to which all that have rows are certified; None where the first is not."""
+    end = None
+    for each in sorted(known, key=lambda each: each.cell.interval):
+        if each.shade is not Shade.CERTIFIED:
+            break
+        end = grid.named(each.cell.interval).end
+    return end
+
+
+def strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
+    """Lay intervals out: hours by day, days by month, longer ones by year; oldest first."""
+    rows: dict[str, dict[int, Square]] = {}
+    for each in known:
+        label, column = place(parse_moment(each.cell.interval), length)
+        rows.setdefault(label, {})[column] = each
+    width = max((max(row) + 1 for row in rows.values()), default=0)
+    return [
+        Strip(label, tuple(row.get(column) for column in range(width))) for label, row in sorted(rows.items())
+    ]
+
+
+def place(start: datetime, length: timedelta) -> tuple[str, int]:
+    """Give the row and the column of an interval."""
+    text = stamp(start)
+    if length < DAY:
+        midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
+        return text[:10], int((start - midnight) / length)
+    if length == DAY:
+        return text[:7], start.day - 1
+    january = start.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
+    return text[:4], int((start - january) / length)

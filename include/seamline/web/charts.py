@@ -1,0 +1,130 @@
+"""Figures as Plotly's JavaScript takes them: plain traces; a page's own style gives them their colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seamline.model.comparison import Comparison
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import stamp
+
+Figure = dict[str, Any]
+PHASES = 60
+
+
+def figure(traces: Sequence[Mapping[str, Any]], title: str, **layout: Any) -> Figure:
+    """Make a figure of traces with the title of its y axis."""
+    return {
+        "data": list(traces),
+        "layout": {"yaxis": {"title": {"text": title}, "rangemode": "tozero"}, **layout},
+    }
+
+
+def phases(epochs: Sequence[Epoch]) -> Figure:
+    """Draw the seconds of the last epochs, phase by phase."""
+    shown = [each for each in epochs if each.took][-PHASES:]
+    names = list(dict.fromkeys(name for each in shown for name in each.took))
+    return figure(
+        [
+            {
+                "type": "bar",
+                "name": name,
+                "x": [each.number for each in shown],
+                "y": [each.took.get(name, 0) for each in shown],
+            }
+            for name in names
+        ],
+        "seconds",
+        barmode="stack",
+        xaxis={"title": {"text": "epoch"}},
+    )
+
+
+def arrivals(epochs: Sequence[Epoch]) -> Figure:
+    """Draw the rows of the last epochs, accepted and refused."""
+    shown = list(epochs)[-PHASES:]
+    x = [stamp(each.committed_at) for each in shown]
+    return figure(
+        [
+            {"type": "bar", "name": "accepted", "x": x, "y": [each.rows for each in shown]},
+            {"type": "bar", "name": "refused", "x": x, "y": [sum(each.refused.values()) for each in shown]},
+        ],
+        "rows",
+        barmode="stack",
+    )
+
+
+def attribution(found: Sequence[Comparison]) -> Figure:
+    """Draw how many places each generation changed, by cause."""
+    shown = sorted(found, key=lambda each: each.at)
+    names = sorted({name for each in shown for name in each.causes})
+    x = [f"{each.interval} {each.generation}" for each in shown]
+    return figure(
+        [
+            {"type": "bar", "name": name, "x": x, "y": [each.causes.get(name, 0) for each in shown]}
+            for name in names
+        ],
+        "places that differ",
+        barmode="stack",
+        xaxis={"type": "category", "tickangle": -40, "title": {"text": "interval and generation"}},
+    )
+
+
+def answers(
+    series: Mapping[str, Sequence[Mapping[str, Any]]], measure: str, seam: str | None, root: str = ""
+) -> Figure:
+    """Draw a measure by window: solid where a generation alone answers, hollow where slices are counted too.
+
+    ``seam`` is the instant from which the batch layer is not final.
+    """
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": [row["window_start"] for row in rows],
+            "y": [row[measure] for row in rows],
+            "customdata": [row["_explain"] for row in rows],
+            "marker": {
+                "symbol": ["circle-open" if row["speed_part"] else "circle" for row in rows],
+                "size": 7,
+            },
+        }
+        for name, rows in series.items()
+    ]
+    more = {}
+    if seam:
+        more["shapes"] = [
+            {
+                "type": "line",
+                "x0": seam,
+                "x1": seam,
+                "y0": 0,
+                "y1": 1,
+                "yref": "paper",
+                "line": {"dash": "dash"},
+            }
+        ]
+        more["annotations"] = [
+            {"x": seam, "y": 1, "yref": "paper", "text": "seam", "showarrow": False, "xanchor": "left"}
+        ]
+    return figure(traces, measure, **more)
+
+
+def parts(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the rows counted by each layer, window by window."""
+    totals: dict[str, list[int]] = {}
+    for row in rows:
+        total = totals.setdefault(row["window_start"], [0, 0])
+        total[0] += row["batch_part"]
+        total[1] += row["speed_part"]
+    x = list(totals)
+    return figure(
+        [
+            {"type": "bar", "name": "batch", "x": x, "y": [each[0] for each in totals.values()]},
+            {"type": "bar", "name": "speed", "x": x, "y": [each[1] for each in totals.values()]},
+        ],
+        "rows counted",
+        barmode="stack",
+    )

@@ -1,0 +1,67 @@
+"""Airflow's own API, asked from inside of its server with the caller's own login.
+
+So Airflow checks the caller's permissions, refuses what it would refuse, and logs who did it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import urllib.error
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import Any, Self
+
+import httpx
+from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
+from anyio import from_thread
+from fastapi import HTTPException, Request
+
+from seamline.model.errors import AirflowUnavailable
+from seamline.orchestration.airflow_api import AirflowApi
+
+AIRFLOW = "seamline.airflow"
+"""Where the plugin leaves Airflow's application in a request's scope."""
+
+
+@dataclass
+class InsideAirflow(AirflowApi):
+    """Airflow's application; only from a route that is no coroutine: calls wait for the server's own loop."""
+
+    app: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Take the caller's token, of the header or the session's cookie."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        token = token if kind.lower() == "bearer" else request.cookies.get(COOKIE_NAME_JWT_TOKEN, "")
+        app = request.scope.get(AIRFLOW)
+        if app is None:
+            raise AirflowUnavailable("These pages run outside of Airflow.", hint="open them in Airflow.")
+        return cls("http://airflow", "", "", token=token, app=app)
+
+    def log_in(self) -> None:
+        """Leave logging in to the caller."""
+        raise HTTPException(401, "Not authenticated")
+
+    def send(
+        self, method: str, path: str, body: Mapping[str, object] | None, headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Ask the application; what it forbids is forbidden here."""
+        status, content = from_thread.run(self.asked, method, path, body, dict(headers))
+        if status in (401, 403):
+            raise HTTPException(status, "Airflow does not let you do this.")
+        if status >= 400:
+            raise urllib.error.HTTPError(path, status, "", Message(), io.BytesIO(content))
+        found: dict[str, Any] = json.loads(content or b"{}")
+        return found
+
+    async def asked(
+        self, method: str, path: str, body: Mapping[str, object] | None, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
+        """Send a request and give its status and body."""
+        transport = httpx.ASGITransport(self.app)
+        async with httpx.AsyncClient(transport=transport, base_url=self.url) as client:
+            answer = await client.request(method, path, json=body, headers=headers)
+            return answer.status_code, answer.content

@@ -1,0 +1,78 @@
+"""What one caller may ask: so many requests a minute, so large, for so long."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import HTTPException, Request
+from limits import parse
+from limits.storage import MemoryStorage
+from limits.strategies import FixedWindowRateLimiter
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seamline.lake.scans import connection
+from seamline.model.errors import TooSlow
+
+MOST_BYTES = 64 * 1024
+SECONDS = 30.0
+RATE = "6000/minute"
+limiter = FixedWindowRateLimiter(MemoryStorage())
+
+
+def paced(user: GetUserDep) -> None:
+    """Let a user ask so often (SEAMLINE_HTTP_RATE, by server process), then answer 429 and when to come again."""
+    rate = parse(os.environ.get("SEAMLINE_HTTP_RATE", RATE))
+    name = str(user.get_id())
+    if not limiter.hit(rate, name):
+        wait = rate.get_expiry()
+        raise HTTPException(429, f"More than {rate}.", headers={"Retry-After": str(wait)})
+
+
+def only_json(request: Request) -> None:
+    """Refuse what a form of another site could send: 415."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "Send JSON, with its content type.")
+
+
+@contextmanager
+def within(seconds: float = SECONDS) -> Iterator[None]:
+    """Break off this thread's query after so long; TooSlow."""
+    con = connection()
+    timer = threading.Timer(seconds, con.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise TooSlow(
+            f"There was no answer within {seconds:g} s.",
+            hint="ask for fewer windows or keys, or use seamline.read.",
+        ) from None
+    finally:
+        timer.cancel()
+
+
+class Bounded:
+    """Refuses large bodies before anything reads them whole."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count what comes in: what a caller sends, not what it says."""
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > MOST_BYTES:
+                raise HTTPException(413, f"The body is larger than {MOST_BYTES} bytes.")
+            return message
+
+        await self.app(scope, counted, send)

@@ -1,0 +1,367 @@
+"""The pages: what the API tells, for people. Each is written here and now from the tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.metadata import version as release
+from importlib.resources import files
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from seamline.lake.audits import audits_of
+from seamline.lake.certificates import Certificates
+from seamline.lake.comparisons import comparisons_of
+from seamline.lake.layout import Layout, definitions
+from seamline.lake.log import known_epochs
+from seamline.lake.planning import plan_run
+from seamline.lake.tables import Table
+from seamline.lake.versions import named, served
+from seamline.model.catalog import known
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.errors import BadRange, NotFound, SeamlineError
+from seamline.model.intervals import stamp
+from seamline.orchestration.intervals import form_span
+from seamline.plan.audited import lines as audited
+from seamline.plan.observed import cells as observed
+from seamline.plan.observed import facts as facts_of
+from seamline.plan.observed import notes
+from seamline.plan.told import lines as planned
+from seamline.plan.told import total
+from seamline.serve.asked import one_key
+from seamline.serve.completeness import completeness as cells_of
+from seamline.serve.status import refused_by_reason
+from seamline.web import charts
+from seamline.web.access import kafka_env, opened, operates, readable, readers
+from seamline.web.answering import Asked, answered
+from seamline.web.api import as_json, said_of
+from seamline.web.calendar import SIGNS, Square, certified_through, squares, strips
+from seamline.web.inside import InsideAirflow
+from seamline.web.limits import paced, within
+from seamline.web.overview import cards
+from seamline.web.render import page as written
+
+LISTED = 400
+EPOCHS = 60
+MEDIA = {"css": "text/css", "js": "text/javascript"}
+HERE = {"batch": "completeness", "stream": "stream", "audit": "audits", "upkeep": "completeness"}
+router = APIRouter(dependencies=[Depends(paced)], include_in_schema=False)
+Text = Annotated[str, Query(max_length=200)]
+
+
+def html(request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """Write a page; ``root`` is where our pages are, ``airflow`` where Airflow's are."""
+    root = request.scope["root_path"]
+    whole = {
+        "root": root,
+        "airflow": root.removesuffix("/seamline"),
+        "pipeline": request.path_params.get("pipeline", ""),
+        "here": "",
+        "status": status,
+        **context,
+    }
+    return HTMLResponse(written(name, whole), status, {"Cache-Control": "private, no-cache"})
+
+
+@router.get("/")
+def overview(request: Request, user: GetUserDep) -> Response:
+    """Every pipeline that the user may read."""
+    problems = [str(each) for each in known(definitions()).problems]
+    return html(request, "overview.html", cards=cards(readable(user)), problems=problems, live=5)
+
+
+@router.get("/static/{name}")
+def static(name: str, _: GetUserDep) -> Response:
+    """Style and scripts; the chart library is that of the Python package."""
+    ours = {"page.css", "page.js"}
+    if name == "plotly.min.js":
+        content = files("plotly").joinpath("package_data", name).read_bytes()
+    elif name in ours:
+        content = files("seamline.web").joinpath("static", name).read_bytes()
+    else:
+        raise NotFound(f"There is no {name}.", hint=f"there are: plotly.min.js, {', '.join(sorted(ours))}.")
+    headers = {"Cache-Control": "private, max-age=31536000, immutable"} if name not in ours else {}
+    return Response(content, media_type=MEDIA[name.rpartition(".")[2]], headers=headers)
+
+
+@router.get("/dags/{dag_id}")
+def of_dag(dag_id: str, request: Request, user: GetUserDep) -> Response:
+    """Send on to the page that a DAG's tab shows."""
+    pipeline, _, layer = dag_id.rpartition("__")
+    root = request.scope["root_path"]
+    if pipeline not in known(definitions()).pipelines:
+        return html(
+            request,
+            "said.html",
+            message=f"{dag_id} is no DAG of a pipeline.",
+            hint="This tab shows the pipelines of Seamline.",
+            status=404,
+        )
+    return RedirectResponse(f"{root}/pipelines/{pipeline}/{HERE.get(layer, 'completeness')}", 303)
+
+
+@router.get("/pipelines/{pipeline}", dependencies=[readers])
+def first(pipeline: str, request: Request) -> Response:
+    """Send on to the first of a pipeline's pages."""
+    return RedirectResponse(f"{request.scope['root_path']}/pipelines/{pipeline}/completeness", 303)
+
+
+@router.get("/pipelines/{pipeline}/completeness", dependencies=[readers])
+def completeness(
+    pipeline: str,
+    request: Request,
+    user: GetUserDep,
+    interval: Text = "",
+    view: Text = "",
+    version: Text = "",
+) -> Response:
+    """Draw every interval by view; one of them in full."""
+    compiled, layout = opened(pipeline)
+    epochs = known_epochs(layout)
+    watermark = epochs[-1].watermark if epochs else None
+    found = squares(cells_of(compiled, layout), compiled.grid, watermark)
+    groups: dict[tuple[str, str], list[Square]] = {}
+    for each in found:
+        groups.setdefault((each.cell.view, each.cell.version), []).append(each)
+    chosen = [
+        each
+        for each in found
+        if each.cell.interval == interval and each.cell.view == view and version in ("", each.cell.version)
+    ]
+    newest = sorted(found, key=lambda each: each.cell.interval, reverse=True)
+    versions = Counter(name for name, _ in groups)
+    return html(
+        request,
+        "completeness.html",
+        here="completeness",
+        signs=SIGNS,
+        length=str(compiled.definition.batch.interval),
+        watermark=watermark,
+        views=[
+            {
+                "name": name,
+                "version": version,
+                "several": versions[name] > 1,
+                "through": certified_through(some, compiled.grid),
+                "tally": Counter(each.shade.value for each in some),
+                "strips": strips(some, compiled.grid.length),
+            }
+            for (name, version), some in groups.items()
+        ],
+        detail=detail(compiled, layout, chosen[0]) if chosen else None,
+        listed=newest[:LISTED],
+        more=max(len(newest) - LISTED, 0),
+        operates=operates(pipeline, user),
+    )
+
+
+def detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[str, Any]:
+    """Tell one interval in full: its certificate, and what a rebuild would do."""
+    cell = square.cell
+    span = pipeline.grid.named(cell.interval)
+    certificate = None
+    if Table.exists(layout.table("certificates")):
+        mine = [
+            each
+            for each in Certificates.ensure(layout).of()
+            if (each.view, each.fingerprint, each.interval.id) == (cell.view, cell.version, cell.interval)
+        ]
+        certificate = mine[-1] if mine else None
+    return {
+        "cell": cell,
+        "shade": square.shade,
+        "end": stamp(span.end),
+        "certificate": certificate,
+        "report": bool(certificate and layout.report(certificate.run).is_dir()),
+        "plan": list(planned(plan_run(pipeline, layout, asked=span, dirty=False), why=True)),
+    }
+
+
+@router.get("/pipelines/{pipeline}/differences", dependencies=[readers])
+def differences(pipeline: str, request: Request, view: Text = "") -> Response:
+    """Tell what generations changed of what was answered before."""
+    compiled, layout = opened(pipeline)
+    view = view or compiled.views[0].name
+    _, shown = served(compiled, layout, named(compiled, layout, view))
+    found = sorted(comparisons_of(layout, shown.id), key=lambda each: each.at, reverse=True)
+    causes = Counter[str]()
+    for each in found:
+        causes.update(each.causes)
+    return html(
+        request,
+        "differences.html",
+        here="differences",
+        plotly=release("plotly"),
+        view=view,
+        names=[each.name for each in compiled.views],
+        found=found[:LISTED],
+        equal=sum(each.equal for each in found),
+        differing=sum(each.differing for each in found),
+        causes=causes,
+        figure=charts.attribution([each for each in found if each.differing][:EPOCHS]),
+    )
+
+
+@router.get("/pipelines/{pipeline}/accuracy/{view}", dependencies=[readers])
+def accuracy(pipeline: str, view: str, request: Request) -> Response:
+    """Tell how far first answers were from the final ones; a part of other pages."""
+    from seamline.lake.accuracy import accuracy as accuracy_of
+    from seamline.lake.accuracy import last_intervals
+    from seamline.plan.accurate import typical
+
+    compiled, layout = opened(pipeline)
+    _, shown = served(compiled, layout, named(compiled, layout, view))
+    span = last_intervals(compiled, layout)
+    with within():
+        found = accuracy_of(compiled, shown, layout, span) if span else []
+    return html(request, "accuracy.html", found=found, span=span, typical=typical(found))
+
+
+@router.get("/pipelines/{pipeline}/views", dependencies=[readers])
+def views(pipeline: str, request: Request) -> Response:
+    """List the views of a pipeline."""
+    compiled, _ = opened(pipeline)
+    return html(request, "views.html", here="views", views=compiled.views)
+
+
+@router.get("/pipelines/{pipeline}/views/{view}", dependencies=[readers])
+def view(pipeline: str, view: str, request: Request) -> Response:
+    """Draw a view's answer over a range, with the seam in it."""
+    compiled, layout = opened(pipeline)
+    asked = Asked.of(request.query_params.multi_items())
+    name = named(compiled, layout, view)
+    _, shown = served(compiled, layout, name, asked.version)
+    context: dict[str, Any] = {
+        "here": "views",
+        "plotly": release("plotly"),
+        "view": shown,
+        "measures": [each.name for each in shown.measures],
+        "keys": asked.keys,
+        "side": asked.side,
+        "version_asked": asked.version,
+        "error": "",
+    }
+    try:
+        with within():
+            context |= answered(compiled, layout, shown, asked, request.scope["root_path"])
+    except BadRange as error:
+        context |= {
+            "error": f"{error.message} {error.hint}",
+            "start": asked.start,
+            "end": asked.end,
+            "measure": "",
+        }
+    return html(request, "view.html", **context)
+
+
+@router.get("/pipelines/{pipeline}/explain/{view}", dependencies=[readers])
+def explain(
+    pipeline: str,
+    view: str,
+    request: Request,
+    window: Text = "",
+    page: Annotated[int, Query(ge=0, le=10**6)] = 0,
+) -> Response:
+    """Take one number apart."""
+    from seamline.serve.explain import explain as take_apart
+
+    compiled, layout = opened(pipeline)
+    named(compiled, layout, view)
+    items = request.query_params.multi_items()
+    with within():
+        found = take_apart(f"{pipeline}.{view}", one_key(items), window, page=page)
+    others = [(name, value) for name, value in items if name != "page"]
+    pages = (found.row["batch_part"] + found.row["speed_part"] - 1) // 20
+    return html(
+        request,
+        "explain.html",
+        here="views",
+        found=found,
+        page=page,
+        before=f"?{urlencode([*others, ('page', page - 1)])}" if page else "",
+        after=f"?{urlencode([*others, ('page', page + 1)])}" if page < pages else "",
+    )
+
+
+@router.get("/pipelines/{pipeline}/stream", dependencies=[readers])
+def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
+    """Tell how a stream is, and let it be steered."""
+    from seamline.supervisor.observe import observe
+
+    compiled, layout = opened(pipeline)
+    seen = observe(pipeline, layout, compiled, env=kafka_env(compiled))
+    epochs = known_epochs(layout)[-EPOCHS:]
+    return html(
+        request,
+        "stream.html",
+        here="stream",
+        live=5,
+        plotly=release("plotly"),
+        cells=observed(seen),
+        notes=list(notes(seen)),
+        epochs=epochs,
+        arrivals=charts.arrivals(epochs),
+        phases=charts.phases(epochs),
+        lag=list(facts_of(seen)["lag"]["partitions"].items()),
+        refused=refused_by_reason(compiled, layout),
+        operates=operates(pipeline, user),
+    )
+
+
+@router.get("/pipelines/{pipeline}/plan", dependencies=[readers])
+def plan(
+    pipeline: str,
+    request: Request,
+    user: GetUserDep,
+    start: Annotated[str, Query(alias="from", max_length=200)] = "",
+    end: Annotated[str, Query(alias="to", max_length=200)] = "",
+    dirty: bool = False,
+) -> Response:
+    """Tell what a run would do, start it, and show the backfills."""
+    from seamline.web.actions import progress_of
+
+    compiled, layout = opened(pipeline)
+    context: dict[str, Any] = {"start": start, "end": end, "dirty": dirty, "error": "", "untold": ""}
+    try:
+        asked = form_span({"from": start, "to": end})
+        made = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
+        context |= {"plan": made, "said": total(made) if made.builds else "Nothing is to be built."}
+    except BadRange as error:
+        context["error"] = f"{error.message} {error.hint}"
+    try:
+        context["backfills"] = progress_of(InsideAirflow.of(request), pipeline)
+    except (SeamlineError, HTTPException) as error:
+        context |= {
+            "backfills": [],
+            "untold": getattr(error, "message", None) or getattr(error, "detail", ""),
+        }
+    return html(request, "plan.html", here="plan", live=5, operates=operates(pipeline, user), **context)
+
+
+@router.get("/pipelines/{pipeline}/audits", dependencies=[readers])
+def audits(pipeline: str, request: Request) -> Response:
+    """Tell the newest audits."""
+    found = [(each, list(audited(each))) for each in audits_of(opened(pipeline)[1], 10)]
+    return html(request, "audits.html", here="audits", found=found)
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """Say what was wrong with a request, and the way out: as a page to who reads pages, as JSON to programs."""
+    status, said, headers = said_of(error)
+    if "/api/v1/" in request.url.path or "text/html" not in request.headers.get("accept", ""):
+        answer = as_json(said, status)
+    else:
+        answer = html(
+            request,
+            "said.html",
+            status,
+            message=said["message"],
+            hint=said["hint"],
+            next=str(request.url.path),
+            pipeline="",
+        )
+    answer.headers.update(headers)
+    return answer

@@ -1,0 +1,91 @@
+"""Templates, and how values are written in them. Everything is escaped unless it is made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from seamline import __version__
+from seamline.model.intervals import parse_moment, stamp
+from seamline.plan.observed import span
+from seamline.plan.told import size
+from seamline.serve.asked import as_json
+
+UNKNOWN = "?"
+
+
+@cache
+def environment() -> Environment:
+    """Make the environment once."""
+    made = Environment(
+        loader=PackageLoader("seamline.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "at": at,
+        "count": count,
+        "share": share,
+        "span": span,
+        "size": size,
+        "data": data,
+        "cell": cell,
+    }
+    made.globals["version"] = __version__
+    return made
+
+
+def page(name: str, context: Mapping[str, Any]) -> str:
+    """Write a page."""
+    return environment().get_template(name).render(context)
+
+
+def at(moment: datetime | str | None) -> Markup:
+    """Write an instant in UTC; the page's script writes it in the reader's zone beside it."""
+    if moment is None or moment == "":
+        return Markup(UNKNOWN)
+    text = stamp((moment if isinstance(moment, datetime) else parse_moment(moment)).replace(microsecond=0))
+    shown = text.replace("T", " ").replace("Z", " UTC").replace(":00 UTC", " UTC")
+    return Markup('<time datetime="{}">{}</time>').format(text, shown)
+
+
+def count(value: float | None) -> str:
+    """Write a count."""
+    return UNKNOWN if value is None else f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def share(value: float | None) -> str:
+    """Write a relative change: +0.8 %."""
+    return UNKNOWN if value is None else f"{value * 100:+.2g} %"
+
+
+def cell(value: Any) -> Any:
+    """Write a value of a table; instants as such, NULL as it is called."""
+    match value:
+        case None:
+            return Markup('<span class="null">NULL</span>')
+        case datetime():
+            return at(value)
+        case bool():
+            return "yes" if value else "no"
+        case int() | float():
+            return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+        case list() | dict() | tuple():
+            return as_json(value)
+        case bytes():
+            return value.decode("utf-8", "backslashreplace")
+    return str(value)
+
+
+def data(value: Any) -> Markup:
+    """Write JSON into a page so that nothing in it ends the element it stands in."""
+    text = json.dumps(json.loads(as_json(value)))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -1,0 +1,249 @@
+"use strict";
+
+// Colours: as Airflow's own pages where we stand inside of one, else as the reader's system says.
+function theme() {
+  if (window.parent === window) return;
+  try {
+    const root = window.parent.document.documentElement;
+    const follow = () => {
+      document.documentElement.dataset.theme = root.classList.contains("dark") ? "dark" : "light";
+    };
+    follow();
+    new MutationObserver(() => { follow(); charts(document); }).observe(root, { attributeFilter: ["class"] });
+  } catch (error) { /* another origin: as the system says */ }
+}
+
+// Instants: the page says UTC, the reader's own time is beside it.
+function times(root) {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  for (const label of document.querySelectorAll("[data-zone]")) label.textContent = zone;
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+  const whole = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+  const long = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+  for (const time of root.querySelectorAll("time[datetime]:not([title])")) {
+    const instant = new Date(time.dateTime);
+    if (isNaN(instant)) continue;
+    time.title = long.format(instant);
+    if (/^(Etc\/)?(UTC|GMT)$/.test(zone)) continue;
+    const same = instant.getDate() === instant.getUTCDate();
+    const local = document.createElement("span");
+    local.className = "faint";
+    local.textContent = ` (${(same ? clock : whole).format(instant)})`;
+    time.append(local);
+  }
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function charts(root) {
+  for (const place of root.querySelectorAll(".chart[data-figure]")) {
+    const source = document.getElementById(place.dataset.figure);
+    if (!source || typeof Plotly === "undefined") continue;
+    const figure = JSON.parse(source.textContent);
+    const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), automargin: true };
+    const inks = ["batch", "speed", "certified", "never", "holed", "dirty", "provisional", "failed"];
+    const layout = {
+      ...figure.layout,
+      xaxis: { ...axis, ...figure.layout.xaxis }, yaxis: { ...axis, ...figure.layout.yaxis },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colour("--ink"), size: 12 },
+      colorway: inks.map((name) => colour(`--${name}`)),
+      margin: { l: 56, r: 16, t: 16, b: 44 }, legend: { orientation: "h", y: -0.28 }, showlegend: true,
+    };
+    Plotly.react(place, figure.data, layout, { responsive: true, displayModeBar: false }).then(() => {
+      place.removeAllListeners("plotly_click");
+      place.on("plotly_click", (event) => {
+        const target = event.points[0]?.customdata;
+        if (typeof target === "string" && target) window.location.assign(target);
+      });
+    });
+  }
+}
+
+// Tables: a click on a heading sorts, and the address says so.
+function sorting(root) {
+  for (const table of root.querySelectorAll("table.sortable")) {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        sort(table, column, down);
+        history.replaceState(null, "", `#${table.id}:${column}:${down ? "down" : "up"}`);
+      });
+    });
+  }
+  const [id, column, way] = decodeURIComponent(location.hash.slice(1)).split(":");
+  const named = way && document.getElementById(id);
+  if (named && named.matches("table.sortable")) sort(named, Number(column), way === "down");
+}
+
+function sort(table, column, down) {
+  const value = (row) => {
+    const cell = row.cells[column];
+    const text = cell?.dataset.value ?? cell?.querySelector("time")?.dateTime ?? cell?.textContent.trim() ?? "";
+    const number = Number(text.replaceAll(",", ""));
+    return text !== "" && !isNaN(number) ? number : text;
+  };
+  const rows = [...table.tBodies[0].rows].map((row) => [value(row), row]);
+  const less = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  rows.sort(([a], [b]) => typeof a === typeof b ? less(a, b) : typeof a === "number" ? -1 : 1);
+  if (down) rows.reverse();
+  table.tBodies[0].append(...rows.map(([, row]) => row));
+  [...table.tHead.rows[0].cells].forEach((head, at) => {
+    if (at === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    else head.removeAttribute("aria-sort");
+  });
+}
+
+async function fetched(address) {
+  const answer = await fetch(address, { credentials: "same-origin" });
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+// What is live is fetched again, and put in the place of what has changed, unless somebody is busy in it.
+function live() {
+  const wait = Number(document.body.dataset.live || 0) * 1000;
+  if (!wait) return;
+  const was = new Map();
+  for (const part of document.querySelectorAll("[data-part]")) was.set(part, part.dataset.text ?? "");
+  const look = async () => {
+    if (!document.hidden) {
+      try {
+        const fresh = await fetched(location.pathname + location.search);
+        for (const part of document.querySelectorAll("[data-part]")) {
+          const other = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
+          if (!other || other.innerHTML === was.get(part) || part.contains(document.activeElement)) continue;
+          was.set(part, other.innerHTML);
+          part.replaceChildren(...other.childNodes);
+          dress(part);
+        }
+      } catch (error) { /* the server is away: the next look */ }
+    }
+    setTimeout(look, wait);
+  };
+  setTimeout(look, wait);
+}
+
+// What takes long comes after the page.
+async function later(root) {
+  for (const place of root.querySelectorAll("[data-src]")) {
+    const address = place.dataset.src;
+    place.removeAttribute("data-src");
+    try {
+      place.replaceChildren(...(await fetched(address)).body.childNodes);
+    } catch (error) {
+      place.textContent = "This could not be fetched.";
+    }
+    dress(place);
+  }
+}
+
+// Questions: a frame may not ask with the browser's own.
+function asked(text) {
+  const dialog = document.createElement("dialog");
+  const said = document.createElement("p");
+  said.textContent = text;
+  const form = document.createElement("form");
+  form.method = "dialog";
+  form.className = "inline";
+  for (const [label, value] of [["Do it", "yes"], ["Leave it", ""]]) {
+    const button = document.createElement("button");
+    button.textContent = label;
+    button.value = value;
+    if (value) button.className = "primary";
+    form.append(button);
+  }
+  dialog.append(said, form);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener("close", () => {
+    dialog.remove();
+    done(dialog.returnValue === "yes");
+  }));
+}
+
+function bodyOf(form, pressed) {
+  const body = {};
+  const dropped = (pressed?.dataset.drop || "").split(" ");
+  for (const field of form.elements) {
+    if (!field.name || field.tagName === "BUTTON" || field.tagName === "OUTPUT" || dropped.includes(field.name)) continue;
+    if (field.type === "checkbox") body[field.name] = field.checked;
+    else if (field.value !== "") body[field.name] = field.value;
+  }
+  if (pressed?.name) body[pressed.name] = pressed.value;
+  return body;
+}
+
+function told(found) {
+  const lines = found.done || found.plan || [];
+  if (found.run_id) lines.push(`Run ${found.run_id} of ${found.dag_id} is started.`);
+  if (found.backfill) lines.push(`Backfill ${found.backfill} is started.`);
+  return lines.join("\n");
+}
+
+// Forms that change something: JSON, after a question where one is due.
+function posting(root) {
+  for (const form of root.querySelectorAll("form[data-post]")) {
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const pressed = event.submitter;
+      const said = form.querySelector("output");
+      const body = JSON.stringify(bodyOf(form, pressed));
+      if (pressed?.dataset.confirm && !(await asked(pressed.dataset.confirm))) return;
+      said.className = "";
+      said.textContent = "Asking ...";
+      try {
+        const answer = await fetch(pressed?.dataset.post || form.dataset.post, {
+          method: "POST", credentials: "same-origin", body, headers: { "Content-Type": "application/json" },
+        });
+        const found = await answer.json();
+        said.className = answer.ok ? "good" : "bad";
+        said.textContent = answer.ok ? told(found) : [found.message, found.hint].filter(Boolean).join(" ");
+      } catch (error) {
+        said.className = "bad";
+        said.textContent = "No answer: nothing is known of what became of it.";
+      }
+    });
+  }
+}
+
+function copying(root) {
+  for (const button of root.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const source = document.getElementById(button.dataset.copy);
+      try {
+        await navigator.clipboard.writeText(source.textContent);
+        button.textContent = "Copied";
+      } catch (error) {
+        getSelection().selectAllChildren(source);
+        button.textContent = "Selected";
+      }
+    });
+  }
+}
+
+// Inside of Airflow a link to one of its pages moves Airflow, not the frame we stand in.
+function outward(root) {
+  if (window.parent === window) return;
+  for (const link of root.querySelectorAll("a[data-airflow]")) {
+    link.addEventListener("click", (event) => {
+      try {
+        window.parent.history.pushState({}, "", link.href);
+        window.parent.dispatchEvent(new PopStateEvent("popstate"));
+        event.preventDefault();
+      } catch (error) { /* another origin: the frame moves */ }
+    });
+  }
+}
+
+function dress(root) {
+  for (const does of [times, charts, sorting, posting, copying, outward, later]) does(root);
+}
+
+theme();
+dress(document);
+live();

@@ -1,0 +1,116 @@
+"""The pages over a shop's tables: their figures are those of the tables, and what records hold is text."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.dags.server import EVIL
+from tests.unit.past import build
+from tests.unit.shop import Sale, Shop
+
+from seamline.quality.comparing import compare_run
+from seamline.serve.read import read
+
+PAGES = ("", "completeness", "differences", "views", "views/sales", "stream", "plan", "audits")
+
+
+def page(client, path: str, **params) -> str:
+    """Open a page."""
+    answer = client.get(path, params=params or None, headers={"Accept": "text/html"})
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def figure(text: str, id: str) -> dict:
+    """Give the data of a chart."""
+    [found] = re.findall(rf'<script type="application/json" id="{id}">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_nothing_says_so(client, shop, name: str) -> None:
+    """Each opens, and calls nothing of another host; what a page needs, it has."""
+    text = page(client, f"/pipelines/shop/{name}" if name else "/")
+    assert "<h1>" in text and 'lang="en"' in text
+    assert not re.findall(r'(?:src|href)="https?://', text)
+
+
+def test_the_overview_tells_every_pipeline(client, shop) -> None:
+    """Certified to the end of the first day, and what is wrong."""
+    text = page(client, "/")
+    assert re.search(r'href="/pipelines/shop/completeness">shop</a>', text)
+    assert "2013-01-02T00:00:00Z" in text
+
+
+def test_completeness_is_drawn_and_an_interval_is_told_in_full(client, shop: Shop) -> None:
+    """One certified and one open day; the certificate, the plan and the button of the one that is clicked."""
+    text = page(client, "/pipelines/shop/completeness", interval="2013-01-01T00:00:00Z", view="sales")
+    assert 'aria-label="sales 2013-01-01T00:00:00Z: certified"' in text
+    assert 'aria-label="sales 2013-01-02T00:00:00Z: open"' in text
+    assert "Certificate of g" in text and "What a rebuild would do" in text
+    assert 'data-post="/api/v1/runs/shop"' in text and 'name="to" value="2013-01-02T00:00:00Z"' in text
+
+
+def test_a_view_is_drawn_as_it_is_read(client, shop: Shop) -> None:
+    """The points of the chart and the rows of the table are those of the library; the seam is where it is open."""
+    text = page(client, "/pipelines/shop/views/sales", start="2013-01-01", end="2013-01-03", measure="total")
+    rows = read("shop.sales").to_pylist()
+    drawn = figure(text, "answer")
+    assert sorted(y for trace in drawn["data"] for y in trace["y"]) == sorted(row["total"] for row in rows)
+    assert [each["x0"] for each in drawn["layout"]["shapes"]] == ["2013-01-02T00:00:00Z"]
+    counted = figure(text, "counted")["data"]
+    assert {each["name"]: sum(each["y"]) for each in counted} == {"batch": 3, "speed": 1}
+    assert text.count(">explain</a>") == len(rows)
+    assert "seamline query shop.sales --from 2013-01-01 --to 2013-01-03" in text
+
+
+def test_a_point_leads_to_its_explanation(client, shop: Shop) -> None:
+    """Every point and every row, of keys that are NULL or strange too."""
+    text = page(client, "/pipelines/shop/views/sales", start="2013-01-01", end="2013-01-03")
+    links = [link for trace in figure(text, "answer")["data"] for link in trace["customdata"]]
+    assert len(links) == 4
+    for link in links:
+        assert "Everything adds up." in page(client, link), link
+
+
+def test_what_a_generation_changed_is_shown(client, shop: Shop) -> None:
+    """A duplicate that the batch layer removed, by its cause."""
+    shop.epoch([Sale(4, "a", 10, id=0)])
+    shop.events[1].clear()
+    build(shop, "h", cut=1)
+    compare_run(shop.compiled, shop.layout, "run-h")
+    text = page(client, "/pipelines/shop/differences")
+    assert "1 generations compared" in text and "duplicate" in text
+    assert sum(sum(each["y"]) for each in figure(text, "attribution")["data"]) == 1
+
+
+def test_a_plan_is_shown_and_a_wrong_one_explained(client, shop: Shop) -> None:
+    """As the command line tells it."""
+    text = page(
+        client, "/pipelines/shop/plan", **{"from": "2013-01-01T00:00:00Z", "to": "2013-01-03T00:00:00Z"}
+    )
+    assert "What a run of this span would do" in text and "Backfill it" in text
+    wrong = page(
+        client, "/pipelines/shop/plan", **{"from": "2013-01-01T07:30:00Z", "to": "2013-01-03T00:00:00Z"}
+    )
+    assert 'class="alarm"' in wrong and "07:30" in wrong
+
+
+def test_what_a_record_holds_is_text(client, shop: Shop) -> None:
+    """A key that is markup is shown, and is no markup; in the page's own data neither."""
+    markup = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    shop.epoch([Sale(3, markup, 5), Sale(4, EVIL, 5)])
+    for path in (
+        "/pipelines/shop/views/sales",
+        "/pipelines/shop/completeness",
+        "/pipelines/shop/differences",
+    ):
+        page = client.get(path, headers={"Accept": "text/html"})
+        assert page.status_code == 200
+        assert "<img src=x" not in page.text and "<script>alert" not in page.text
+    explained = client.get(
+        "/pipelines/shop/explain/sales", params={"key.customer": markup, "window": "2013-01-01T00:00:00Z"}
+    )
+    assert "&lt;img src=x onerror=alert(1)&gt;" in explained.text and "<img src=x" not in explained.text
