@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak bench bench-json bench-full bench-flink lint check fmt lock clean-demo
+.PHONY: help setup demo test faults soak bench bench-json bench-full bench-flink browser lint check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,13 @@ bench-full: setup ## The long suite, about two hours and a half (ARGS=--resume g
 
 bench-flink: setup ## Fetch Flink into .seamline/flink, and drain a topic beside it (ARGS="--records 600000")
 	@$(ENV) python -m benchmarks.peers.flink_jars && exec python -m benchmarks.drain --only seamline,flink_work,flink_only $(ARGS)
+
+browser: ## See to it that a Chromium is on PATH, which the tests of the pages drive
+	@if command -v chromium chromium-browser google-chrome google-chrome-stable chrome >/dev/null; then exit 0; fi; \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	else \
+	  echo "No Chromium is on PATH. Install one: 'sudo apt-get install chromium', 'brew install --cask chromium', or Chrome itself." >&2; exit 6; fi
 
 lint: setup ## Form, types, import contracts, spelling
 	@$(ENV) ruff check .

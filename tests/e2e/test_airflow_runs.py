@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import threading
 import time
@@ -15,9 +16,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser
+from tests.e2e.reader import opened_browser, reader
 from tests.e2e.world import DAYS, ROOT, Resident, World
 from tests.ports import free_ports
 
+from seamline.client import Client
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.tables import Table
 from seamline.local.airflow import AirflowStandalone
@@ -27,6 +31,22 @@ from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.airflow_client import quote
 from seamline.orchestration.backfills import ENDED
 
+SHOWN = "pipelines/flights"
+PAGES = (
+    "",
+    f"{SHOWN}/completeness?interval={DAYS[0]}&view=delay_by_carrier",
+    f"{SHOWN}/differences",
+    f"{SHOWN}/views",
+    f"{SHOWN}/views/delay_by_carrier",
+    f"{SHOWN}/stream",
+    f"{SHOWN}/plan",
+    f"{SHOWN}/audits",
+)
+LOOKS: Mapping[str, Mapping[str, Any]] = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "timezone_id": "America/New_York"},
+}
 BATCH, STREAM, UPKEEP = "flights__batch", "flights__stream", "flights__upkeep"
 WITHIN = 240.0
 
@@ -36,7 +56,10 @@ class Airflow:
 
     def __init__(self, world: World, driver: Resident) -> None:
         settings = {**world.settings, "AIRFLOW_CONN_SPARK_DEFAULT": driver.connection}
-        self.standalone = AirflowStandalone(world.home / "airflow", free_ports(3), root=ROOT, env=settings)
+        users = {"reader": "viewer", "operator": "user"}
+        self.standalone = AirflowStandalone(
+            world.home / "airflow", free_ports(3), root=ROOT, env=settings, users=users
+        )
 
     @property
     def api(self) -> AirflowApi:
@@ -190,7 +213,9 @@ def test_the_api_is_behind_the_login_and_answers_what_a_reader_is_told(
     code, body = asked(
         f"{api.url}/seamline/api/v1/views/flights/delay_by_carrier?limit=10000", f"Bearer {api.token}"
     )
+    read = Client(api.url, user="reader", password=api.password).read("flights.delay_by_carrier")
     told = json.loads(body)["rows"]
+    assert read["flights"].to_pylist() == [row["flights"] for row in told]
     assert (code, len(told)) == (200, len(world.answer()))
     assert sum(row["flights"] for row in told) == sum(row["flights"] for row in world.answer())
 
@@ -216,6 +241,86 @@ def test_a_backfill_of_finished_days_leaves_them_alone_if_told_so(world: World, 
         day: each["run_after"] for day, each in runs.items()
     }
     assert world.published() == before
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Have a browser open."""
+    with opened_browser() as found:
+        yield found
+
+
+def test_every_page_opens_and_shows_what_the_tables_hold(
+    world: World, airflow: Airflow, browser: Browser, scheduled: Mapping[str, Any]
+) -> None:
+    """In light and dark and as narrow as a phone, without a word on the console; the charts are drawn."""
+    assert scheduled["state"] == "success"
+    for name, looks in LOOKS.items():
+        with reader(browser, airflow.standalone, "reader", **looks) as pages:
+            for path in PAGES:
+                pages.open(path).shot(f"{name}-{path.partition('?')[0] or 'overview'}")
+            assert pages.complaints == []
+    with reader(browser, airflow.standalone, "reader") as pages:
+        rows = world.answer()
+        page = pages.open(f"{SHOWN}/views/delay_by_carrier?start=2013-01-01&end=2013-01-03").page
+        assert f"{len(rows)} rows" in page.locator("h2").first.inner_text()
+        assert page.locator(".chart .main-svg").count() >= 2
+        drawn = page.evaluate("[...document.querySelectorAll('.chart')].map(c => c.data.flatMap(t => t.y))")
+        assert sum(drawn[1]) == sum(row["flights"] for row in rows)
+        page.get_by_role("link", name="explain").first.click()
+        assert page.get_by_text("Everything adds up.").is_visible()
+        pages.open(f"{SHOWN}/views/delay_by_carrier?key.carrier=UA").shot("view", whole=False)
+        page = pages.open(f"{SHOWN}/completeness").page
+        page.get_by_label(re.compile(f"delay_by_carrier {DAYS[0]}: (certified|dirty)")).click()
+        assert page.get_by_text("What a rebuild would do").is_visible()
+        assert page.get_by_role("button", name="Rebuild").count() == 0
+        page.get_by_role("link", name="The report of its run").click()
+        assert "certificates" in page.inner_text("body")
+
+
+def test_the_pages_stand_inside_airflow_s_own(
+    airflow: Airflow, browser: Browser, scheduled: Mapping[str, Any]
+) -> None:
+    """In its navigation and on a DAG; a link of theirs to Airflow moves Airflow itself."""
+    with reader(browser, airflow.standalone, "reader") as pages:
+        page = pages.page
+        page.goto(f"{airflow.api.url}/plugin/seamline")
+        frame = page.frame_locator("iframe")
+        frame.get_by_role("link", name="flights", exact=True).wait_for()
+        pages.shot("inside-airflow", whole=False)
+        page.goto(f"{airflow.api.url}/dags/{BATCH}/plugin/seamline_dag")
+        frame.get_by_role("heading", name="Completeness of flights").wait_for()
+        pages.shot("inside-airflow-dag", whole=False)
+        frame.get_by_role("link", name=scheduled["dag_run_id"]).first.click()
+        page.wait_for_url(re.compile(f"/dags/{BATCH}/runs/"))
+
+
+def test_who_may_operate_rebuilds_a_day_and_stops_a_stream(
+    world: World, airflow: Airflow, browser: Browser, scheduled: Mapping[str, Any]
+) -> None:
+    """By the buttons of the pages; the run is Airflow's, and the order is kept with who gave it."""
+    before = world.published()
+    with reader(browser, airflow.standalone, "operator") as pages:
+        page = pages.open(f"{SHOWN}/completeness?interval={DAYS[1]}&view=delay_by_carrier").page
+        page.get_by_role("button", name="Rebuild").click()
+        page.get_by_role("button", name="Do it").click()
+        said = page.get_by_role("status").filter(has_text="is started")
+        said.wait_for()
+        run = re.search(r"Run (\S+) of", said.inner_text())[1]
+        assert airflow.api.await_run(BATCH, run, timeout=WITHIN) == "success"
+        assert world.published()[DAYS[1]] != before[DAYS[1]]
+        page = pages.open(f"{SHOWN}/stream").page
+        page.get_by_label("Reason").fill("a test of the pages")
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_role("button", name="Do it").click()
+        page.get_by_text("the stream should be stopped").wait_for()
+        assert pages.complaints == []
+    control = ControlTable.ensure(world.layout).read()
+    assert (control.desired, control.actor, control.reason) == (
+        Desired.STOPPED,
+        "airflow:operator",
+        "a test of the pages",
+    )
 
 
 def test_a_second_backfill_backwards_beside_the_stream_gives_the_same(world: World, airflow: Airflow) -> None:

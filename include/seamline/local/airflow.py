@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -25,7 +26,8 @@ LOCKED, LOCKED_AT_MOST = "database is locked", 5
 
 
 class AirflowStandalone:
-    """One Airflow: its database, settings, logs and output are in ``home``; user ``admin``.
+    """One Airflow: its database, settings, logs and output are in ``home``; user ``admin``, and ``users`` by name with
+    their role, all with one password.
 
     It takes three ports from ``port`` on: the API and pages, and two servers of logs. ``root`` is the
     checkout with dags/ and plugins/; ``env`` is added for every component and task.
@@ -40,11 +42,13 @@ class AirflowStandalone:
         password: str = "",
         env: Mapping[str, str] | None = None,
         parallelism: int = 4,
+        users: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.home, self.port, self.root = home.resolve(), port, root.resolve()
         self.password = password or secrets.token_urlsafe(12)
         self.parallelism = parallelism
         self.env = dict(env or {})
+        self.users = {"admin": "admin", **users}
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -83,7 +87,9 @@ class AirflowStandalone:
             "CORE__PARALLELISM": str(self.parallelism),
             "CORE__PLUGINS_FOLDER": str(self.root / "plugins"),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
-            "CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+                f"{user}:{role}" for user, role in self.users.items()
+            ),
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
             "DAG_PROCESSOR__REFRESH_INTERVAL": "10",
             # Its default, five seconds, is short on a busy machine: a command would fail with "database is locked".
@@ -110,7 +116,7 @@ class AirflowStandalone:
         self.home.mkdir(parents=True, exist_ok=True)
         passwords = self.home / "passwords.json"
         passwords.touch(mode=0o600)
-        passwords.write_text(json.dumps({"admin": self.password}))
+        passwords.write_text(json.dumps(dict.fromkeys(self.users, self.password)))
         with self.log.open("ab") as output:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "airflow", "standalone"],

@@ -16,7 +16,8 @@ function theme() {
 // Instants: the page says UTC, the reader's own time is beside it.
 function times(root) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-  for (const label of document.querySelectorAll("[data-zone]")) label.textContent = zone;
+  const same = /^(Etc\/)?(UTC|GMT)$/.test(zone);
+  for (const label of document.querySelectorAll("[data-zone]")) label.textContent = same ? "" : `, and in ${zone}`;
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
   const whole = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
   const long = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
@@ -24,11 +25,11 @@ function times(root) {
     const instant = new Date(time.dateTime);
     if (isNaN(instant)) continue;
     time.title = long.format(instant);
-    if (/^(Etc\/)?(UTC|GMT)$/.test(zone)) continue;
-    const same = instant.getDate() === instant.getUTCDate();
+    if (same) continue;
+    const today = instant.getDate() === instant.getUTCDate();
     const local = document.createElement("span");
     local.className = "faint";
-    local.textContent = ` (${(same ? clock : whole).format(instant)})`;
+    local.textContent = ` (${(today ? clock : whole).format(instant)})`;
     time.append(local);
   }
 }

@@ -1,0 +1,78 @@
+"""The client over a real server: what it reads is what the library reads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from tests.dags.server import EVIL
+from tests.ports import free_ports
+from tests.unit.shop import Sale, Shop
+
+from seamline import client as clients
+from seamline.client import Client, Refused
+from seamline.model.errors import BadRange, NotFound, ReadUnstable
+from seamline.serve.read import read
+from seamline.web.app import app
+
+
+@pytest.fixture
+def reader(client) -> Iterator[Client]:
+    """Serve the application on a port."""
+    main = FastAPI()
+    main.mount("/seamline", app)
+    port = free_ports()
+    server = uvicorn.Server(uvicorn.Config(main, port=port, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive()
+    yield Client(f"http://127.0.0.1:{port}", token="any")
+    server.should_exit = True
+    thread.join()
+
+
+def test_it_reads_what_the_library_reads(reader: Client) -> None:
+    """Types and all; a part of it by keys that are strange or NULL."""
+    whole = read("shop.sales")
+    assert reader.read("shop.sales").equals(whole)
+    assert reader.read("shop.sales", format="pandas").equals(whole.to_pandas())
+    found = reader.read("shop.sales", where={"customer": [EVIL, None]}, start="2013-01-01", side="merged")
+    assert sorted(found["total"].to_pylist()) == [3, 5]
+    assert reader.read("shop.sales", where={"customer": "a"}, end="2013-01-02").num_rows == 1
+
+
+def test_pages_are_put_together(reader: Client, monkeypatch) -> None:
+    """Two and a half of them."""
+    monkeypatch.setattr(clients, "PAGE", 3)
+    assert reader.read("shop.sales").equals(read("shop.sales"))
+
+
+def test_pages_of_two_states_are_never_one_answer(reader: Client, shop: Shop, monkeypatch) -> None:
+    """Where an epoch comes between any two of them, nothing is given."""
+    monkeypatch.setattr(clients, "PAGE", 1)
+    sent = Client.sent
+
+    def moving(self, path, body=None):
+        shop.epoch([Sale(5, "b", 1)])
+        return sent(self, path, body)
+
+    monkeypatch.setattr(Client, "sent", moving)
+    with pytest.raises(ReadUnstable, match="changed under every read"):
+        reader.read("shop.sales")
+
+
+def test_it_raises_what_the_library_raises(reader: Client) -> None:
+    """By the same names, with the way out."""
+    with pytest.raises(NotFound, match="no view"):
+        reader.read("shop.sails")
+    with pytest.raises(BadRange, match="no key 'total'"):
+        reader.read("shop.sales", where={"total": 1})
+    with pytest.raises(BadRange, match="not a format"):
+        reader.read("shop.sales", format="json")
+    with pytest.raises(Refused, match="does not answer"):
+        Client("http://127.0.0.1:1", token="any").read("shop.sales")
