@@ -22,7 +22,7 @@ from seamline.lake.tables import Table
 from seamline.lake.types import generations_schema, master_schema, partial_schema
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Pipeline
-from seamline.model.epoch import Epoch
+from seamline.model.epoch import Epoch, Kind
 from seamline.model.intervals import Interval
 from seamline.model.manifest import Act, Statement
 from seamline.model.offsets import Lane, OffsetRange
@@ -173,6 +173,27 @@ class Shop:
             self.ledger.append([row])
         self.offset += len(sales)
         self.events[number] = sales
+        return number
+
+    def hole(self, count: int, *, bounds: Interval | None = None, fills: int = 0) -> int:
+        """Register so many offsets as lost, or so many of those before as read after all."""
+        number = next(self.numbers)
+        start = self.offset - fills if fills else self.offset
+        row = Epoch(
+            number=number,
+            token=0,
+            committed_at=START + timedelta(seconds=number),
+            record_version=self.compiled.record_version,
+            kind=Kind.AMEND if fills else Kind.HOLE,
+            edge=True,
+            ranges=(OffsetRange(Lane("t", 0), start, start + (fills or count)),),
+            frontiers={self.view.id: number},
+            bounds=bounds,
+        )
+        self.master.commit(row, [])
+        self.ledger.append([row])
+        self.offset += 0 if fills else count
+        self.events[number] = []
         return number
 
     def records(self, sales: list[Sale], number: int) -> files.DataFile:

@@ -18,7 +18,8 @@ class IntervalAnswer:
     """How one interval was answered: ``rows_since`` are the rows counted from slices, above the cut.
 
     ``restated`` is how many restatements the build of the generation knew; ``note`` says who decided that it answers,
-    where that was not its certificate alone.
+    where that was not its certificate alone. ``missing`` bounds how many records its numbers may lack: offsets that
+    Kafka had lost before they were read, and that may belong to it.
     """
 
     status: Status
@@ -28,6 +29,7 @@ class IntervalAnswer:
     complete_to: int
     restated: int = 0
     note: str = ""
+    missing: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,10 @@ class Answer:
             said.append(f" Duplicates are removed exactly up to epoch {exact}")
         if exact is not None:
             said.append(f", and within {self.dedup_within} after." if self.dedup_within else ".")
+        if missing := max((each.missing for each in self.intervals.values()), default=0):
+            said.append(
+                f" A number may lack up to {missing} records that Kafka had lost before they were read."
+            )
         if building := self.tally().get("building"):
             said.append(f" {building} building: no number is given for them.")
         return "".join(said)

@@ -16,7 +16,7 @@ from seamline.lake.master import Master, ledger_row
 from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledView
-from seamline.model.epoch import Epoch
+from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import BadRange
 from seamline.model.intervals import stamp
 from seamline.model.seam import NOTHING
@@ -89,12 +89,16 @@ def log_of(table: Table, view: CompiledView) -> Log:
 
 @dataclass(frozen=True)
 class Past:
-    """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them."""
+    """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them.
+
+    ``register`` are the epochs that are holes, and those that filled some.
+    """
 
     version: int
     epoch: int
     held: Numbers
     edges: Edges
+    register: tuple[Epoch, ...] = ()
 
     def followed(self, log: Log) -> Past | None:
         """Go on by one commit of the master; None where it has made more than one, or another."""
@@ -107,7 +111,8 @@ class Past:
         if log.newest.number != log.epoch:
             return None
         edges = with_rows(self.edges, [log.newest])
-        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges)
+        register = (*self.register, *registered([log.newest]))
+        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register)
 
 
 _known: dict[str, Past] = {}
@@ -135,7 +140,25 @@ def read_past(layout: Layout, log: Log) -> Past:
         found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last))
         rows = [row for row in found or [] if row.number <= log.epoch]
     runs = [*zip(written.firsts, written.lasts, strict=True), *((row.number, row.number) for row in rows)]
-    return Past(log.version, log.epoch, Numbers.of(runs), with_rows(known, rows))
+    kept = look(layout.table("ledger"), "register", register_of) or []
+    register = (*kept, *(row for row in registered(rows) if row.number > last))
+    return Past(log.version, log.epoch, Numbers.of(runs), with_rows(known, rows), register)
+
+
+def registered(rows: Iterable[Epoch]) -> list[Epoch]:
+    """Keep the rows of holes, and of what filled some."""
+    return [row for row in rows if row.kind in (Kind.HOLE, Kind.AMEND)]
+
+
+def register_of(ledger: Table) -> list[Epoch]:
+    """Read the same from the ledger, in order."""
+    kinds = [Kind.HOLE.value, Kind.AMEND.value]
+    if not set(kinds) & set(pc.unique(ledger.read(["kind"])["kind"]).to_pylist()):
+        return []
+    wanted = pc.field("kind").isin(kinds)
+    found = ledger.handle.to_pyarrow_dataset().to_table(columns=["row"], filter=wanted)
+    epochs = {epoch.number: epoch for epoch in map(Epoch.from_json, found["row"].to_pylist())}
+    return [epochs[number] for number in sorted(epochs)]
 
 
 def with_rows(known: Edges, rows: Iterable[Epoch]) -> Edges:

@@ -119,7 +119,15 @@ def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
         status = snapshot.manifest.standing(generation, news=news)
     named, restated = (generation.generation, generation.restated) if generation else ("", 0)
     note = generation.note if generation and status in NOTED else ""
-    return IntervalAnswer(status, cut, named, since, complete_to, restated, note)
+    return IntervalAnswer(status, cut, named, since, complete_to, restated, note, missing(snapshot, id))
+
+
+def missing(snapshot: Snapshot, id: str) -> int:
+    """Count the offsets of holes that may belong to an interval."""
+    if not snapshot.lacking:
+        return 0
+    span = snapshot.grid.named(id)
+    return sum(count for bounds, count in snapshot.lacking.items() if bounds is None or bounds.meets(span))
 
 
 NOTED = (Status.HELD, Status.PROVISIONAL, Status.UNCERTIFIED)

@@ -15,7 +15,8 @@ from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.intervals import Grid
+from seamline.model.holes import lacking
+from seamline.model.intervals import Grid, Interval
 from seamline.model.manifest import Manifest, Statement, as_of, fold
 from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING, Side
@@ -27,7 +28,8 @@ class Snapshot:
     """What one read goes by. ``until`` is the last epoch whose slices count; ``epoch`` is E, or as of when.
 
     With ``as_of`` today's publications answer, as far as they fit; with ``served_at`` those of then, and ``gone`` are
-    the floors that have risen since. ``instants`` are those of the epochs, where the past is asked for.
+    the floors that have risen since. ``instants`` are those of the epochs, where the past is asked for. ``lacking``
+    counts offsets in holes by the event times that they may have had, None for any.
     """
 
     view: CompiledView
@@ -47,6 +49,7 @@ class Snapshot:
     served_at: datetime | None = None
     gone: Mapping[str, int] = field(default_factory=dict)
     instants: Mapping[int, datetime] = field(default_factory=dict)
+    lacking: Mapping[Interval | None, int] = field(default_factory=dict)
 
     @property
     def past(self) -> bool:
@@ -103,6 +106,7 @@ class Snapshot:
             watermark=watermark,
             edges=told.edges,
             held=told.held,
+            lacking=lacking(each for each in told.register if each.number <= epoch),
             slices=slices,
             manifest=manifest,
             generations=generations,

@@ -31,7 +31,13 @@ def served(
 ) -> tuple[CompiledPipeline, CompiledView]:
     """Find what answers under the view's name, or the version of that fingerprint, and its pipeline.
 
-    Raises ProtocolError where it cannot be made from its stored definition.
+    Raises NotFound for a version that was never born, ProtocolError where it cannot be made from its stored definition.
     """
     manifest = manifest_of(layout)
-    return version_of(pipeline, manifest, chosen(manifest, view, version))
+    id = chosen(manifest, view, version)
+    if version and id not in manifest.definitions and id not in [each.id for each in pipeline.views]:
+        raise NotFound(
+            f"{view.qualified} has no version {version!r}.",
+            hint="`seamline status` lists those that there are.",
+        )
+    return version_of(pipeline, manifest, id)

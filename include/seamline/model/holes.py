@@ -244,6 +244,16 @@ def joined(ledger: Iterable[Epoch]) -> bool:
     return True
 
 
+def lacking(ledger: Iterable[Epoch]) -> dict[Interval | None, int]:
+    """Count the offsets that holes still miss, by the event times that a hole can have touched, None for any."""
+    known = list(ledger)
+    bounds = {epoch.number: epoch.bounds for epoch in known}
+    found: dict[Interval | None, int] = {}
+    for number, parts in rest(known).items():
+        found[bounds[number]] = found.get(bounds[number], 0) + sum(map(len, parts))
+    return found
+
+
 def touching(register: Collection[Epoch], interval: Interval) -> int:
     """Count the holes that an interval's rows may have been in: those without bounds touch every one."""
     return sum(hole.bounds is None or hole.bounds.meets(interval) for hole in register)

@@ -10,7 +10,7 @@ from typing import Any
 
 from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition import Batch, Expect, KafkaSource, Lookup, Origin, Pipeline, Rule, Stream, View
-from seamline.model.errors import DefinitionError, NotFound, ProtocolError, SeamlineError
+from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
 from seamline.model.formats import FORMATS
 from seamline.model.manifest import Manifest
 from seamline.model.measures import MEASURES
@@ -100,13 +100,13 @@ def version_of(
 ) -> tuple[CompiledPipeline, CompiledView]:
     """Find a view version: in the definition at hand, else as it was stored at its birth.
 
-    Raises NotFound where it was never born, and ProtocolError where what was stored cannot be read.
+    Raises ProtocolError where it was never born or what was stored cannot be read.
     """
     own = next((view for view in pipeline.views if view.id == id), None)
     if own is not None:
         return pipeline, own
     if id not in manifest.definitions:
-        raise NotFound(
+        raise ProtocolError(
             f"{pipeline.name}.{id} is not this definition's and was never born.",
             hint="a version is born when its stream starts; see seamline status.",
         )

@@ -176,6 +176,7 @@ def told(answer: Answer, question: Question) -> dict[str, Any]:
                 "rows_since": each.rows_since,
                 "complete_to": each.complete_to,
                 "note": each.note,
+                "missing": each.missing,
             }
             for id, each in answer.intervals.items()
         },

@@ -1,0 +1,64 @@
+"""Offsets that Kafka lost before they were read bound the answers that they may belong to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.past import DAYS
+from tests.unit.shop import DAY, START, Sale, Shop
+
+from seamline.lake import logs
+from seamline.lake.answers import Answer
+from seamline.lake.reads import answer
+from seamline.model.intervals import Interval
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """Two days of sales."""
+    made = Shop(tmp_path)
+    made.epoch([Sale(1, "a", 10), Sale(1500, "a", 1)])
+    return made
+
+
+def asked(shop: Shop, **more: int) -> Answer:
+    """Read everything."""
+    return answer(shop.compiled, shop.view, shop.layout, **more)  # type: ignore[arg-type]
+
+
+def lacks(found: Answer) -> dict[str, int]:
+    """Give the bound of each interval."""
+    return {id: each.missing for id, each in found.intervals.items()}
+
+
+def test_an_answer_without_holes_has_no_bound(shop: Shop) -> None:
+    """And says nothing of it."""
+    assert lacks(asked(shop)) == {DAYS[0]: 0, DAYS[1]: 0}
+    assert "lost" not in asked(shop).summary()
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_holes_bound_what_they_may_have_touched(shop: Shop, cold: bool) -> None:
+    """One of the first day alone, one of any: followed commit by commit, or read anew."""
+    first = Interval(START, START + DAY)
+    for step in (lambda: shop.hole(7, bounds=first), lambda: shop.hole(3), lambda: shop.epoch([Sale(2)])):
+        asked(shop)
+        step()
+    if cold:
+        logs._known.clear()
+    found = asked(shop)
+    assert lacks(found) == {DAYS[0]: 10, DAYS[1]: 3}
+    assert "A number may lack up to 10 records that Kafka had lost" in found.summary()
+    assert lacks(asked(shop, as_of=1)) == {DAYS[0]: 7, DAYS[1]: 0}
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_what_was_read_after_all_is_not_missing(shop: Shop, cold: bool) -> None:
+    """A part of a hole, and then the rest."""
+    shop.hole(5)
+    assert lacks(asked(shop)) == {DAYS[0]: 5, DAYS[1]: 5}
+    shop.hole(0, fills=2)
+    if cold:
+        logs._known.clear()
+    assert lacks(asked(shop)) == {DAYS[0]: 3, DAYS[1]: 3}
