@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from seamline.lake.scans import connection
 from seamline.model.errors import TooSlow
-from seamline.web.limits import within
+from seamline.web.limits import answered, within
 
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"
 
@@ -17,3 +19,12 @@ def test_a_query_that_takes_too_long_is_broken_off() -> None:
         connection().sql(ENDLESS).fetchall()
     with within():
         assert connection().sql("SELECT 42").fetchall() == [(42,)]
+
+
+def test_answers_share_few_threads() -> None:
+    """Their connections are warm; what takes too long frees its thread."""
+    names = {answered(lambda: threading.current_thread().name) for _ in range(20)}
+    assert all(name.startswith("answers") for name in names)
+    with pytest.raises(TooSlow):
+        answered(lambda: connection().sql(ENDLESS).fetchall(), 0.2)
+    assert answered(lambda: connection().sql("SELECT 42").fetchall()) == [(42,)]

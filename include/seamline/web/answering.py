@@ -67,7 +67,7 @@ class Asked:
         )
 
 
-def answered(
+def drawn(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: Asked, root: str
 ) -> dict[str, Any]:
     """Answer for the page; the last intervals that have rows where no range is given. BadRange for what is wrong."""
@@ -91,10 +91,14 @@ def answered(
         raise BadRange(
             f"{view.qualified} has no measure {asked.measure!r}.", hint=f"it has: {', '.join(names)}."
         )
-    rows = [with_link(row, view, pipeline.name, root) for row in found.table.to_pylist()]
-    shown = rows[asked.offset : asked.offset + PAGE]
+    rows = found.table.to_pylist()
     series = by_key(rows, view)
-    drawn = dict(sorted(series.items(), key=lambda each: -largest(each[1], measure))[:SERIES])
+    largest_first = sorted(series.items(), key=lambda each: -largest(each[1], measure))
+    lines = {
+        name: [with_link(row, view, pipeline.name, root) for row in some]
+        for name, some in largest_first[:SERIES]
+    }
+    shown = [with_link(row, view, pipeline.name, root) for row in rows[asked.offset : asked.offset + PAGE]]
     seam = min(
         (id for id, each in found.intervals.items() if each.status is not Status.CERTIFIED), default=None
     )
@@ -112,8 +116,8 @@ def answered(
         "columns": columns,
         "right": numeric(found.table, columns),
         "series": len(series),
-        "drawn": len(drawn),
-        "figure": charts.answers(drawn, measure, seam) if measure else None,
+        "drawn": len(lines),
+        "figure": charts.answers(lines, measure, seam) if measure else None,
         "counted": charts.parts(rows),
         "before": left.address(offset=max(asked.offset - PAGE, 0)) if asked.offset else "",
         "after": left.address(offset=asked.offset + PAGE) if more else "",
@@ -154,12 +158,12 @@ def spelled(value: Any) -> str:
     return stamp(value) if hasattr(value, "tzinfo") else str(value)
 
 
-def by_key(rows: Sequence[Mapping[str, Any]], view: CompiledView) -> dict[str, list[dict[str, Any]]]:
+def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> dict[str, list[dict[str, Any]]]:
     """Sort rows into series by their key, by window."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         name = ", ".join("NULL" if row[key.name] is None else spelled(row[key.name]) for key in view.keys)
-        found.setdefault(name or view.name, []).append({**row, "window_start": stamp(row["window_start"])})
+        found.setdefault(name or view.name, []).append(row)
     for some in found.values():
         some.sort(key=lambda row: row["window_start"])
     return found

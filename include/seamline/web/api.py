@@ -38,7 +38,7 @@ from seamline.plan.told import facts as planned
 from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, one_key, tag, written
 from seamline.serve.asked import as_json as spelled
 from seamline.web.access import kafka_env, opened, readable, readers
-from seamline.web.limits import paced, within
+from seamline.web.limits import answered, paced
 
 STATUS: Mapping[type[SeamlineError], int] = {
     NotFound: 404,
@@ -126,8 +126,8 @@ def rows(
     question = Question(keys, null, start, end, as_of, served_at, side, version, phase, limit, offset, format)
     compiled, layout = opened(pipeline)
     _, shown = served(compiled, layout, named(compiled, layout, view), version)
-    with within():
-        answer = read(
+    answer = answered(
+        lambda: read(
             f"{pipeline}.{view}",
             condition(shown, question),
             start,
@@ -139,6 +139,7 @@ def rows(
             served_at=served_at,
             format="answer",
         )
+    )
     body = written(answer, question)
     mark = tag(body)
     headers = {
@@ -167,8 +168,7 @@ def explain(
     compiled, layout = opened(pipeline)
     named(compiled, layout, view)
     keys = one_key(request.query_params.multi_items())
-    with within():
-        found = take_apart(f"{pipeline}.{view}", keys, window, page=page, size=size)
+    found = answered(lambda: take_apart(f"{pipeline}.{view}", keys, window, page=page, size=size))
     return as_json(
         {
             "view": found.view,

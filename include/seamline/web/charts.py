@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from seamline.model.comparison import Comparison
@@ -83,7 +84,7 @@ def answers(
             "type": "scatter",
             "mode": "lines+markers",
             "name": name,
-            "x": [row["window_start"] for row in rows],
+            "x": [stamp(row["window_start"]) for row in rows],
             "y": [row[measure] for row in rows],
             "customdata": [row["_explain"] for row in rows],
             "marker": {
@@ -114,12 +115,12 @@ def answers(
 
 def parts(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw the rows counted by each layer, window by window."""
-    totals: dict[str, list[int]] = {}
+    totals: dict[datetime, list[int]] = {}
     for row in rows:
         total = totals.setdefault(row["window_start"], [0, 0])
         total[0] += row["batch_part"]
         total[1] += row["speed_part"]
-    x = list(totals)
+    x = list(map(stamp, totals))
     return figure(
         [
             {"type": "bar", "name": "batch", "x": x, "y": [each[0] for each in totals.values()]},

@@ -36,11 +36,11 @@ from seamline.serve.completeness import completeness as cells_of
 from seamline.serve.status import refused_by_reason
 from seamline.web import charts
 from seamline.web.access import kafka_env, opened, operates, readable, readers
-from seamline.web.answering import Asked, answered
+from seamline.web.answering import Asked, drawn
 from seamline.web.api import as_json, said_of
 from seamline.web.calendar import SIGNS, Square, certified_through, squares, strips
 from seamline.web.inside import InsideAirflow
-from seamline.web.limits import paced, within
+from seamline.web.limits import answered, paced
 from seamline.web.overview import cards
 from seamline.web.render import page as written
 
@@ -215,8 +215,7 @@ def accuracy(pipeline: str, view: str, request: Request) -> Response:
     compiled, layout = opened(pipeline)
     _, shown = served(compiled, layout, named(compiled, layout, view))
     span = last_intervals(compiled, layout)
-    with within():
-        found = accuracy_of(compiled, shown, layout, span) if span else []
+    found = answered(lambda: accuracy_of(compiled, shown, layout, span)) if span else []
     return html(request, "accuracy.html", found=found, span=span, typical=typical(found))
 
 
@@ -245,8 +244,8 @@ def view(pipeline: str, view: str, request: Request) -> Response:
         "error": "",
     }
     try:
-        with within():
-            context |= answered(compiled, layout, shown, asked, request.scope["root_path"])
+        root = request.scope["root_path"]
+        context |= answered(lambda: drawn(compiled, layout, shown, asked, root))
     except BadRange as error:
         context |= {
             "error": f"{error.message} {error.hint}",
@@ -271,8 +270,7 @@ def explain(
     compiled, layout = opened(pipeline)
     named(compiled, layout, view)
     items = request.query_params.multi_items()
-    with within():
-        found = take_apart(f"{pipeline}.{view}", one_key(items), window, page=page)
+    found = answered(lambda: take_apart(f"{pipeline}.{view}", one_key(items), window, page=page))
     others = [(name, value) for name, value in items if name != "page"]
     pages = (found.row["batch_part"] + found.row["speed_part"] - 1) // 20
     return html(
