@@ -38,6 +38,7 @@ SECTIONS = (
     Section("builds"),
     Section("airflow_runs"),
     Section("ageing", ("--hours", "1"), ("--hours", "24")),
+    Section("web"),
 )
 
 

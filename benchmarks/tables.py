@@ -25,6 +25,7 @@ def main() -> int:
         "batch": batch,
         "airflow_runs": airflow_runs,
         "ageing": ageing,
+        "web": web,
     }
     every = {name: Results(name).read() for name in (*sections, "builds")}
     for name, made in sections.items():
@@ -131,6 +132,35 @@ def ageing(found: Found) -> Iterator[str]:
         f"{found['files_per_million']:.0f} files and {found['log_entries_per_million']:.0f} log entries per million "
         f"events, {found['bytes_per_event']:.0f} bytes an event."
     )
+
+
+def web(found: Found) -> Iterator[str]:
+    """Write points by rate, pages, and the audit."""
+    rates = sorted(
+        int(name.split("_")[2]) for name in found if name.startswith("point_cached_") and "p50" in name
+    )
+    rows = [
+        (
+            str(rate),
+            *(
+                f"{found[f'point_{how}_{rate}_{share}_ms']:.1f}"
+                for how in ("cached", "changed")
+                for share in ("p50", "p99")
+            ),
+        )
+        for rate in rates
+    ]
+    head = ("points a second", "nothing new: p50, ms", "p99", "an epoch every half second: p50, ms", "p99")
+    yield from table(head, rows)
+    yield ""
+    names = [name.removesuffix("_first_ms") for name in found if name.endswith("_first_ms")]
+    pages = [
+        (name.removeprefix("page_"), f"{found[f'{name}_ms']:.0f}", f"{found[f'{name}_first_ms']:.0f}")
+        for name in names
+    ]
+    yield from table(("page", "load, ms", "the first time"), pages)
+    yield ""
+    yield f"An audit of {found['audit_offsets']:,} offsets takes {found['audit_s']:.1f} s."
 
 
 def goals(every: Mapping[str, Found | None]) -> Iterator[str]:
