@@ -6,11 +6,12 @@ table = client.read("orders.by_customer", where={"customer": ["ada", None]}, sta
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, overload
@@ -35,6 +36,16 @@ class Refused(SeamlineError):
     exit_code = 44
 
 
+class Stay(urllib.request.HTTPRedirectHandler):
+    """Follows nobody elsewhere: the token is for this server alone."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Take a redirection for what it is: no answer."""
+
+
+OPENER = urllib.request.build_opener(Stay)
+
+
 @dataclass
 class Client:
     """One server and a login, or a token of Airflow's REST API; a token is fetched when first needed."""
@@ -49,7 +60,7 @@ class Client:
     def read(
         self,
         view: str,
-        where: Mapping[str, Key | Sequence[Key]] | None = ...,
+        where: Mapping[str, Key | Iterable[Key]] | None = ...,
         start: Moment | None = ...,
         end: Moment | None = ...,
         as_of: int | Moment | None = ...,
@@ -64,7 +75,7 @@ class Client:
     def read(
         self,
         view: str,
-        where: Mapping[str, Key | Sequence[Key]] | None = ...,
+        where: Mapping[str, Key | Iterable[Key]] | None = ...,
         start: Moment | None = ...,
         end: Moment | None = ...,
         as_of: int | Moment | None = ...,
@@ -79,7 +90,7 @@ class Client:
     def read(
         self,
         view: str,
-        where: Mapping[str, Key | Sequence[Key]] | None = None,
+        where: Mapping[str, Key | Iterable[Key]] | None = None,
         start: Moment | None = None,
         end: Moment | None = None,
         as_of: int | Moment | None = None,
@@ -130,8 +141,17 @@ class Client:
         """Ask for something below ``/seamline/api/v1``; its headers and its body."""
         if not self.token and self.user:
             self.log_in()
+        address = f"/seamline/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            return self.sent(f"/seamline/api/v1/{path}?{urllib.parse.urlencode(query)}")
+            return self.sent(address)
+        except urllib.error.HTTPError as error:
+            if error.code != 401 or not self.user:
+                raise spoken(error) from None
+        # The token has run out.
+        self.token = ""
+        self.log_in()
+        try:
+            return self.sent(address)
         except urllib.error.HTTPError as error:
             raise spoken(error) from None
 
@@ -150,23 +170,29 @@ class Client:
             headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url.rstrip("/") + path, data=body, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+            with OPENER.open(request, timeout=self.timeout) as answer:
                 return answer.headers, answer.read()
         except urllib.error.HTTPError:
             raise
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             raise Refused(
                 f"{self.url} does not answer: {error}.", hint="is Airflow's API server up?"
             ) from None
 
 
-def conditions(where: Mapping[str, Key | Sequence[Key]]) -> list[tuple[str, str]]:
-    """Write what the keys may be."""
-    return [
-        ("null", name) if value is None else (f"key.{name}", written(value))
-        for name, given in where.items()
-        for value in (given if isinstance(given, Sequence) and not isinstance(given, str) else [given])
-    ]
+def conditions(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple[str, str]]:
+    """Write what the keys may be; BadRange where a key may be nothing, which would be no condition at all."""
+    found = []
+    for name, given in where.items():
+        values = (
+            list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+        )
+        if not values:
+            raise BadRange(
+                f"where: {name!r} may be none of nothing.", hint="leave it out to have all of them."
+            )
+        found += [("null", name) if value is None else (f"key.{name}", written(value)) for value in values]
+    return found
 
 
 def written(value: object) -> str:

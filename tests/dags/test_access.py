@@ -122,6 +122,17 @@ def test_a_user_steers_a_stream_and_it_is_logged(ask: Ask, tmp_path) -> None:
     with create_session() as session:
         [row] = session.scalars(select(Log).where(Log.event == "steer_stream", Log.owner == "the user")).all()
     assert "because" in row.extra and "start" in row.extra
+    # Shown to who may see that DAG, whatever an address says.
+    assert row.dag_id == "shop__stream"
+
+
+def test_a_caller_cannot_have_another_dag_s_log(ask: Ask) -> None:
+    """The name is the route's."""
+    answer = ask("POST", "/api/v1/streams/shop?dag_id=other__batch", "op", json={"action": "start"})
+    assert answer.status_code == 202, answer.text
+    with create_session() as session:
+        rows = session.scalars(select(Log).where(Log.event == "steer_stream", Log.owner == "the op")).all()
+    assert {row.dag_id for row in rows} == {"shop__stream"}
 
 
 def test_a_form_of_another_site_changes_nothing(ask: Ask) -> None:

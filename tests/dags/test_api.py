@@ -131,6 +131,8 @@ def test_what_is_known_of_a_pipeline_is_told(client, shop) -> None:
         ("INT", "-7", "-7", "1e5"),
         ("BIGINT", "9000000000", "9000000000", "1; DROP TABLE x"),
         ("DECIMAL(10,2)", "1.50", "CAST('1.50' AS DECIMAL(10,2))", "NaN"),
+        # Written out it would be ten gigabytes.
+        ("DECIMAL(38,0)", "-7", "CAST('-7' AS DECIMAL(38,0))", "1e9999999999"),
         ("BOOLEAN", "true", "true", "yes"),
         ("DATE", "2013-01-01", "DATE '2013-01-01'", "2013-02-30"),
         ("TIMESTAMP", "2013-01-01T00:00Z", "TIMESTAMP '2013-01-01T00:00:00Z'", "now()"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import threading
+import urllib.error
 from collections.abc import Iterator
+from email.message import Message
 
 import pytest
 import uvicorn
@@ -43,7 +46,7 @@ def test_it_reads_what_the_library_reads(reader: Client) -> None:
     assert reader.read("shop.sales", format="pandas").equals(whole.to_pandas())
     found = reader.read("shop.sales", where={"customer": [EVIL, None]}, start="2013-01-01", side="merged")
     assert sorted(found["total"].to_pylist()) == [3, 5]
-    assert reader.read("shop.sales", where={"customer": "a"}, end="2013-01-02").num_rows == 1
+    assert reader.read("shop.sales", where={"customer": {"a"}}, end="2013-01-02").num_rows == 1
 
 
 def test_pages_are_put_together(reader: Client, monkeypatch) -> None:
@@ -72,7 +75,29 @@ def test_it_raises_what_the_library_raises(reader: Client) -> None:
         reader.read("shop.sails")
     with pytest.raises(BadRange, match="no key 'total'"):
         reader.read("shop.sales", where={"total": 1})
+    with pytest.raises(BadRange, match="none of nothing"):
+        reader.read("shop.sales", where={"customer": []})
     with pytest.raises(BadRange, match="not a format"):
         reader.read("shop.sales", format="json")
     with pytest.raises(Refused, match="does not answer"):
         Client("http://127.0.0.1:1", token="any").read("shop.sales")
+
+
+def test_a_token_that_has_run_out_is_fetched_again(reader: Client, monkeypatch) -> None:
+    """Once, where there is a login; else the refusal is told."""
+    sent, logins = Client.sent, []
+
+    def strict(self, path, body=None):
+        if path == "/auth/token":
+            logins.append(path)
+            return {}, b'{"access_token": "new"}'
+        if self.token != "new":
+            raise urllib.error.HTTPError(path, 401, "", Message(), io.BytesIO(b'{"detail": "Token Expired"}'))
+        return sent(self, path, body)
+
+    monkeypatch.setattr(Client, "sent", strict)
+    reader.user = "ada"
+    assert reader.read("shop.sales").num_rows == 4
+    assert len(logins) == 1
+    with pytest.raises(Refused, match="401"):
+        Client(reader.url, token="old").read("shop.sales")

@@ -8,6 +8,7 @@ import pytest
 
 from seamline.lake.scans import connection
 from seamline.model.errors import TooSlow
+from seamline.web import limits
 from seamline.web.limits import answered, within
 
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"
@@ -19,6 +20,14 @@ def test_a_query_that_takes_too_long_is_broken_off() -> None:
         connection().sql(ENDLESS).fetchall()
     with within():
         assert connection().sql("SELECT 42").fetchall() == [(42,)]
+
+
+def test_so_many_wait_and_no_more(monkeypatch) -> None:
+    """Those beyond are told at once."""
+    monkeypatch.setattr(limits, "waiting", threading.BoundedSemaphore(1))
+    with limits.waiting, pytest.raises(TooSlow, match="Too many others"):
+        answered(lambda: 1)
+    assert answered(lambda: 1) == 1
 
 
 def test_answers_share_few_threads() -> None:

@@ -12,6 +12,7 @@ from tests.unit.shop import Sale, Shop
 
 from seamline.quality.comparing import compare_run
 from seamline.serve.read import read
+from seamline.web import answering
 
 PAGES = ("", "completeness", "differences", "views", "views/sales", "stream", "plan", "audits")
 
@@ -64,6 +65,21 @@ def test_a_view_is_drawn_as_it_is_read(client, shop: Shop) -> None:
     assert {each["name"]: sum(each["y"]) for each in counted} == {"batch": 3, "speed": 1}
     assert text.count(">explain</a>") == len(rows)
     assert "seamline query shop.sales --from 2013-01-01 --to 2013-01-03" in text
+
+
+def test_what_is_there_to_copy_says_what_was_asked(client, shop: Shop) -> None:
+    """Values are quoted for the engine that reads them; another side has no serving table."""
+    text = page(client, "/pipelines/shop/views/sales", **{"key.customer": "x' OR 1=1 --"})
+    assert "&#34;customer&#34; IN (&#39;x&#39;&#39; OR 1=1 --&#39;)" in text
+    assert "delta_scan" not in page(client, "/pipelines/shop/views/sales", side="batch")
+    version = shop.view.fingerprint
+    assert f"--version {version}" in page(client, "/pipelines/shop/views/sales", version=version)
+
+
+def test_a_page_draws_so_many_rows_and_no_more(client, shop: Shop, monkeypatch) -> None:
+    """It says how to ask for less."""
+    monkeypatch.setattr(answering, "MOST", 3)
+    assert "4 rows are more than a page draws" in page(client, "/pipelines/shop/views/sales")
 
 
 def test_a_point_leads_to_its_explanation(client, shop: Shop) -> None:

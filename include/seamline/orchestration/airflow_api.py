@@ -103,7 +103,7 @@ class AirflowApi(AirflowClient):
             )
         return int(self.call("POST", "/backfills", body_of(plan, reason), refused=BackfillRefused)["id"])
 
-    def backfills(self, dag_id: str, limit: int = 20) -> list[dict[str, Any]]:
+    def backfills(self, dag_id: str, limit: int = 5) -> list[dict[str, Any]]:
         """List a DAG's newest backfills."""
         query = urllib.parse.urlencode({"dag_id": dag_id, "order_by": "-id", "limit": limit})
         return list(self.call("GET", f"/backfills?{query}")["backfills"])
@@ -113,10 +113,15 @@ class AirflowApi(AirflowClient):
         return [int(each["id"]) for each in self.backfills(dag_id) if each["completed_at"] is None]
 
     def run_states(self, dag_id: str, first: str, last: str) -> dict[str, int]:
-        """Count the runs of some logical dates by state, at most a thousand."""
-        query = urllib.parse.urlencode({"logical_date_gte": first, "logical_date_lte": last, "limit": 1000})
-        runs = self.call("GET", f"/dags/{quote(dag_id)}/dagRuns?{query}")["dag_runs"]
-        return dict(Counter(run["state"] for run in runs))
+        """Count the backfill runs of some logical dates by state, page by page: Airflow bounds a page."""
+        given = {"logical_date_gte": first, "logical_date_lte": last, "run_type": "backfill", "limit": 100}
+        found: Counter[str] = Counter()
+        while True:
+            query = urllib.parse.urlencode({**given, "offset": found.total()})
+            page = self.call("GET", f"/dags/{quote(dag_id)}/dagRuns?{query}")
+            found.update(run["state"] for run in page["dag_runs"])
+            if not page["dag_runs"] or found.total() >= page["total_entries"]:
+                return dict(found)
 
     def progress(self, plan: BackfillPlan, backfill: int) -> Progress:
         """Count the span's runs by state."""

@@ -30,7 +30,8 @@ MEDIA = {
     "arrow": "application/vnd.apache.arrow.stream",
     "parquet": "application/vnd.apache.parquet",
 }
-WHOLE = re.compile(r"[+-]?\d{1,19}")
+WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+DIGITS = re.compile(r"[+-]?(\d{1,38}(\.\d{0,38})?|\.\d{1,38})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,8 @@ def literal(key: Field, text: str) -> str:
                 return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
             case Kind.INT | Kind.BIGINT if WHOLE.fullmatch(text):
                 return str(int(text))
-            case Kind.DECIMAL:
-                number = Decimal(text)
-                if number.is_finite():
-                    return f"CAST('{number:f}' AS {key.type.spark})"
+            case Kind.DECIMAL if DIGITS.fullmatch(text):
+                return f"CAST('{Decimal(text):f}' AS {key.type.spark})"
             case Kind.BOOLEAN if text in ("true", "false"):
                 return text
             case Kind.DATE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ from seamline.model.catalog import known
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment
 from seamline.model.seam import Phase, Side
+
+EPOCH = re.compile(r"\d{1,18}", re.ASCII)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +137,7 @@ def epoch_or_moment(given: int | Moment | None) -> int | datetime | None:
     """Read ``as_of``: digits are an epoch, everything else an instant."""
     if given is None or isinstance(given, int):
         return given
-    return int(given) if isinstance(given, str) and given.isdigit() else moment(given)
+    return int(given) if isinstance(given, str) and EPOCH.fullmatch(given) else moment(given)
 
 
 def phase_of(name: str) -> Phase:

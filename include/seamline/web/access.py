@@ -6,9 +6,10 @@ Who may start runs of a DAG may do by HTTP what its runs do.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends, Request
@@ -40,21 +41,28 @@ readers, builders, operators = Depends(may_read), Depends(may_build), Depends(ma
 
 def readable(user: GetUserDep) -> list[str]:
     """List the pipelines that the user may read, by name."""
-    allowed = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
-    return [name for name in sorted(known(definitions()).pipelines) if f"{name}__batch" in allowed]
+    return [name for name in sorted(known(definitions()).pipelines) if allowed("GET", f"{name}__batch", user)]
 
 
 def operates(pipeline: str, user: GetUserDep) -> bool:
     """Tell whether a page shows the user its buttons; what they do is asked again when one is pressed."""
-    return all(
-        get_auth_manager().is_authorized_dag(
-            method="POST",
-            access_entity=DagAccessEntity.RUN,
-            details=DagDetails(id=f"{pipeline}__{layer}"),
-            user=user,
-        )
-        for layer in ("batch", "stream")
+    return all(allowed("POST", f"{pipeline}__{layer}", user) for layer in ("batch", "stream"))
+
+
+def allowed(method: ResourceMethod, dag_id: str, user: GetUserDep) -> bool:
+    """Ask Airflow about the runs of a DAG."""
+    return get_auth_manager().is_authorized_dag(
+        method=method, access_entity=DagAccessEntity.RUN, details=DagDetails(id=dag_id), user=user
     )
+
+
+def logged_for(layer: str) -> Callable[[Request], None]:
+    """Have Airflow's audit log name the DAG that a request is about: it is shown to who may see that DAG."""
+
+    def name(request: Request) -> None:
+        request.path_params["dag_id"] = f"{request.path_params['pipeline']}__{layer}"
+
+    return name
 
 
 def opened(name: str) -> tuple[CompiledPipeline, Layout]:

@@ -16,14 +16,20 @@ from seamline.model.intervals import Interval
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.intervals import form_span
 from seamline.orchestration.orders import order_of
-from seamline.web.access import builders, kafka_env, opened, operators, readers
+from seamline.web.access import builders, kafka_env, logged_for, opened, operators, readers
 from seamline.web.api import ANSWERS, Said, as_json
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import only_json, paced
 
 WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": Said} for code in (409, 413, 415)}
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(paced)], responses=ANSWERS | WRITTEN)
-writes = [Depends(only_json), Depends(action_logging())]
+
+
+def writes(layer: str) -> list[Any]:
+    """Give what every route that changes something asks first: JSON, and a line in Airflow's log."""
+    return [Depends(only_json), Depends(logged_for(layer)), Depends(action_logging())]
+
+
 Moment = Field(default=None, max_length=200)
 Reason = Field(default="", max_length=1000)
 
@@ -66,7 +72,7 @@ class RunOrder(Span):
     dirty: bool = False
 
 
-@router.post("/streams/{pipeline}", status_code=202, dependencies=[operators, *writes])
+@router.post("/streams/{pipeline}", status_code=202, dependencies=[operators, *writes("stream")])
 def steer_stream(pipeline: str, order: StreamOrder, user: GetUserDep) -> Response:
     """Start, stop, pause, restart, name or restore a position: as the command line and the DAG's form do."""
     from seamline.supervisor.operations import carry_out
@@ -77,7 +83,7 @@ def steer_stream(pipeline: str, order: StreamOrder, user: GetUserDep) -> Respons
     return as_json({"done": carry_out(asked, compiled, layout, env=kafka_env(compiled))}, 202)
 
 
-@router.post("/runs/{pipeline}", status_code=202, dependencies=[builders, *writes])
+@router.post("/runs/{pipeline}", status_code=202, dependencies=[builders, *writes("batch")])
 def start_run(pipeline: str, order: RunOrder, request: Request) -> Response:
     """Start a run of the batch DAG: of a span, of the dirty intervals, or of both."""
     compiled, _ = opened(pipeline)
@@ -92,7 +98,7 @@ def start_run(pipeline: str, order: RunOrder, request: Request) -> Response:
     return as_json({"dag_id": f"{pipeline}__batch", "run_id": run}, 202)
 
 
-@router.post("/backfills/{pipeline}", status_code=202, dependencies=[builders, *writes])
+@router.post("/backfills/{pipeline}", status_code=202, dependencies=[builders, *writes("batch")])
 def start_backfill(pipeline: str, order: Span, request: Request) -> Response:
     """Rebuild exactly the intervals of a span, by Airflow's own backfill."""
     compiled, _ = opened(pipeline)

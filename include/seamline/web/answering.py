@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,19 +14,23 @@ import pyarrow as pa
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
 from seamline.lake.reads import answer
-from seamline.lake.versions import named
+from seamline.lake.versions import named, served
 from seamline.lake.windowing import spelled as spelled_set
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment, stamp
+from seamline.model.schema import Kind
 from seamline.model.seam import Status
-from seamline.serve.asked import Question, condition
+from seamline.serve.asked import Question, condition, literal
+from seamline.serve.bi import ansi, text
 from seamline.serve.read import side_of
 from seamline.web import charts
 
 PAGE = 100
 SERIES = 8
 DEFAULT_INTERVALS = 7
+OFFSET = re.compile(r"\d{1,9}", re.ASCII)
+MOST = 50_000
 SIDES = ("merged", "batch", "speed")
 
 
@@ -53,8 +58,8 @@ class Asked:
                 given[name] = value[:200]
             elif name == "side" and value in SIDES:
                 given[name] = value
-            elif name == "offset" and value.isdigit():
-                given[name] = min(int(value), 10**9)
+            elif name == "offset" and OFFSET.fullmatch(value):
+                given[name] = int(value)
         return cls(**given, keys=keys)
 
     def address(self, **changed: Any) -> str:
@@ -91,14 +96,25 @@ def drawn(
         raise BadRange(
             f"{view.qualified} has no measure {asked.measure!r}.", hint=f"it has: {', '.join(names)}."
         )
+    _, standing = served(pipeline, layout, named(pipeline, layout, view.name))
+    explained = standing.id == view.id
+    if found.table.num_rows > MOST:
+        raise BadRange(
+            f"{found.table.num_rows:,} rows are more than a page draws.",
+            hint="ask for a shorter range, or for a key.",
+        )
+    finest = spelled_set(max(view.sets, key=len)) if view.grouped else None
     rows = found.table.to_pylist()
     series = by_key(rows, view)
     largest_first = sorted(series.items(), key=lambda each: -largest(each[1], measure))
     lines = {
-        name: [with_link(row, view, pipeline.name, root) for row in some]
+        name: [with_link(row, view, pipeline.name, root, explained) for row in some]
         for name, some in largest_first[:SERIES]
     }
-    shown = [with_link(row, view, pipeline.name, root) for row in rows[asked.offset : asked.offset + PAGE]]
+    shown = [
+        with_link(row, view, pipeline.name, root, explained)
+        for row in rows[asked.offset : asked.offset + PAGE]
+    ]
     seam = min(
         (id for id, each in found.intervals.items() if each.status is not Status.CERTIFIED), default=None
     )
@@ -118,7 +134,8 @@ def drawn(
         "series": len(series),
         "drawn": len(lines),
         "figure": charts.answers(lines, measure, seam) if measure else None,
-        "counted": charts.parts(rows),
+        "counted": charts.parts([row for row in rows if row.get(GROUPING) == finest]),
+        "explained": explained,
         "before": left.address(offset=max(asked.offset - PAGE, 0)) if asked.offset else "",
         "after": left.address(offset=asked.offset + PAGE) if more else "",
         "calls": calls(pipeline, layout, view, left, where, root),
@@ -141,8 +158,12 @@ def numeric(table: pa.Table, names: Iterable[str]) -> list[str]:
     ]
 
 
-def with_link(row: dict[str, Any], view: CompiledView, pipeline: str, root: str) -> dict[str, Any]:
-    """Add the address of a row's explanation."""
+def with_link(
+    row: dict[str, Any], view: CompiledView, pipeline: str, root: str, explained: bool
+) -> dict[str, Any]:
+    """Add the address of a row's explanation; of another version than the served one there is none."""
+    if not explained:
+        return row | {"_explain": ""}
     window = f"{stamp(row['window_start'])}/{stamp(row['window_end'])}"
     grouping = row.get(GROUPING)
     names = next((each for each in view.sets if spelled_set(each) == grouping), view.sets[0])
@@ -163,7 +184,8 @@ def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> dict[str, list
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         name = ", ".join("NULL" if row[key.name] is None else spelled(row[key.name]) for key in view.keys)
-        found.setdefault(name or view.name, []).append(row)
+        grouping = f"{row[GROUPING]} " if GROUPING in row else ""
+        found.setdefault(f"{grouping}{name}" or view.name, []).append(row)
     for some in found.values():
         some.sort(key=lambda row: row["window_start"])
     return found
@@ -187,22 +209,39 @@ def calls(
     words += ["--to", asked.end] if asked.end else []
     words += ["--where", where] if where else []
     words += ["--side", asked.side] if asked.side != "merged" else []
-    given = {"where": where, "start": asked.start, "end": asked.end, "side": asked.side}
+    words += ["--version", asked.version] if asked.version else []
+    given = {
+        "where": where,
+        "start": asked.start,
+        "end": asked.end,
+        "side": asked.side,
+        "version": asked.version,
+    }
     python = ", ".join(
         [repr(view.qualified), *(f"{name}={value!r}" for name, value in given.items() if value)]
     )
-    bounds = [f"window_start >= '{asked.start}'"] if asked.start else []
-    bounds += [f"window_start < '{asked.end}'"] if asked.end else []
-    bounds += [where.replace("`", '"')] if where else []
-    condition = f" WHERE {' AND '.join(bounds)}" if bounds else ""
-    return {
-        "http": http,
-        "texts": {
-            "Command line": shlex.join(words),
-            "Python": f"seamline.read({python})",
-            "SQL over the serving table (DuckDB; as new as serve_every)": (
-                f"SELECT * FROM delta_scan('{layout.serving(view)}'){condition}"
-            ),
-            "HTTP": f'curl -H "Authorization: Bearer $TOKEN" "$AIRFLOW{http}"',
-        },
+    texts = {
+        "Command line": shlex.join(words),
+        "Python": f"seamline.read({python})",
+        "HTTP": f'curl -H "Authorization: Bearer $TOKEN" "$AIRFLOW{http}"',
     }
+    if asked.side == "merged" and not asked.version:
+        texts["SQL over the serving table (DuckDB; as new as serve_every)"] = over_serving(
+            layout, view, asked
+        )
+    return {"http": http, "texts": texts}
+
+
+def over_serving(layout: Layout, view: CompiledView, asked: Asked) -> str:
+    """Write the question in standard SQL; every value in it is quoted by its type."""
+    known = {key.name: key for key in view.keys}
+    parts = [f"window_start >= {text(stamp(parse_moment(asked.start)))}"] if asked.start else []
+    parts += [f"window_start < {text(stamp(parse_moment(asked.end)))}"] if asked.end else []
+    for name, values in asked.keys.items():
+        spelled = [
+            text(value) if known[name].type.kind is Kind.STRING else literal(known[name], value)
+            for value in values
+        ]
+        parts.append(f"{ansi(name)} IN ({', '.join(spelled)})")
+    where = f" WHERE {' AND '.join(parts)}" if parts else ""
+    return f"SELECT * FROM delta_scan({text(layout.serving(view))}){where}"

@@ -11,18 +11,21 @@ import urllib.error
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.message import Message
+from threading import BoundedSemaphore
 from typing import Any, Self
 
 import httpx
 from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
-from anyio import from_thread
+from anyio import fail_after, from_thread
 from fastapi import HTTPException, Request
 
-from seamline.model.errors import AirflowUnavailable
+from seamline.model.errors import AirflowUnavailable, TooSlow
 from seamline.orchestration.airflow_api import AirflowApi
 
 AIRFLOW = "seamline.airflow"
 """Where the plugin leaves Airflow's application in a request's scope."""
+PATIENCE = 30.0
+few = BoundedSemaphore(4)
 
 
 @dataclass
@@ -48,8 +51,18 @@ class InsideAirflow(AirflowApi):
     def send(
         self, method: str, path: str, body: Mapping[str, object] | None, headers: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Ask the application; what it forbids is forbidden here."""
-        status, content = from_thread.run(self.asked, method, path, body, dict(headers))
+        """Ask the application; what it forbids is forbidden here. TooSlow where others ask it already."""
+        # Its routes need threads of the pool that ours hold meanwhile: all of ours waiting would be for ever.
+        if not few.acquire(blocking=False):
+            raise TooSlow("Airflow is asked by others at the moment.", hint="come again later.")
+        try:
+            status, content = from_thread.run(self.asked, method, path, body, dict(headers))
+        except TimeoutError:
+            raise TooSlow(
+                f"Airflow gave no answer within {PATIENCE:g} s.", hint="come again later."
+            ) from None
+        finally:
+            few.release()
         if status in (401, 403):
             raise HTTPException(status, "Airflow does not let you do this.")
         if status >= 400:
@@ -63,5 +76,6 @@ class InsideAirflow(AirflowApi):
         """Send a request and give its status and body."""
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url=self.url) as client:
-            answer = await client.request(method, path, json=body, headers=headers)
+            with fail_after(PATIENCE):
+                answer = await client.request(method, path, json=body, headers=headers)
             return answer.status_code, answer.content

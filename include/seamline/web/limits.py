@@ -25,6 +25,7 @@ SECONDS = 30.0
 RATE = "6000/minute"
 THREADS = max(2, os.cpu_count() or 2)
 T = TypeVar("T")
+waiting = threading.BoundedSemaphore(16)
 threads = ThreadPoolExecutor(THREADS, thread_name_prefix="answers")
 limiter = FixedWindowRateLimiter(MemoryStorage())
 
@@ -54,21 +55,36 @@ def answered(make: Callable[[], T], seconds: float = SECONDS) -> T:
         with within(seconds):
             return make()
 
+    if not waiting.acquire(blocking=False):
+        raise TooSlow("Too many others wait for answers.", hint="come again later.")
     try:
-        return threads.submit(timed).result(timeout=2 * seconds)
-    except TimeoutError:
-        raise TooSlow(
-            f"There was no answer within {2 * seconds:g} s: others are before you.", hint="come again later."
-        ) from None
+        work = threads.submit(timed)
+        try:
+            return work.result(timeout=2 * seconds)
+        except TimeoutError:
+            work.cancel()
+            raise TooSlow(
+                f"There was no answer within {2 * seconds:g} s: others are before you.",
+                hint="come again later.",
+            ) from None
+    finally:
+        waiting.release()
 
 
 @contextmanager
 def within(seconds: float = SECONDS) -> Iterator[None]:
     """Break off this thread's query after so long; TooSlow."""
-    con = connection()
-    timer = threading.Timer(seconds, con.interrupt)
-    timer.daemon = True
-    timer.start()
+    con, done = connection(), threading.Event()
+
+    def interrupt() -> None:
+        # Again and again: between two queries there is nothing to break off.
+        over = done.wait(seconds)
+        while not over:
+            con.interrupt()
+            over = done.wait(0.05)
+
+    watch = threading.Thread(target=interrupt, daemon=True)
+    watch.start()
     try:
         yield
     except duckdb.InterruptException:
@@ -77,7 +93,8 @@ def within(seconds: float = SECONDS) -> Iterator[None]:
             hint="ask for fewer windows or keys, or use seamline.read.",
         ) from None
     finally:
-        timer.cancel()
+        done.set()
+        watch.join()
 
 
 class Bounded:

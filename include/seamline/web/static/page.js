@@ -77,7 +77,7 @@ function sorting(root) {
       });
     });
   }
-  const [id, column, way] = decodeURIComponent(location.hash.slice(1)).split(":");
+  const [, id, column, way] = /^#([\w-]+):(\d+):(up|down)$/.exec(location.hash) ?? [];
   const named = way && document.getElementById(id);
   if (named && named.matches("table.sortable")) sort(named, Number(column), way === "down");
 }
@@ -100,8 +100,9 @@ function sort(table, column, down) {
   });
 }
 
-async function fetched(address) {
-  const answer = await fetch(address, { credentials: "same-origin" });
+async function fetched(address, whatever = true) {
+  const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
+  if (!answer.ok && !whatever) throw new Error(answer.statusText);
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
@@ -111,18 +112,32 @@ function live() {
   if (!wait) return;
   const was = new Map();
   for (const part of document.querySelectorAll("[data-part]")) was.set(part, part.dataset.text ?? "");
+  let seen = new Date();
+  const stale = (text) => {
+    const note = document.getElementById("stale");
+    note.textContent = text;
+    note.hidden = !text;
+  };
   const look = async () => {
     if (!document.hidden) {
       try {
-        const fresh = await fetched(location.pathname + location.search);
+        const fresh = await fetched(location.pathname + location.search, false);
         for (const part of document.querySelectorAll("[data-part]")) {
           const other = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
-          if (!other || other.innerHTML === was.get(part) || part.contains(document.activeElement)) continue;
+          if (!other || other.innerHTML === was.get(part)) continue;
+          const busy = document.activeElement;
+          if (part.contains(busy) && busy.matches("input, select, button")) continue;
           was.set(part, other.innerHTML);
+          const open = [...part.querySelectorAll("details")].map((each) => each.open);
           part.replaceChildren(...other.childNodes);
+          part.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
           dress(part);
         }
-      } catch (error) { /* the server is away: the next look */ }
+        seen = new Date();
+        stale("");
+      } catch (error) {
+        stale(`Not looked at since ${seen.toLocaleTimeString()}: the server does not answer, or you are logged out.`);
+      }
     }
     setTimeout(look, wait);
   };
@@ -135,7 +150,8 @@ async function later(root) {
     const address = place.dataset.src;
     place.removeAttribute("data-src");
     try {
-      place.replaceChildren(...(await fetched(address)).body.childNodes);
+      const found = await fetched(address);
+      place.replaceChildren(...(found.querySelector("main") ?? found.body).childNodes);
     } catch (error) {
       place.textContent = "This could not be fetched.";
     }
@@ -147,11 +163,13 @@ async function later(root) {
 function asked(text) {
   const dialog = document.createElement("dialog");
   const said = document.createElement("p");
+  said.id = "asked";
   said.textContent = text;
+  dialog.setAttribute("aria-labelledby", said.id);
   const form = document.createElement("form");
   form.method = "dialog";
   form.className = "inline";
-  for (const [label, value] of [["Do it", "yes"], ["Leave it", ""]]) {
+  for (const [label, value] of [["Leave it", ""], ["Do it", "yes"]]) {
     const button = document.createElement("button");
     button.textContent = label;
     button.value = value;
@@ -195,6 +213,7 @@ function posting(root) {
       const said = form.querySelector("output");
       const body = JSON.stringify(bodyOf(form, pressed));
       if (pressed?.dataset.confirm && !(await asked(pressed.dataset.confirm))) return;
+      if (said.textContent === "Asking ...") return;
       said.className = "";
       said.textContent = "Asking ...";
       try {
