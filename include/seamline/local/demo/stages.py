@@ -70,6 +70,7 @@ class Demo:
             report.summary(pipeline, self.layout)
             right = self.verify(connection, topic)
             self.say(f"done; Airflow is at {self.scene.url}, login admin / {self.scene.password}")
+            self.say(f"the pages of this pipeline: {self.scene.url}/seamline/pipelines/flights")
             if not self.options.exit:
                 self.say("other terminals: . .seamline/env ; Ctrl-C stops everything the demo started")
                 wait_for_interrupt()
