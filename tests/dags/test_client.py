@@ -28,7 +28,9 @@ def reader(client) -> Iterator[Client]:
     main = FastAPI()
     main.mount("/seamline", app)
     port = free_ports()
-    server = uvicorn.Server(uvicorn.Config(main, port=port, log_level="error", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(main, port=port, log_level="error", lifespan="off", loop="asyncio")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
