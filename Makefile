@@ -1,9 +1,8 @@
 # Everything by one command; `make` alone lists them.
 PYTHON ?= python3
 ARGS ?=
-# Airflow's tests are a process of their own: a JVM that starts by a fork of one that has served requests dies of it.
 # The longest files come first, so that no worker is left alone with them at the end.
-SLOW := tests/e2e tests/conformance
+SLOW := tests/e2e tests/dags tests/conformance
 # Trials that nothing beside them disturbs.
 QUICK := tests/faults/test_backfill_beside_the_stream.py tests/faults/test_double_start.py
 BIN := .venv/bin
@@ -24,7 +23,7 @@ demo: setup ## Replay a year of real flights through both layers (ARGS=--exit en
 test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 	@$(if $(strip $(ARGS)),,$(MAKE) --no-print-directory lint)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
-	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants && python -m pytest -q -n 2 --dist loadfile tests/dags && exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
+	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants && exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
 
-_local = threading.local()
+from seamline.lake.per_thread import PerThread
 
 
-def connection() -> duckdb.DuckDBPyConnection:
-    """Give this thread's DuckDB, in UTC."""
-    if not hasattr(_local, "con"):
-        _local.con = duckdb.connect()
-        _local.con.execute("SET TimeZone='UTC'; SET parquet_metadata_cache=true")
-    found: duckdb.DuckDBPyConnection = _local.con
-    return found
+def opened() -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB in UTC that remembers what Parquet files say of themselves."""
+    return duckdb.connect().execute("SET TimeZone='UTC'; SET parquet_metadata_cache=true")
+
+
+connection = PerThread(opened)
+"""Gives this thread's."""
 
 
 @contextmanager

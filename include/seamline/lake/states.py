@@ -6,7 +6,6 @@ NULL is the zero of every state column. How one measure prepares, merges and pre
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import reduce
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from seamline.lake import sessions
 from seamline.lake.measures import Steps, family_of, quoted
+from seamline.lake.per_thread import PerThread
 from seamline.lake.types import arrow_type, partial_schema
 from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
@@ -43,14 +43,12 @@ def connection(threads: int = 1) -> duckdb.DuckDBPyConnection:
     return con
 
 
-_local = threading.local()
+own = PerThread(connection)
 
 
 def asked(query: str, **tables: pa.Table) -> pa.Table:
     """Ask this thread's own DuckDB about some tables; opening one takes longer than most merges."""
-    if not hasattr(_local, "con"):
-        _local.con = connection()
-    con: duckdb.DuckDBPyConnection = _local.con
+    con = own()
     for name, table in tables.items():
         con.register(name, table)
     try:
