@@ -1,7 +1,7 @@
 """Reads views over HTTP, with what the standard library and pyarrow have: no tables, no Airflow, no Spark beside it.
 
-client = Client("http://airflow:8080", user="ada", password="...")
-table = client.read("orders.by_customer", where={"customer": ["ada", None]}, start="2026-03-01")
+>>> client = Client("http://airflow:8080", user="ada", password="...")
+>>> table = client.read("orders.by_customer", where={"customer": ["ada", None]}, start="2026-03-01")
 """
 
 from __future__ import annotations

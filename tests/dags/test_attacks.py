@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.dags.server import shop_of
@@ -78,6 +79,7 @@ PATHS = (
     "/dags/{}",
 )
 SENT = ("action", "position", "from", "name", "upgrade", "reason")
+LEFT = (Path("/tmp/harm"), Path("/tmp/harm.db"))
 MARKUP = ("<script>alert", "<img src=x", "<svg/onload")
 HARM = re.compile(r"root:.*:0:0|Traceback|\b49\b")
 
@@ -87,6 +89,7 @@ def shop(tmp_path_factory) -> Iterator[Shop]:
     """One shop for all of them: none may change it."""
     with pytest.MonkeyPatch.context() as patch:
         yield shop_of(tmp_path_factory.mktemp("shop"), patch)
+    assert not [place for place in LEFT if place.exists()]
 
 
 def require_harmless(answer, shop: Shop) -> None:

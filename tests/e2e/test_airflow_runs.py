@@ -49,13 +49,21 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 }
 BATCH, STREAM, UPKEEP = "flights__batch", "flights__stream", "flights__upkeep"
 WITHIN = 240.0
+CANARY = "canary-91c3e7"
+"""A password, of a broker that is not there: it may stand nowhere that Airflow or we write."""
 
 
 class Airflow:
     """A standalone Airflow whose batch DAG builds the world's days with a resident driver."""
 
     def __init__(self, world: World, driver: Resident) -> None:
-        settings = {**world.settings, "AIRFLOW_CONN_SPARK_DEFAULT": driver.connection}
+        kafka = {"bootstrap.servers": "127.0.0.1:9", "sasl.username": "reader", "sasl.password": CANARY}
+        kafka |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+        settings = {
+            **world.settings,
+            "AIRFLOW_CONN_SPARK_DEFAULT": driver.connection,
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": kafka}),
+        }
         users = {"reader": "viewer", "operator": "user"}
         self.standalone = AirflowStandalone(
             world.home / "airflow", free_ports(3), root=ROOT, env=settings, users=users
@@ -414,3 +422,11 @@ def test_upkeep_beside_the_answers_changes_none(world: World, airflow: Airflow) 
     assert airflow.api.await_run(UPKEEP, run, timeout=WITHIN) == "success"
     assert (world.answer(), world.published()) == (served, published)
     assert len(list(Table.open(world.layout.table("master")).actions()["path"])) < world.token
+
+
+def test_a_password_stands_nowhere(world: World, airflow: Airflow, scheduled: Mapping[str, Any]) -> None:
+    """Not in Airflow's database (XComs, rendered fields, audit log), no log of a task, no table and no file of ours."""
+    assert scheduled["state"] == "success"
+    files = [file for file in world.home.rglob("*") if file.is_file()]
+    assert [file.name for file in files if file.name == "airflow.db"]
+    assert [str(file) for file in files if CANARY.encode() in file.read_bytes()] == []

@@ -11,7 +11,7 @@ from seamline.lake.manifest import ManifestTable
 from seamline.lake.rejudged import judged_epochs
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
-from seamline.model.compiled import CompiledPipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.holes import holes, touching
 from seamline.model.manifest import Manifest
 from seamline.plan.batch import unknown
@@ -37,6 +37,10 @@ class Cell:
     cut: int
     generation: str
     run: str
+
+    def of(self, view: CompiledView) -> bool:
+        """Tell whether it is of this version of a view."""
+        return (self.view, self.version) == (view.name, view.fingerprint)
 
 
 def completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:

@@ -17,9 +17,11 @@ from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.intervals import form_span
 from seamline.orchestration.orders import order_of
 from seamline.web.access import builders, kafka_env, logged_for, opened, operators, readers
-from seamline.web.api import ANSWERS, Said, as_json
+from seamline.web.api import ANSWERS
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import only_json, paced
+from seamline.web.refusals import Said
+from seamline.web.render import as_json
 
 WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": Said} for code in (409, 413, 415)}
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(paced)], responses=ANSWERS | WRITTEN)
@@ -30,40 +32,32 @@ def writes(layer: str) -> list[Any]:
     return [Depends(only_json), Depends(logged_for(layer)), Depends(action_logging())]
 
 
-Moment = Field(default=None, max_length=200)
-Reason = Field(default="", max_length=1000)
+class Span(BaseModel):
+    """A span of event time, ``from`` and ``to``, which is not in, each with its zone; and why it is asked for.
 
-
-class Body(BaseModel):
-    """A request's body; a field that is not known is a mistake."""
+    A field that is not known is a mistake.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-
-class StreamOrder(Body):
-    """What a stream should do; the fields are those of its DAG's form."""
-
-    action: Literal["start", "stop", "pause", "restart", "savepoint", "restore"]
-    position: str = Field(default="ledger", max_length=2000)
-    then_backfill_gap: bool = False
     start: str | None = Field(default=None, max_length=200, alias="from")
     end: str | None = Field(default=None, max_length=200, alias="to")
-    upgrade: Literal["last-state", "savepoint", "stateless"] = "last-state"
-    name: str | None = Field(default=None, max_length=200)
-    reason: str = Reason
-
-
-class Span(Body):
-    """Whole intervals: ``from`` and ``to``, which is not in, each with its zone."""
-
-    start: str | None = Field(default=None, max_length=200, alias="from")
-    end: str | None = Field(default=None, max_length=200, alias="to")
-    reason: str = Reason
+    reason: str = Field(default="", max_length=1000)
 
     @property
     def interval(self) -> Interval | None:
         """The span, if there is one; BadRange names the field that is wrong."""
         return form_span({"from": self.start, "to": self.end})
+
+
+class StreamOrder(Span):
+    """What a stream should do; the fields are those of its DAG's form."""
+
+    action: Literal["start", "stop", "pause", "restart", "savepoint", "restore"]
+    position: str = Field(default="ledger", max_length=2000)
+    then_backfill_gap: bool = False
+    upgrade: Literal["last-state", "savepoint", "stateless"] = "last-state"
+    name: str | None = Field(default=None, max_length=200)
 
 
 class RunOrder(Span):

@@ -3,71 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel
-from starlette.exceptions import HTTPException
 
 from seamline import __version__
 from seamline.lake.layout import definitions
 from seamline.lake.planning import plan_run
 from seamline.lake.versions import named, served
 from seamline.model.catalog import known
-from seamline.model.errors import (
-    AirflowUnavailable,
-    BackfillRefused,
-    BadRange,
-    Conflict,
-    ExpressionError,
-    KafkaUnavailable,
-    NotFound,
-    ReadUnstable,
-    SeamlineError,
-    TooSlow,
-)
 from seamline.orchestration.intervals import form_span
 from seamline.plan.told import facts as planned
 from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, one_key, tag, written
-from seamline.serve.asked import as_json as spelled
 from seamline.web.access import kafka_env, opened, readable, readers
 from seamline.web.limits import answered, paced
+from seamline.web.refusals import Said
+from seamline.web.render import as_json
 
-STATUS: Mapping[type[SeamlineError], int] = {
-    NotFound: 404,
-    BadRange: 400,
-    ExpressionError: 400,
-    KafkaUnavailable: 503,
-    ReadUnstable: 503,
-    TooSlow: 503,
-    AirflowUnavailable: 502,
-    BackfillRefused: 409,
-    Conflict: 409,
-}
-HINTS: Mapping[int, str] = {
-    401: "log in to Airflow, or send its token.",
-    403: "ask for a role that may do this.",
-    404: "see openapi.json for what there is.",
-    413: "send less at a time.",
-    415: "set the header Content-Type: application/json.",
-    429: "come again later, or have SEAMLINE_HTTP_RATE raised.",
-}
 Text = Annotated[str | None, Query(max_length=200)]
-
-
-class Said(BaseModel):
-    """What was wrong with a request, and the way out."""
-
-    error: str
-    message: str
-    hint: str
 
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -242,30 +200,3 @@ def stream(pipeline: str, broker: bool = True) -> Response:
 
     compiled, layout = opened(pipeline)
     return as_json(facts(observe(pipeline, layout, compiled, broker=broker, env=kafka_env(compiled))))
-
-
-def as_json(found: Any, status: int = 200) -> Response:
-    """Write JSON."""
-    return Response(spelled(found), status, media_type=MEDIA["json"])
-
-
-def said_of(error: Exception) -> tuple[int, dict[str, str], dict[str, str]]:
-    """Give the status, the words and the headers of a refusal."""
-    match error:
-        case SeamlineError():
-            status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-            return status, {"error": type(error).__name__, "message": error.message, "hint": error.hint}, {}
-        case HTTPException():
-            hint = HINTS.get(error.status_code, "")
-            said = {"error": "Refused", "message": str(error.detail), "hint": hint}
-            return error.status_code, said, dict(error.headers or {})
-        case RequestValidationError():
-            first = error.errors()[0]
-            where = ".".join(str(each) for each in first["loc"][1:]) or str(first["loc"][0])
-            said = {
-                "error": "BadRequest",
-                "message": f"{where}: {first['msg']}.",
-                "hint": "see openapi.json.",
-            }
-            return 422, said, {}
-    raise error

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from seamline.model.errors import SeamlineError
 from seamline.web import actions, api, pages, reports
 from seamline.web.limits import Bounded
+from seamline.web.refusals import refused
 
 SAFE = {
     "Content-Security-Policy": (
@@ -36,6 +37,6 @@ async def safe(request: Request, call: Callable[[Request], Awaitable[Response]])
     return answer
 
 
-app.add_exception_handler(SeamlineError, pages.refused)
-app.add_exception_handler(HTTPException, pages.refused)
-app.add_exception_handler(RequestValidationError, pages.refused)
+app.add_exception_handler(SeamlineError, refused)
+app.add_exception_handler(HTTPException, refused)
+app.add_exception_handler(RequestValidationError, refused)

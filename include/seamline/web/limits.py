@@ -7,18 +7,19 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
 import duckdb
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import HTTPException, Request
-from limits import parse
+from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seamline.lake.scans import connection
-from seamline.model.errors import TooSlow
+from seamline.model.errors import BadRange, TooSlow
 
 MOST_BYTES = 64 * 1024
 SECONDS = 30.0
@@ -32,11 +33,18 @@ limiter = FixedWindowRateLimiter(MemoryStorage())
 
 def paced(user: GetUserDep) -> None:
     """Let a user ask so often (SEAMLINE_HTTP_RATE, by server process), then answer 429 and when to come again."""
-    rate = parse(os.environ.get("SEAMLINE_HTTP_RATE", RATE))
-    name = str(user.get_id())
-    if not limiter.hit(rate, name):
-        wait = rate.get_expiry()
-        raise HTTPException(429, f"More than {rate}.", headers={"Retry-After": str(wait)})
+    rate = rate_of(os.environ.get("SEAMLINE_HTTP_RATE", RATE))
+    if not limiter.hit(rate, str(user.get_id())):
+        raise HTTPException(429, f"More than {rate}.", headers={"Retry-After": str(rate.get_expiry())})
+
+
+@cache
+def rate_of(text: str) -> RateLimitItem:
+    """Read how often a user may ask; BadRange for what is no rate."""
+    try:
+        return parse(text)
+    except ValueError:
+        raise BadRange(f"SEAMLINE_HTTP_RATE={text!r} is no rate.", hint='write "6000/minute".') from None
 
 
 def only_json(request: Request) -> None:

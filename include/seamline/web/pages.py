@@ -10,26 +10,21 @@ from urllib.parse import urlencode
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from seamline.lake.audits import audits_of
-from seamline.lake.certificates import Certificates
 from seamline.lake.comparisons import comparisons_of
-from seamline.lake.layout import Layout, definitions
+from seamline.lake.layout import definitions
 from seamline.lake.log import known_epochs
 from seamline.lake.planning import plan_run
-from seamline.lake.tables import Table
 from seamline.lake.versions import named, served
 from seamline.model.catalog import known
-from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange, NotFound, SeamlineError
-from seamline.model.intervals import stamp
 from seamline.orchestration.intervals import form_span
 from seamline.plan.audited import lines as audited
 from seamline.plan.observed import cells as observed
 from seamline.plan.observed import facts as facts_of
 from seamline.plan.observed import notes
-from seamline.plan.told import lines as planned
 from seamline.plan.told import total
 from seamline.serve.asked import one_key
 from seamline.serve.completeness import completeness as cells_of
@@ -37,12 +32,12 @@ from seamline.serve.status import refused_by_reason
 from seamline.web import charts
 from seamline.web.access import kafka_env, opened, operates, readable, readers
 from seamline.web.answering import Asked, drawn
-from seamline.web.api import as_json, said_of
 from seamline.web.calendar import SIGNS, Square, certified_through, squares, strips
 from seamline.web.inside import InsideAirflow
+from seamline.web.interval import detail
 from seamline.web.limits import answered, paced
 from seamline.web.overview import cards
-from seamline.web.render import page as written
+from seamline.web.render import html
 
 LISTED = 400
 EPOCHS = 60
@@ -52,20 +47,6 @@ router = APIRouter(dependencies=[Depends(paced)], include_in_schema=False)
 Text = Annotated[str, Query(max_length=200)]
 
 
-def html(request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """Write a page; ``root`` is where our pages are, ``airflow`` where Airflow's are."""
-    root = request.scope["root_path"]
-    whole = {
-        "root": root,
-        "airflow": root.removesuffix("/seamline"),
-        "pipeline": request.path_params.get("pipeline", ""),
-        "here": "",
-        "status": status,
-        **context,
-    }
-    return HTMLResponse(written(name, whole), status, {"Cache-Control": "private, no-cache"})
-
-
 @router.get("/")
 def overview(request: Request, user: GetUserDep) -> Response:
     """Every pipeline that the user may read."""
@@ -73,7 +54,7 @@ def overview(request: Request, user: GetUserDep) -> Response:
     # They show files and fields of any pipeline.
     trusted = any(operates(name, user) for name in names)
     problems = [str(each) for each in known(definitions()).problems] if trusted else []
-    return html(request, "overview.html", cards=cards(names), problems=problems, live=5)
+    return html(request, "overview.html", cards=answered(lambda: cards(names)), problems=problems, live=5)
 
 
 @router.get("/static/{name}")
@@ -159,28 +140,6 @@ def completeness(
         more=max(len(newest) - LISTED, 0),
         operates=operates(pipeline, user),
     )
-
-
-def detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[str, Any]:
-    """Tell one interval in full: its certificate, and what a rebuild would do."""
-    cell = square.cell
-    span = pipeline.grid.named(cell.interval)
-    certificate = None
-    if Table.exists(layout.table("certificates")):
-        mine = [
-            each
-            for each in Certificates.ensure(layout).of()
-            if (each.view, each.fingerprint, each.interval.id) == (cell.view, cell.version, cell.interval)
-        ]
-        certificate = mine[-1] if mine else None
-    return {
-        "cell": cell,
-        "shade": square.shade,
-        "end": stamp(span.end),
-        "certificate": certificate,
-        "report": bool(certificate and layout.report(certificate.run).is_dir()),
-        "plan": list(planned(plan_run(pipeline, layout, asked=span, dirty=False), why=True)),
-    }
 
 
 @router.get("/pipelines/{pipeline}/differences", dependencies=[readers])
@@ -347,22 +306,3 @@ def audits(pipeline: str, request: Request) -> Response:
     """Tell the newest audits."""
     found = [(each, list(audited(each))) for each in audits_of(opened(pipeline)[1], 10)]
     return html(request, "audits.html", here="audits", found=found)
-
-
-def refused(request: Request, error: Exception) -> Response:
-    """Say what was wrong with a request, and the way out: as a page to who reads pages, as JSON to programs."""
-    status, said, headers = said_of(error)
-    if "/api/v1/" in request.url.path or "text/html" not in request.headers.get("accept", ""):
-        answer = as_json(said, status)
-    else:
-        answer = html(
-            request,
-            "said.html",
-            status,
-            message=said["message"],
-            hint=said["hint"],
-            next=str(request.url.path),
-            pipeline="",
-        )
-    answer.headers.update(headers)
-    return answer

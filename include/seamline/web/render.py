@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -15,7 +17,8 @@ from seamline import __version__
 from seamline.model.intervals import parse_moment, stamp
 from seamline.plan.observed import span
 from seamline.plan.told import size
-from seamline.serve.asked import as_json
+from seamline.serve.asked import MEDIA
+from seamline.serve.asked import as_json as spelled
 
 UNKNOWN = "?"
 
@@ -79,7 +82,7 @@ def cell(value: Any) -> Any:
         case int() | float():
             return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
         case list() | dict() | tuple():
-            return as_json(value)
+            return spelled(value)
         case bytes():
             return value.decode("utf-8", "backslashreplace")
     return str(value)
@@ -87,5 +90,24 @@ def cell(value: Any) -> Any:
 
 def data(value: Any) -> Markup:
     """Write JSON into a page so that nothing in it ends the element it stands in."""
-    text = json.dumps(json.loads(as_json(value)))
+    text = json.dumps(json.loads(spelled(value)))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def html(request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """Write a page; ``root`` is where our pages are, ``airflow`` where Airflow's are."""
+    root = request.scope["root_path"]
+    whole = {
+        "root": root,
+        "airflow": root.removesuffix("/seamline"),
+        "pipeline": request.path_params.get("pipeline", ""),
+        "here": "",
+        "status": status,
+        **context,
+    }
+    return HTMLResponse(page(name, whole), status, {"Cache-Control": "private, no-cache"})
+
+
+def as_json(found: Any, status: int = 200) -> Response:
+    """Write JSON."""
+    return Response(spelled(found), status, media_type=MEDIA["json"])

@@ -1,0 +1,94 @@
+"""What a request is told that is refused: the status, what was wrong, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from seamline.model.errors import (
+    AirflowUnavailable,
+    BackfillRefused,
+    BadRange,
+    Conflict,
+    ExpressionError,
+    KafkaUnavailable,
+    NotFound,
+    ReadUnstable,
+    SeamlineError,
+    TooSlow,
+)
+from seamline.web.render import as_json, html
+
+STATUS: Mapping[type[SeamlineError], int] = {
+    NotFound: 404,
+    BadRange: 400,
+    ExpressionError: 400,
+    KafkaUnavailable: 503,
+    ReadUnstable: 503,
+    TooSlow: 503,
+    AirflowUnavailable: 502,
+    BackfillRefused: 409,
+    Conflict: 409,
+}
+HINTS: Mapping[int, str] = {
+    401: "log in to Airflow, or send its token.",
+    403: "ask for a role that may do this.",
+    404: "see openapi.json for what there is.",
+    413: "send less at a time.",
+    415: "set the header Content-Type: application/json.",
+    429: "come again later, or have SEAMLINE_HTTP_RATE raised.",
+}
+
+
+class Said(BaseModel):
+    """What was wrong with a request, and the way out."""
+
+    error: str
+    message: str
+    hint: str
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """Say what was wrong with a request, and the way out: as a page to who reads pages, as JSON to programs."""
+    status, said, headers = said_of(error)
+    if "/api/v1/" in request.url.path or "text/html" not in request.headers.get("accept", ""):
+        answer = as_json(said, status)
+    else:
+        answer = html(
+            request,
+            "said.html",
+            status,
+            message=said["message"],
+            hint=said["hint"],
+            next=str(request.url.path),
+            pipeline="",
+        )
+    answer.headers.update(headers)
+    return answer
+
+
+def said_of(error: Exception) -> tuple[int, dict[str, str], dict[str, str]]:
+    """Give the status, the words and the headers of a refusal."""
+    match error:
+        case SeamlineError():
+            status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+            return status, {"error": type(error).__name__, "message": error.message, "hint": error.hint}, {}
+        case HTTPException():
+            hint = HINTS.get(error.status_code, "")
+            said = {"error": "Refused", "message": str(error.detail), "hint": hint}
+            return error.status_code, said, dict(error.headers or {})
+        case RequestValidationError():
+            first = error.errors()[0]
+            where = ".".join(str(each) for each in first["loc"][1:]) or str(first["loc"][0])
+            said = {
+                "error": "BadRequest",
+                "message": f"{where}: {first['msg']}.",
+                "hint": "see openapi.json.",
+            }
+            return 422, said, {}
+    raise error
