@@ -8,7 +8,7 @@ import pytest
 from tests.unit.past import DAYS
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import logs
+from seamline.lake import closing, logs
 from seamline.lake.answers import Answer
 from seamline.lake.reads import answer
 from seamline.model.intervals import Interval
@@ -32,21 +32,29 @@ def lacks(found: Answer) -> dict[str, int]:
     return {id: each.missing for id, each in found.intervals.items()}
 
 
+def forget() -> None:
+    """Be a process that has read nothing yet."""
+    logs._known.clear()
+    closing._known.clear()
+
+
 def test_an_answer_without_holes_has_no_bound(shop: Shop) -> None:
     """And says nothing of it."""
     assert lacks(asked(shop)) == {DAYS[0]: 0, DAYS[1]: 0}
     assert "lost" not in asked(shop).summary()
 
 
-@pytest.mark.parametrize("cold", [True, False])
-def test_holes_bound_what_they_may_have_touched(shop: Shop, cold: bool) -> None:
-    """One of the first day alone, one of any: followed commit by commit, or read anew."""
+@pytest.mark.parametrize("how", ["each commit", "several at once", "anew"])
+def test_holes_bound_what_they_may_have_touched(shop: Shop, how: str) -> None:
+    """One of the first day alone, one of any: followed commit by commit, some commits later, or read anew."""
     first = Interval(START, START + DAY)
+    asked(shop)
     for step in (lambda: shop.hole(7, bounds=first), lambda: shop.hole(3), lambda: shop.epoch([Sale(2)])):
-        asked(shop)
         step()
-    if cold:
-        logs._known.clear()
+        if how == "each commit":
+            asked(shop)
+    if how == "anew":
+        forget()
     found = asked(shop)
     assert lacks(found) == {DAYS[0]: 10, DAYS[1]: 3}
     assert "A number may lack up to 10 records that Kafka had lost" in found.summary()
@@ -60,5 +68,5 @@ def test_what_was_read_after_all_is_not_missing(shop: Shop, cold: bool) -> None:
     assert lacks(asked(shop)) == {DAYS[0]: 5, DAYS[1]: 5}
     shop.hole(0, fills=2)
     if cold:
-        logs._known.clear()
+        forget()
     assert lacks(asked(shop)) == {DAYS[0]: 3, DAYS[1]: 3}

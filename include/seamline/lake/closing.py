@@ -1,8 +1,9 @@
-"""When windows closed: the edges of the log, each with the watermark at it."""
+"""What the ledger tells for ever: the edges of the log, each with the watermark at it, and its holes."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +15,10 @@ import pyarrow.parquet as pq
 from seamline.lake.pins import Files
 from seamline.lake.tables import Table
 from seamline.model.clock import MICROSECOND
+from seamline.model.epoch import Epoch, Kind
 from seamline.model.intervals import EPOCH
+
+KINDS = frozenset({Kind.HOLE.value, Kind.AMEND.value})
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,39 @@ class Edges:
         return Edges(tuple(numbers), tuple(marks), last)
 
 
-_known: dict[str, Edges] = {}
+@dataclass(frozen=True)
+class Told:
+    """What the ledger has told so far: the edges, and the epochs that are holes or have filled some."""
+
+    edges: Edges = Edges()
+    register: tuple[Epoch, ...] = ()
 
 
-def edges_of(ledger: Table) -> Edges:
-    """Read the edges of a ledger; of what was read before only the files with later epochs are opened."""
+_known: dict[str, Told] = {}
+
+
+def told_by(ledger: Table) -> Told:
+    """Read it; of what was read before only the files with later epochs are opened."""
     identity = str(ledger.handle.metadata().id)
-    known = _known.get(identity, Edges())
+    known = _known.get(identity, Told())
     files = Files.of(ledger)
     if files.actions.num_rows:
-        files = files.keep(pc.greater(files.high("epoch").cast(pa.int64()), known.last))
+        files = files.keep(pc.greater(files.high("epoch").cast(pa.int64()), known.edges.last))
     found: list[tuple[int, bool, datetime | None]] = []
+    register: list[Epoch] = []
     for path in files.paths if files.actions.num_rows else []:
-        rows = pq.read_table(Path(path), columns=["epoch", "edge", "watermark"], partitioning=None)
-        found += zip(*(column.to_pylist() for column in rows.columns), strict=True)
-    known = _known[identity] = known.plus(found)
+        rows = pq.read_table(Path(path), columns=["epoch", "edge", "watermark", "kind"], partitioning=None)
+        found += zip(*(rows[name].to_pylist() for name in ("epoch", "edge", "watermark")), strict=True)
+        if not KINDS.isdisjoint(rows["kind"].to_pylist()):
+            whole = pq.read_table(Path(path), columns=["row"], partitioning=None)["row"].to_pylist()
+            register += registered(map(Epoch.from_json, whole))
+    new = {epoch.number: epoch for epoch in register if epoch.number > known.edges.last}
+    known = _known[identity] = Told(
+        known.edges.plus(found), (*known.register, *(new[number] for number in sorted(new)))
+    )
     return known
+
+
+def registered(rows: Iterable[Epoch]) -> list[Epoch]:
+    """Keep the rows of holes, and of what filled some."""
+    return [row for row in rows if row.kind.value in KINDS]

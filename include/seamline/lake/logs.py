@@ -10,13 +10,13 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.closing import Edges, edges_of
+from seamline.lake.closing import Edges, Told, registered, told_by
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master, ledger_row
 from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledView
-from seamline.model.epoch import Epoch, Kind
+from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import stamp
 from seamline.model.seam import NOTHING
@@ -131,7 +131,7 @@ def past_of(layout: Layout, log: Log) -> Past:
 def read_past(layout: Layout, log: Log) -> Past:
     """Read the ledger and, where it lags, the master's commits."""
     written = look(layout.table("ledger"), "numbers", written_numbers) or Numbers((), ())
-    known = look(layout.table("ledger"), "edges", edges_of) or Edges()
+    known = look(layout.table("ledger"), "told", told_by) or Told()
     last = written.last(log.epoch)
     rows: list[Epoch] = []
     if log.newest and log.newest.number == log.epoch and last == log.epoch - 1:
@@ -140,25 +140,8 @@ def read_past(layout: Layout, log: Log) -> Past:
         found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last))
         rows = [row for row in found or [] if row.number <= log.epoch]
     runs = [*zip(written.firsts, written.lasts, strict=True), *((row.number, row.number) for row in rows)]
-    kept = look(layout.table("ledger"), "register", register_of) or []
-    register = (*kept, *(row for row in registered(rows) if row.number > last))
-    return Past(log.version, log.epoch, Numbers.of(runs), with_rows(known, rows), register)
-
-
-def registered(rows: Iterable[Epoch]) -> list[Epoch]:
-    """Keep the rows of holes, and of what filled some."""
-    return [row for row in rows if row.kind in (Kind.HOLE, Kind.AMEND)]
-
-
-def register_of(ledger: Table) -> list[Epoch]:
-    """Read the same from the ledger, in order."""
-    kinds = [Kind.HOLE.value, Kind.AMEND.value]
-    if not set(kinds) & set(pc.unique(ledger.read(["kind"])["kind"]).to_pylist()):
-        return []
-    wanted = pc.field("kind").isin(kinds)
-    found = ledger.handle.to_pyarrow_dataset().to_table(columns=["row"], filter=wanted)
-    epochs = {epoch.number: epoch for epoch in map(Epoch.from_json, found["row"].to_pylist())}
-    return [epochs[number] for number in sorted(epochs)]
+    register = (*known.register, *(row for row in registered(rows) if row.number > known.edges.last))
+    return Past(log.version, log.epoch, Numbers.of(runs), with_rows(known.edges, rows), register)
 
 
 def with_rows(known: Edges, rows: Iterable[Epoch]) -> Edges:
