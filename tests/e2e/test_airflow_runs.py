@@ -305,7 +305,7 @@ def test_the_pages_stand_inside_airflow_s_own(
         page.wait_for_url(re.compile(f"/dags/{BATCH}/runs/"))
 
 
-def test_who_may_operate_rebuilds_a_day_and_stops_a_stream(
+def test_who_may_operate_rebuilds_days_and_stops_a_stream(
     world: World, airflow: Airflow, browser: Browser, scheduled: Mapping[str, Any]
 ) -> None:
     """By the buttons of the pages; the run is Airflow's, and the order is kept with who gave it."""
@@ -319,6 +319,14 @@ def test_who_may_operate_rebuilds_a_day_and_stops_a_stream(
         run = re.search(r"Run (\S+) of", said.inner_text())[1]
         assert airflow.api.await_run(BATCH, run, timeout=WITHIN) == "success"
         assert world.published()[DAYS[1]] != before[DAYS[1]]
+        eventually(lambda: not airflow.api.active_backfills(BATCH))
+        page = pages.open(f"{SHOWN}/plan?from={DAYS[1]}&to=2013-01-03T00:00:00Z").page
+        page.get_by_role("button", name="Backfill it").click()
+        page.get_by_role("button", name="Do it").click()
+        page.get_by_text(re.compile(r"Backfill \d+ is started")).wait_for()
+        eventually(lambda: not airflow.api.active_backfills(BATCH))
+        page.reload()
+        assert "1 success" in page.locator("#backfills tbody tr").first.inner_text()
         page = pages.open(f"{SHOWN}/stream").page
         page.get_by_label("Reason").fill("a test of the pages")
         page.get_by_role("button", name="Stop").click()
