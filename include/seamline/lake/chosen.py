@@ -115,17 +115,21 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
     require_slices(snapshot, panes)
     files = snapshot.slices
     least = min([snapshot.floor(""), *marks["_cut"].to_pylist()])
-    files = files.keep(pc.greater(files.high("to_epoch").cast(pa.int64()), least))
-    files = files.keep(pc.less_equal(files.low("from_epoch").cast(pa.int64()), snapshot.until))
+    wanted = [
+        pc.greater(files.high("to_epoch").cast(pa.int64()), least),
+        pc.less_equal(files.low("from_epoch").cast(pa.int64()), snapshot.until),
+    ]
     first, last = (each.cast(INSTANT).cast(pa.int64()) for each in (files.low("pane"), files.high("pane")))
     meets = [pc.and_(pc.less(first, high), pc.greater_equal(last, low)) for low, high in panes]
-    files = files.keep(reduce(pc.or_, meets)) if meets else files
+    if meets:
+        wanted.append(reduce(pc.or_, meets))
+    files = files.keep(reduce(pc.and_, (pc.fill_null(each, True) for each in wanted)))
     ends = zip(files.low("to_epoch").to_pylist(), files.high("to_epoch").to_pylist(), strict=True)
     alive = [
         last is None or first != last or last > snapshot.until or last in snapshot.held
         for first, last in ends
     ]
-    return files.keep(pa.chunked_array([pa.array(alive, pa.bool_())])).paths
+    return (files if all(alive) else files.keep(pa.chunked_array([pa.array(alive, pa.bool_())]))).paths
 
 
 def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:

@@ -59,7 +59,7 @@ _known: dict[str, Told] = {}
 
 def told_by(ledger: Table) -> Told:
     """Read it; of what was read before only the files with later epochs are opened."""
-    identity = str(ledger.handle.metadata().id)
+    identity = ledger.id
     known = _known.get(identity, Told())
     files = Files.of(ledger)
     if files.actions.num_rows:

@@ -70,7 +70,8 @@ def footer_stats(metadata: pq.FileMetaData) -> str:
     """Give Delta's statistics of every plain column as JSON.
 
     All or none: where a file has bounds for some columns, deltalake's dataset takes the absence of the others'
-    for NULL bounds and prunes the file from a filter on them.
+    for NULL bounds and prunes the file from a filter on them. No letter is escaped: deltalake reads the pair that
+    stands for U+10FFFF as U+FFFFF.
     """
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
@@ -96,7 +97,8 @@ def footer_stats(metadata: pq.FileMetaData) -> str:
             "minValues": {name: plain(value, up=False) for name, value in low.items()},
             "maxValues": {name: plain(value, up=True) for name, value in high.items()},
             "nullCount": nulls,
-        }
+        },
+        ensure_ascii=False,
     )
 
 

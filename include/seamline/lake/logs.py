@@ -79,12 +79,11 @@ def log_of(table: Table, view: CompiledView) -> Log:
     held = master.epoch
     newest = None
     for depth in (1, 20):
-        rows = [row for row in map(ledger_row, table.handle.history(depth)) if row and row.number <= held]
+        rows = [row for row in map(ledger_row, table.history(depth)) if row and row.number <= held]
         newest = max(rows, key=lambda row: row.number, default=None)
         if newest and newest.number == held:
             break
-    identity = str(table.handle.metadata().id)
-    return Log(identity, table.version, held, master.edge, master.frontier(view.id), newest)
+    return Log(table.id, table.version, held, master.edge, master.frontier(view.id), newest)
 
 
 @dataclass(frozen=True)

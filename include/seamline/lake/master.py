@@ -87,7 +87,7 @@ class Master:
     def missing(self, after: int) -> list[Epoch]:
         """List the epochs above ``after`` from the commits' metadata, in order: the ledger's repair."""
         found: dict[int, Epoch] = {}
-        for commit in self.table.handle.history(self.epoch - after + 20 if after < self.epoch else 1):
+        for commit in self.table.history(self.epoch - after + 20 if after < self.epoch else 1):
             epoch = ledger_row(commit)
             if epoch and epoch.number > after:
                 found[epoch.number] = epoch

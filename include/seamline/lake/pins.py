@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from seamline.lake import delta_log
 from seamline.lake.tables import Table
 from seamline.model.errors import NotFound
 
@@ -25,26 +26,16 @@ class Held:
 
     table: Table
     identity: tuple[int, int] | None
-    checkpoint: tuple[int, int] | None = None
     seen: dict[Hashable, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> None:
-        """Move the handle to the newest version; where nothing has happened, two looks at files tell.
-
-        Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
-        again only after a checkpoint, which leaves its mark.
-        """
-        log = self.table.root / "_delta_log"
-        checkpoint = _identity(log / "_last_checkpoint")
-        if checkpoint == self.checkpoint and not (log / f"{self.table.version + 1:020d}.json").exists():
-            return
+        """Move on to the newest version."""
         before = self.table.version
         try:
             self.table.refresh()
         except (DeltaError, OSError):
             self.table, before = Table.open(self.table.root), -1
-        self.checkpoint = checkpoint
         if self.table.version != before:
             self.seen.clear()
 
@@ -72,15 +63,13 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
 
 def _holding(root: Path) -> Held | None:
     # Another table that was later made at the same place has another first version.
-    identity, checkpoint = (
-        _identity(root / "_delta_log" / name) for name in (f"{0:020d}.json", "_last_checkpoint")
-    )
+    identity = _identity(delta_log.entry(root, 0))
     with _guard:
         held = _held.get(root)
         if held is not None and held.identity == identity:
             return held
         try:
-            held = _held[root] = Held(Table.open(root), identity, checkpoint)
+            held = _held[root] = Held(Table.open(root), identity)
         except NotFound:
             _held.pop(root, None)
             return None

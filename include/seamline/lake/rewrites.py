@@ -1,8 +1,7 @@
 """The commits of upkeep, and what it says it did.
 
-They carry an app id of their own on the version they were decided on, so that of two upkeeps one is refused;
-they state that no data changes, so that a stream's fenced appends are not (deltalake would refuse an append
-beside any other removal).
+They carry an app id of their own on the version they were decided on, so that of two upkeeps one is refused, and
+a stream's appends beside them are not. They state that no data changes: whoever follows the table has nothing to read.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def committed(master: Master, *, after: int) -> list[Epoch]:
     """List the epochs above ``after`` by the master's commits, in order, as far back as those go."""
     limit = master.epoch - after + 20
     while True:
-        commits = master.table.handle.history(limit)
+        commits = master.table.history(limit)
         found = {row.number: row for row in map(ledger_row, commits) if row and row.number <= master.epoch}
         if len(commits) < limit or any(number <= after for number in found):
             return [found[number] for number in sorted(found) if number > after]

@@ -1,0 +1,62 @@
+"""The live files of a table, one row a file as deltalake lists them, followed commit by commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.delta_log import Commit
+
+BOUNDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
+PLAIN = {"path": "path", "size_bytes": "size", "modification_time": "modificationTime"}
+CHUNKS = 8
+
+
+def followed(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
+    """Give the files that are live after some more commits, in no order; ArrowInvalid for bounds of another type."""
+    added: dict[str, Mapping[str, Any]] = {}
+    gone: set[str] = set()
+    for commit in commits:
+        for path in commit.removes:
+            added.pop(path, None)
+        # A file that is told of anew is live once.
+        again = {action["path"]: action for action in commit.adds}
+        added |= again
+        gone |= commit.removes | again.keys()
+    named = pc.is_in(live["path"], pa.array(sorted(gone), live.schema.field("path").type))
+    if pc.any(named).as_py():
+        live = live.filter(pc.invert(named))
+    if added:
+        live = pa.concat_tables([live, table_of(list(added.values()), live.schema)])
+    return live if live["path"].num_chunks <= CHUNKS else live.combine_chunks()
+
+
+def table_of(adds: list[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Spread ``add`` actions over the columns of deltalake's listing."""
+    stats = [json.loads(action.get("stats") or "{}") for action in adds]
+    columns = []
+    for field in schema:
+        kind, _, name = field.name.partition(".")
+        values: list[Any]
+        if kind in PLAIN:
+            values = [action[PLAIN[kind]] for action in adds]
+        elif kind == "num_records":
+            values = [each.get("numRecords") for each in stats]
+        elif kind == "partition":
+            values = [action["partitionValues"].get(name) for action in adds]
+        else:
+            values = [each.get(BOUNDS[kind], {}).get(name) for each in stats]
+        columns.append(typed(values, field.type))
+    return pa.table(columns, schema=schema)
+
+
+def typed(values: list[Any], wanted: pa.DataType) -> pa.Array:
+    """Make an array of what JSON says: instants, days and exact numbers are spelled in it."""
+    spelled = pa.types.is_decimal(wanted) or any(isinstance(value, str) for value in values)
+    if not spelled:
+        return pa.array(values, wanted)
+    return pa.array([None if value is None else str(value) for value in values], pa.string()).cast(wanted)
