@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from seamline.local.airflow import AirflowStandalone
@@ -19,6 +20,7 @@ from seamline.local.airflow import AirflowStandalone
 SHOTS = Path(__file__).parents[2] / ".seamline" / "screenshots"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 60_000.0
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 @contextmanager
@@ -53,6 +55,15 @@ class Reader:
         wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         assert self.page.evaluate(wide), f"{path} is wider than its window"
         return self
+
+    def barriers(self) -> list[str]:
+        """List what keeps people from reading or working the page, as axe finds it: rules of WCAG 2.2, A and AA."""
+        found = Axe().run(self.page, options={"runOnly": RULES}).response["violations"]
+        return [
+            f"{each['id']} ({each['impact']}): {node['html'][:200]}"
+            for each in found
+            for node in each["nodes"]
+        ]
 
     def shot(self, name: str, *, whole: bool = True) -> None:
         """Keep what is seen: the whole page, or what its window shows."""

@@ -263,12 +263,13 @@ def browser() -> Iterator[Browser]:
 def test_every_page_opens_and_shows_what_the_tables_hold(
     world: World, airflow: Airflow, browser: Browser, scheduled: Mapping[str, Any]
 ) -> None:
-    """In light and dark and as narrow as a phone, without a word on the console; the charts are drawn."""
+    """In light and dark and as narrow as a phone, without a word on the console or a barrier; the charts are drawn."""
     assert scheduled["state"] == "success"
     for name, looks in LOOKS.items():
         with reader(browser, airflow.standalone, "reader", **looks) as pages:
             for path in PAGES:
                 pages.open(path).shot(f"{name}-{path.partition('?')[0] or 'overview'}")
+                assert pages.barriers() == [], path
             assert pages.complaints == []
     with reader(browser, airflow.standalone, "reader") as pages:
         rows = world.answer()

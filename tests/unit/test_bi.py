@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
+import sqlglot
 from deltalake import DeltaTable
+from sqlglot.expressions import Literal
 from tests.unit.past import build
 from tests.unit.shop import Sale, Shop, opened
 
 from seamline.cli import main
 from seamline.lake import serving
-from seamline.serve.bi import statements
+from seamline.lake.layout import Layout
+from seamline.serve.bi import ENGINES, statements, text
 from seamline.serve.read import read
 
 
@@ -36,6 +40,31 @@ def test_the_table_that_is_named_holds_the_answer(shop: Shop) -> None:
     assert spark == f"CREATE TABLE IF NOT EXISTS `shop_sales` USING DELTA LOCATION '{place}';"
     [trino] = statements(shop.compiled, shop.layout, shop.compiled.views, "trino")
     assert "register_table" in trino and f"'file://{place}'" in trino
+
+
+def test_duckdb_s_view_gives_the_rows(shop: Shop) -> None:
+    """Its extension for Delta comes from DuckDB's own server: here deltalake's rows stand for what it scans."""
+    place = str(shop.layout.serving(shop.view))
+    con = duckdb.connect()
+    con.register("held", DeltaTable(place).to_pyarrow_dataset())
+    con.execute(f"CREATE MACRO delta_scan(place) AS TABLE SELECT * FROM held WHERE place = {text(place)}")
+    for statement in statements(shop.compiled, shop.layout, shop.compiled.views, "duckdb"):
+        con.execute(statement)
+    assert con.sql("SELECT customer, total FROM shop_sales ORDER BY 1").fetchall() == [("a", 10), ("b", 5)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("folder", ["plain", 'it\'s "odd" `here`; DROP'])
+def test_each_engine_s_own_grammar_reads_it(shop: Shop, tmp_path: Path, engine: str, folder: str) -> None:
+    """As one statement, wherever the warehouse is."""
+    elsewhere = Layout(tmp_path / folder, "shop")
+    place = elsewhere.serving(shop.view)
+    for statement in statements(shop.compiled, elsewhere, shop.compiled.views, engine):
+        # What is called is read as a function.
+        [read] = sqlglot.parse(statement.replace("CALL ", "SELECT ", 1), dialect=engine)
+        assert read is not None
+        texts = [each.this for each in read.find_all(Literal)]
+        assert (place.as_uri() if engine == "trino" else str(place)) in texts
 
 
 def test_the_command_writes_one_view_or_all(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

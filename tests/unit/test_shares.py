@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.plan.building import AT_ONCE, LEAST, TURNS, Counts, shares, turns
+from seamline.plan.building import AT_ONCE, LEAST, PLENTY, TURNS, Counts, shares, turns
 
 SIZES = st.lists(st.integers(0, 4 * LEAST), max_size=60)
 
@@ -29,7 +29,9 @@ def test_no_share_is_much_larger_than_another(sizes: list[int], cores: int) -> N
 def test_little_is_not_shared_and_much_keeps_all_cores_busy() -> None:
     """A task costs more than reading a small file."""
     assert shares([1000] * 50, 2) == [list(range(50))]
-    assert len(shares([LEAST] * 50, 2)) == 8
+    assert len(shares([LEAST] * 50, 2)) == 3
+    assert len(shares([LEAST] * 5, 2)) == 2
+    assert len(shares([PLENTY] * 50, 2)) == TURNS * 2
     assert [len(shares([LEAST], 2)), shares([], 2)] == [1, []]
     assert [turns(size, 2) for size in (0, LEAST, 3 * LEAST, 5 * AT_ONCE)] == [1, 1, 2, 5]
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 LEAST = 32_000_000
 """Bytes that are worth a task of their own."""
+PLENTY = 500_000_000
+"""Bytes from which on a core takes several tasks one after another: one that fails is begun anew sooner."""
 TURNS = 4
 """Tasks for each core at most: the last one to end keeps the others waiting for less."""
 AT_ONCE = 1_000_000_000
@@ -44,11 +46,14 @@ def added(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 def shares(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[list[int]]:
     """Share things of so many bytes out, by their numbers: the largest first, each to the share that has least.
 
-    ``least`` is what is worth a share of its own. Nothing makes no share.
+    ``least`` is what is worth a share of its own. Nothing makes no share. A task takes some 50 ms by itself, so there
+    are no more than cores until each has plenty to do.
     """
     if not sizes:
         return []
-    count = min(max(sum(sizes) // (least or LEAST), 1), TURNS * cores, len(sizes))
+    whole = sum(sizes)
+    few, many = min(whole // (least or LEAST), cores), min(whole // PLENTY, TURNS * cores)
+    count = min(max(few, many, 1), len(sizes))
     made: list[list[int]] = [[] for _ in range(count)]
     held = [0] * count
     for number in sorted(range(len(sizes)), key=lambda at: (-sizes[at], at)):

@@ -25,7 +25,7 @@ def statements(
             case "duckdb":
                 yield f"CREATE OR REPLACE VIEW {ansi(name)} AS SELECT * FROM delta_scan({text(place)});"
             case "spark":
-                yield f"CREATE TABLE IF NOT EXISTS {ticked(name)} USING DELTA LOCATION {text(place)};"
+                yield f"CREATE TABLE IF NOT EXISTS {ticked(name)} USING DELTA LOCATION {escaped(place)};"
             case _:
                 # Trino registers what is there, in the catalog's own schema.
                 yield (
@@ -37,6 +37,11 @@ def statements(
 def text(value: str | Path) -> str:
     """Write a string for SQL."""
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def escaped(value: str | Path) -> str:
+    """Write a string for Spark SQL, which reads two quotes as the end of one string and the begin of the next."""
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def ansi(name: str) -> str:

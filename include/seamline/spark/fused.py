@@ -27,10 +27,11 @@ from seamline.lake.generations import Generations, Volume
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
 from seamline.lake.rejudged import Rejudged
+from seamline.lake.spans import micros
 from seamline.lake.types import INSTANT, partial_schema
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.intervals import EPOCH, Interval, stamp
+from seamline.model.intervals import EPOCH, Interval, parse_moment, stamp
 from seamline.plan.building import Counts, shares, turns
 from seamline.spark.partials import CELL, COUNTS, PARTS, STATES, Partials, Share
 from seamline.spark.task import REPORT, reported
@@ -70,11 +71,12 @@ class Gathered:
         else:
             self.parts[kind.removeprefix(PARTS)].append(bytes(payload).decode())
 
-    def know(self, own: Sequence[Touched]) -> None:
-        """Add the rows of files that nobody had to count."""
+    def know(self, own: Sequence[Touched], views: Sequence[CompiledView]) -> None:
+        """Add the rows of files that nobody had to count; what views take of them was reported below zero."""
+        choosy = [view.id for view in views if view.where]
         for each in own:
             if each.interval:
-                counts = Counts(each.rows, 0, {}, {})
+                counts = Counts(each.rows, 0, dict.fromkeys(choosy, each.rows), {})
                 before = self.counts.get(each.interval)
                 self.counts[each.interval] = before + counts if before else counts
 
@@ -98,7 +100,7 @@ def fused(
     again = touching(pipeline, Rejudged(pipeline, layout).files(), spans, cut)
     work = split(own, again, pipeline, cores(spark))
     found = gathered(spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES))
-    found.know(own)
+    found.know(own, pipeline.views)
     wrote = {}
     for view in pipeline.views:
         if found.parts[view.id]:
@@ -142,11 +144,9 @@ def touching(
 def intervals(pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int) -> Iterator[str]:
     """Give the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
 
-    Where ids are looked for twice, or a view leaves rows out or multiplies them, rows must be looked at all the same.
+    Where ids are looked for twice, or a view multiplies rows, they must be looked at all the same.
     """
-    looked_at = pipeline.definition.source.event_id or any(
-        view.where or view.explode for view in pipeline.views
-    )
+    looked_at = pipeline.definition.source.event_id or any(view.explode for view in pipeline.views)
     bounds = (
         found.low("_event_time").cast(INSTANT),
         found.high("_event_time").cast(INSTANT),
@@ -181,11 +181,15 @@ def split(
     made = []
     for part in shares(sizes, cores):
         mine = [every[at] for at in part if at < len(own)]
+        known: dict[int, tuple[str, ...]] = defaultdict(tuple)
+        for each in mine:
+            if each.interval:
+                known[micros(parse_moment(each.interval))] += (each.path,)
         made.append(
             Share(
                 own=tuple(each.path for each in mine if not each.interval),
                 again=tuple(every[at].path for at in part if at >= len(own)),
-                known=tuple(each.path for each in mine if each.interval),
+                known=dict(known),
             )
         )
     return made

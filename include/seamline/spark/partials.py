@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -29,18 +29,21 @@ from seamline.spark.task import SCHEMA as REPORTED
 
 CELL, SPARE = "_cell", "_spare"
 COUNTS, STATES, PARTS = "counts", "states/", "parts/"
+APART = 8
+"""Intervals whose files are each read by a scan of their own; of more the rows say which they are of."""
 
 
 @dataclass(frozen=True)
 class Share:
     """A task's part of the work: files of the master, and of rows judged again; ``turn`` of ``turns`` ids' hashes.
 
-    Of ``known`` files of the master every row counts, and how many there are is known.
+    Of ``known`` files of the master, by the start of their interval in microseconds, every row counts, and how many
+    there are is known.
     """
 
     own: tuple[str, ...]
     again: tuple[str, ...]
-    known: tuple[str, ...] = ()
+    known: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     turn: int = 0
     turns: int = 1
 
@@ -70,11 +73,10 @@ class Partials:
         held = "TEMP TABLE" if self.pipeline.definition.source.event_id else "TEMP VIEW"
         con.execute(f"CREATE OR REPLACE {held} fused_rows AS {self.rows(share)}")
         try:
-            if share.known:
-                unknown = self.rows(replace(share, known=()))
-                con.execute(f"CREATE OR REPLACE TEMP VIEW fused_counted AS {unknown}")
-            counted = self.counts(con, "fused_counted" if share.known else "fused_rows")
-            yield {"kind": COUNTS, "payload": json.dumps(said(counted)).encode()}
+            unknown = self.rows(replace(share, known={}))
+            counted = self.counts(con, f"({unknown})" if share.known else "fused_rows")
+            for counts in (counted, *self.taken(con, share.known)):
+                yield {"kind": COUNTS, "payload": json.dumps(said(counts)).encode()}
             for view in self.pipeline.views:
                 relation = f"(SELECT * FROM fused_rows WHERE NOT {SPARE})"
                 found = states.partial(con, view, relation, by=[CELL])
@@ -84,7 +86,6 @@ class Partials:
                     yield {"kind": PARTS + view.id, "payload": self.spill(found, view).encode()}
         finally:
             con.execute(f"DROP {held.removeprefix('TEMP ')} fused_rows")
-            con.execute("DROP VIEW IF EXISTS fused_counted")
             con.unregister("blank")
 
     def spill(self, found: pa.Table, view: CompiledView) -> str:
@@ -111,16 +112,27 @@ class Partials:
         ids = [quoted(name) for name in self.pipeline.definition.source.event_id]
         if ids and share.turns > 1:
             where += f" AND hash({', '.join(ids)}) % {share.turns} = {share.turn}"
-        cell = aligned("epoch_us(_event_time)", self.pipeline.grid.length // MICROSECOND)
         columns = ", ".join(map(quoted, self.columns))
-        chosen = f"SELECT {columns}, {cell} AS {CELL} FROM ({source}) WHERE {where}"
+        chosen = f"SELECT {columns}, {self.cell} AS {CELL} FROM ({source}) WHERE {where}"
         if not ids:
-            plain = f"SELECT {columns}, {cell} AS {CELL} FROM {scan(share.known)}" if share.known else ""
-            every = " UNION ALL ".join(filter(None, [chosen if share.own or share.again else "", plain]))
-            return f"SELECT *, FALSE AS {SPARE} FROM ({every or chosen})"
+            every = [*([chosen] if share.own or share.again else []), *self.known(share.known)]
+            return f"SELECT *, FALSE AS {SPARE} FROM ({' UNION ALL '.join(every or [chosen])})"
         selected = self.selected
         first = f"PARTITION BY {CELL}, {selected}, {', '.join(ids)} ORDER BY {', '.join(ORDER)}"
         return f"SELECT *, {selected} AND row_number() OVER ({first}) > 1 AS {SPARE} FROM ({chosen})"
+
+    def known(self, files: Mapping[int, tuple[str, ...]]) -> list[str]:
+        """Spell the rows of files of which every row counts: nothing of them need be looked at for that."""
+        columns = ", ".join(map(quoted, self.columns))
+        if len(files) > APART:
+            every = [path for paths in files.values() for path in paths]
+            return [f"SELECT {columns}, {self.cell} AS {CELL} FROM {scan(every)}"]
+        return [f"SELECT {columns}, {at}::BIGINT AS {CELL} FROM {scan(paths)}" for at, paths in files.items()]
+
+    @property
+    def cell(self) -> str:
+        """The start of a row's interval, in microseconds."""
+        return aligned("epoch_us(_event_time)", self.pipeline.grid.length // MICROSECOND)
 
     @property
     def selected(self) -> str:
@@ -160,6 +172,24 @@ class Partials:
                     not_selected[view.id] = read - spare - records + refusals
             found[stamp(EPOCH + cell * MICROSECOND)] = Counts(read, spare, not_selected, exploded)
         return found
+
+    def taken(
+        self, con: duckdb.DuckDBPyConnection, files: Mapping[int, tuple[str, ...]]
+    ) -> Iterator[dict[str, Counts]]:
+        """Count, for each view that leaves rows out, those that it takes of files of which every row counts.
+
+        They are reported below zero, to be added to the rows that are known (``Gathered.know``).
+        """
+        rows = " UNION ALL ".join(self.known(files))
+        for view in self.pipeline.views if files else ():
+            if view.where:
+                found = con.execute(
+                    f"SELECT {CELL}, count(*) FROM ({rows}) WHERE {view.where.duckdb} GROUP BY {CELL}"
+                )
+                yield {
+                    stamp(EPOCH + cell * MICROSECOND): Counts(0, 0, {view.id: -count}, {})
+                    for cell, count in found.fetchall()
+                }
 
 
 def said(counts: Mapping[str, Counts]) -> dict[str, object]:
