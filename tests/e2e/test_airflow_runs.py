@@ -49,6 +49,8 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 }
 BATCH, STREAM, UPKEEP = "flights__batch", "flights__stream", "flights__upkeep"
 WITHIN = 240.0
+PREFIX = "/data/airflow"
+"""As behind a proxy that serves other things too: pages, API and the tasks' own server are all below it."""
 CANARY = "canary-91c3e7"
 """A password, of a broker that is not there: it may stand nowhere that Airflow or we write."""
 
@@ -66,7 +68,7 @@ class Airflow:
         }
         users = {"reader": "viewer", "operator": "user"}
         self.standalone = AirflowStandalone(
-            world.home / "airflow", free_ports(3), root=ROOT, env=settings, users=users
+            world.home / "airflow", free_ports(3), root=ROOT, env=settings, users=users, prefix=PREFIX
         )
 
     @property

@@ -30,7 +30,7 @@ class AirflowStandalone:
     their role, all with one password.
 
     It takes three ports from ``port`` on: the API and pages, and two servers of logs. ``root`` is the
-    checkout with dags/ and plugins/; ``env`` is added for every component and task.
+    checkout with dags/ and plugins/; ``env`` is added for every component and task. All paths begin with ``prefix``.
     """
 
     def __init__(
@@ -43,7 +43,9 @@ class AirflowStandalone:
         env: Mapping[str, str] | None = None,
         parallelism: int = 4,
         users: Mapping[str, str] = MappingProxyType({}),
+        prefix: str = "",
     ) -> None:
+        self.prefix = prefix
         self.home, self.port, self.root = home.resolve(), port, root.resolve()
         self.password = password or secrets.token_urlsafe(12)
         self.parallelism = parallelism
@@ -54,7 +56,7 @@ class AirflowStandalone:
     @property
     def url(self) -> str:
         """Where the pages and the API are."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     @property
     def ports(self) -> tuple[int, int, int]:

@@ -42,7 +42,12 @@ def requirements(checkout: Checkout, own_java: bool) -> None:
         run_step(checkout, [*pip, "--constraint", constraint, "uv"], "pip could not install uv")
     environ = {**uv_environment(_pip_settings(), os.environ), "VIRTUAL_ENV": str(checkout.venv)}
     files = [str(file) for file in checkout.requirements(own_java)]
-    run_step(checkout, [uv, "pip", "sync", *files], "uv could not install the requirements", environ)
+    run_step(
+        checkout,
+        [uv, "pip", "sync", "--compile-bytecode", *files],
+        "uv could not install the requirements",
+        environ,
+    )
     project = ["--no-deps", "--no-build-isolation", "--editable", str(checkout.root)]
     run_step(checkout, [uv, "pip", "install", *project], "uv could not install the project", environ)
     checkout.stamp.write_text(fingerprint(checkout, own_java))
