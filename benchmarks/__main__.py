@@ -32,7 +32,11 @@ class Section:
 
 
 SECTIONS = (
-    Section("drain", ("--records", "6000000"), ("--records", "12000000", "--rounds", "5")),
+    Section(
+        "drain",
+        ("--records", "5000000", "--only", "seamline,tuned,stateful,flink_only,flink_work"),
+        ("--records", "12000000", "--rounds", "5"),
+    ),
     Section("freshness", ("--views", "1,20"), ("--views", "1,5,20")),
     Section("batch"),
     Section("builds"),

@@ -43,7 +43,7 @@ from seamline.model.errors import SetupError
 from seamline.serve.read import read
 
 ROOT = Path(__file__).resolve().parents[1]
-WARM, SECONDS = 25.0, 30.0
+WARM, SECONDS = 20.0, 25.0
 POLL = 0.02
 
 

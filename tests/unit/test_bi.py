@@ -75,3 +75,5 @@ def test_the_command_writes_one_view_or_all(shop: Shop, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.count("delta_scan") == 1
     assert main(["sql", "shop.sails"]) != 0
     assert "sales" in capsys.readouterr().err
+    assert main(["comparisons", "shop"]) != 0
+    assert "There is no view 'shop'." in capsys.readouterr().err

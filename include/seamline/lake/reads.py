@@ -23,10 +23,10 @@ from seamline.lake.presented import presented
 from seamline.lake.remembered import REMEMBERED
 from seamline.lake.scans import aligned, connection, scan
 from seamline.lake.snapshot import Snapshot
-from seamline.lake.spans import Span, before, further, joined, micros, named, starting
+from seamline.lake.spans import Span, before, further, joined, micros, named, starting, within
 from seamline.lake.states import quoted
 from seamline.lake.types import partial_schema
-from seamline.lake.windowing import windowed
+from seamline.lake.windowing import column, windowed
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, ReadUnstable, StraddlesCut
@@ -170,7 +170,10 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     if not generations and not slices:
         return taken_schema(view).empty_table()
     con = connection()
-    con.register("marks", marks)
+    # What has no cut of its own needs no join, which takes longer than a small answer.
+    marked = marks.filter(pa.array(within(column(marks, "_at"), panes, snapshot.grid.length // MICROSECOND)))
+    if marked.num_rows:
+        con.register("marks", marked)
     scans = {
         name: scanned(con, name, paths)
         for name, paths in (("slices", slices), ("generations", generations))
@@ -187,7 +190,12 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     parts = []
     if slices:
         rows = source(view, snapshot, scans["slices"], "from_epoch, to_epoch")
-        parts.append(SPEED.format(source=rows, **common))
+        cuts = (
+            f"({rows}) LEFT JOIN marks USING (_at)"
+            if marked.num_rows
+            else f"(SELECT *, NULL AS _cut FROM ({rows}))"
+        )
+        parts.append(SPEED.format(source=cuts, **common))
     if generations:
         rows = source(view, snapshot, scans["generations"], "generation")
         parts.append(BATCH.format(source=rows, **common))
@@ -210,7 +218,7 @@ def scanned(con: duckdb.DuckDBPyConnection, name: str, paths: list[str]) -> str:
 
 SPEED = """
     SELECT {columns}, _at, true AS _speed, from_epoch, to_epoch, coalesce(_cut, {cut}) AS _cut
-    FROM ({source}) LEFT JOIN marks USING (_at)
+    FROM {source}
     WHERE to_epoch > coalesce(_cut, {cut}) AND from_epoch <= {until} AND {where}
 """
 BATCH = """

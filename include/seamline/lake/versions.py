@@ -23,7 +23,8 @@ def named(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> Compile
     if view_name in manifest.serving:
         return version_of(pipeline, manifest, manifest.serving[view_name])[1]
     names = ", ".join(view.qualified for view in pipeline.views)
-    raise NotFound(f"There is no view {pipeline.name}.{view_name}.", hint=f"there are: {names}.")
+    asked = f"{pipeline.name}.{view_name}" if view_name else pipeline.name
+    raise NotFound(f"There is no view {asked!r}.", hint=f"there are: {names}.")
 
 
 def served(
