@@ -19,6 +19,8 @@ from urllib.parse import quote
 
 from deltalake.transaction import AddAction, RemoveAction
 
+from seamline.model.errors import ProtocolError
+
 FOLDER = "_delta_log"
 UNQUOTED = "/="
 ENGINE = "Seamline"
@@ -45,12 +47,24 @@ def entry(root: Path, version: int) -> Path:
 
 
 def read(root: Path, version: int) -> Commit | None:
-    """Read a commit; None where there is no such version, or its file was cleaned away after a checkpoint."""
+    """Read a commit; None where there is no such version, or its file was cleaned away after a checkpoint.
+
+    ProtocolError where the file is no commit: a disk that lost power may leave it empty.
+    """
+    file = entry(root, version)
     try:
-        lines = entry(root, version).read_bytes().splitlines()
+        lines = file.read_bytes().splitlines()
     except FileNotFoundError:
         return None
-    return parsed(version, lines)
+    try:
+        if not lines:
+            raise ValueError("it is empty")
+        return parsed(version, lines)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtocolError(
+            f"{file} is no commit of a Delta table: {error}.",
+            hint="bring it back from a backup; if it is the newest and nothing came after it, take it away.",
+        ) from error
 
 
 def parsed(version: int, lines: Iterable[bytes]) -> Commit:

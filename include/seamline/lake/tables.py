@@ -54,7 +54,7 @@ class Table:
     def _opened(self, handle: DeltaTable) -> None:
         """Go by what deltalake has read, and by nothing else."""
         metadata, protocol = handle.metadata(), handle.protocol()
-        asked = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self._handle = handle
         self.version = int(handle.version())
         """The version that is seen."""
@@ -62,11 +62,12 @@ class Table:
         """The table's own, whatever its place."""
         self._partition_by = list(metadata.partition_columns)
         self._checkpoint_every = int(metadata.configuration.get(CHECKPOINT_EVERY) or 100)
-        self._appends = asked <= UNDERSTOOD
+        # Versions in between ask for features without naming them.
+        self._appends = protocol.min_writer_version in (1, 2, 7) and features <= UNDERSTOOD
         self._txns: dict[str, int | None] = {}
         self._live: pa.Table | None = None
         self._since: list[Commit] = []
-        self._checkpoint = self._marked()
+        self._checkpoint: tuple[int, int] | None = None
 
     def _marked(self) -> tuple[int, int] | None:
         """Tell the mark of one checkpoint from that of another."""
