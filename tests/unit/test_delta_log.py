@@ -154,6 +154,14 @@ def test_a_log_that_is_followed_tells_what_one_that_is_opened_does(table: Table,
     assert told(late.refresh()) == told(table.refresh()) == told(Table.open(table.root))
 
 
+def test_a_listing_that_says_more_than_is_known_is_made_anew(table: Table) -> None:
+    """Of what deltalake may list one day, a commit cannot be taken apart."""
+    table.append([written(table, 1)])
+    table._live = table.actions().append_column("vector.size", pa.nulls(1))
+    table.append([written(table, 2)])
+    assert told(table) == told(Table.open(table.root))
+
+
 def test_whoever_comes_first_has_the_version_and_nobody_is_lost(table: Table) -> None:
     """Eight writers beside each other, two of them deltalake's own."""
 

@@ -23,6 +23,7 @@ from seamline.model.errors import ProtocolError
 
 FOLDER = "_delta_log"
 UNQUOTED = "/="
+"""What stands in a path as it is, beside letters, digits and ``-._~``."""
 ENGINE = "Seamline"
 
 

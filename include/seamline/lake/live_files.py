@@ -14,10 +14,14 @@ from seamline.lake.delta_log import Commit
 BOUNDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 PLAIN = {"path": "path", "size_bytes": "size", "modification_time": "modificationTime"}
 CHUNKS = 8
+"""Pieces that the listing may be in: each look at a column goes through all of them."""
 
 
 def followed(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
-    """Give the files that are live after some more commits, in no order; ArrowInvalid for bounds of another type."""
+    """Give the files that are live after some more commits, in no order.
+
+    ArrowException, KeyError or ValueError where these do not tell all that ``live`` has columns for.
+    """
     added: dict[str, Mapping[str, Any]] = {}
     gone: set[str] = set()
     for commit in commits:
