@@ -128,11 +128,25 @@ def test_jvms_are_started_with_the_archive_and_what_was_asked_for(
     """Spark cuts its options at blanks, unless they are quoted; a folder may have some."""
     monkeypatch.setenv("SEAMLINE_JARS", str(empty.jars))
     monkeypatch.delenv("SEAMLINE_JAVA_OPTIONS")
-    assert java.jvm_options() == ""
+    assert java.jvm_options() == "-XX:+UseParallelGC"
     program(empty.classes, "")
     assert shlex.split(java.jvm_options())[0] == f"-XX:SharedArchiveFile={empty.classes}"
     monkeypatch.setenv("SEAMLINE_JAVA_OPTIONS", "-XX:+UseZGC -Dx=y")
     assert shlex.split(java.jvm_options())[-2:] == ["-XX:+UseZGC", "-Dx=y"]
+
+
+@pytest.mark.parametrize(
+    "place", ["SEAMLINE_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "others"]
+)
+def test_a_collector_that_somebody_has_chosen_is_not_joined_by_ours(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A JVM that is told of two collectors does not start."""
+    monkeypatch.delenv("SEAMLINE_JAVA_OPTIONS", raising=False)
+    monkeypatch.setenv(place, "-Dx=y -XX:+UseG1GC")
+    assert "ParallelGC" not in java.jvm_options("-XX:+UseG1GC" if place == "others" else "")
+    monkeypatch.setenv(place, "-XX:+UseStringDeduplication")
+    assert "ParallelGC" in java.jvm_options("-XX:+UseStringDeduplication")
 
 
 @pytest.mark.parametrize("script", ["exit 1", "exit 0"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from tests.unit.records import batch as raw_batch
 from tests.unit.records import kernel_run, pipeline
 
 from seamline.kernel import raw
+from seamline.kernel.formats.json import JsonReader
 from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake import states
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
@@ -178,6 +179,38 @@ def test_a_bad_record_is_refused_with_its_reason(tmp_path: Path, value: bytes | 
     assert told(tmp_path, result) == [(1, reason)]
     assert result.refused == {reason: 1}
     assert result.accepted == {"2024-03-01T00:00:00Z": 2}
+
+
+def test_records_are_judged_alike_by_whoever_trusts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Malformed JSON is looked for only where there is some: neither the records before it nor those after differ."""
+    asked: list[bool] = []
+
+    def seen(reader: JsonReader) -> Iterator[str]:
+        asked.append(reader.trusting)
+        return steps(reader)
+
+    steps = JsonReader.steps
+    monkeypatch.setattr(JsonReader, "steps", seen)
+    monkeypatch.setattr(raw, "CHUNK", 1)
+    values = [sale(), b'{"id": 1', sale(shop="b"), sale(id="1"), b"", sale()]
+    result = run([batch([value], first=at) for at, value in enumerate(values)], config(tmp_path))
+    assert asked == [True, True, False, False, False, False, False]
+    assert told(tmp_path, result) == [(1, "malformed json"), (3, "mistyped field id"), (4, "empty value")]
+    assert result.accepted.total() == 3
+
+
+def test_a_part_that_is_wrong_is_found_though_its_column_has_a_value(tmp_path: Path) -> None:
+    """Every column of the record has one."""
+    made = compile_pipeline(
+        pipeline("at TIMESTAMP NOT NULL, lines ARRAY<STRUCT<sku: STRING NOT NULL, n: INT>>")
+    )
+    good = b'{"at": "2024-03-01T10:00:00Z", "lines": [{"sku": "a", "n": 1}, {"sku": "b", "n": null}]}'
+    values = [good, good.replace(b"null", b'"2"'), good.replace(b'"b"', b"null")]
+    result = kernel_run(tmp_path, made, raw_batch(values))
+    assert result.refused == {"mistyped field lines": 2}
+    assert result.accepted.total() == 1
 
 
 def test_the_first_reason_in_the_order_of_the_vocabulary_is_given(tmp_path: Path) -> None:
@@ -352,6 +385,21 @@ def test_the_configuration_travels(tmp_path: Path) -> None:
     """Tasks get it pickled."""
     made = config(tmp_path)
     assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_a_chunk_ends_where_it_would_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large records are judged a few at a time."""
+    monkeypatch.setattr(raw, "CHUNK_BYTES", 5_000)
+    batches = [batch([b"x" * 2_000]) for _ in range(7)]
+    assert [chunk.num_rows for chunk in raw.chunks(batches)] == [3, 3, 1]
+
+
+def test_a_result_tells_how_large_records_are(tmp_path: Path) -> None:
+    """Of the task with the largest ones."""
+    small = run([batch([sale()] * 100)], config(tmp_path))
+    large = run([batch([sale(shop="s" * 100_000)])], config(tmp_path))
+    small.add(large)
+    assert 100_000 < small.record_bytes < 101_000
 
 
 def test_a_report_reads_back_as_it_was(tmp_path: Path) -> None:

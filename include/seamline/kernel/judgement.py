@@ -39,8 +39,8 @@ def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     [reason, detail]. Rows are in the order of the relation, or have its ``ROW``.
     """
     steps = [*early_steps(pipeline, reader), *later_steps(pipeline)]
-    whens = cases(value_reasons(reader), field_reasons(pipeline, reader), later_reasons(pipeline))
-    return query(steps, relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
+    verdict = f"coalesce({early_verdict(pipeline, reader)}, CASE {cases(later_reasons(pipeline))} END)"
+    return query(steps, relation, row_columns(pipeline), f"{verdict} AS _judged")
 
 
 def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
@@ -51,9 +51,8 @@ def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     known = {*PLACES, "_kafka_timestamp", "_processing_time"} | pipeline.record.metadata
     known |= {REPEATED} if pipeline.record.dedup else set()
     columns = [*sorted(known), *(quoted(field.name) for field in pipeline.record.parsed.fields)]
-    whens = cases(value_reasons(reader), field_reasons(pipeline, reader))
     steps = early_steps(pipeline, reader)
-    return query(steps, relation, columns, f"CASE {whens} END AS {REFUSED}")
+    return query(steps, relation, columns, f"{early_verdict(pipeline, reader)} AS {REFUSED}")
 
 
 def transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
@@ -76,6 +75,19 @@ def cases(*reasons: Iterable[Reason]) -> str:
     return " ".join(
         f"WHEN {when} THEN [{literal(reason)}, {detail}]" for when, reason, detail in chain(*reasons)
     )
+
+
+def early_verdict(pipeline: CompiledPipeline, reader: Reader) -> str:
+    """Write [reason, detail] of what is wrong with a record's value or fields, or NULL.
+
+    A record all of whose columns have a value is looked at no further, as most are: reasons are many.
+    """
+    fields = list(enumerate(pipeline.record.parsed.fields, 1))
+    amiss = [f"{quoted(field.name)} IS NULL" for _, field in fields]
+    # A part that is wrong leaves the column around it a value.
+    amiss += [f"({reader.mistyped(field, at)[0]}) IS TRUE" for at, field in fields if field.type.nested]
+    whens = cases(value_reasons(reader), field_reasons(pipeline, reader))
+    return f"CASE WHEN {' OR '.join(amiss)} THEN CASE {whens} END END"
 
 
 def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:

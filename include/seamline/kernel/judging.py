@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,6 +38,8 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.offsets import Lane
+
+WriteSql = Callable[[CompiledPipeline, Reader, str], str]
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,10 @@ class KernelConfig:
 
 @dataclass
 class KernelResult:
-    """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id."""
+    """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id.
+
+    ``record_bytes`` are those of a record with all that Kafka knows of it, on average where they are largest.
+    """
 
     master: list[DataFile] = field(default_factory=list)
     quarantine: list[DataFile] = field(default_factory=list)
@@ -80,6 +85,7 @@ class KernelResult:
     max_event_time: dict[Lane, datetime] = field(default_factory=dict)
     states: dict[str, list[pa.Table]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    record_bytes: int = 0
 
     def add(self, other: KernelResult) -> None:
         """Take in the result of another task."""
@@ -92,6 +98,7 @@ class KernelResult:
         for view, tables in other.states.items():
             self.states.setdefault(view, []).extend(tables)
         self.failed |= other.failed
+        self.record_bytes = max(self.record_bytes, other.record_bytes)
 
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:
@@ -104,6 +111,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
     quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE, dry=config.dry)
     for raw in chunks(batches):
+        result.record_bytes = max(result.record_bytes, raw.nbytes // raw.num_rows)
         rows = marked(con, fresh(raw, config), config.pipeline, config.marks)
         if not rows.num_rows:
             continue
@@ -155,10 +163,9 @@ def judged(
     else:
         raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
     if config.pipeline.record.transform is None:
-        found = asked(con, judge_sql(config.pipeline, reader, "raw"), raw, config)
+        found = read_by(reader, con, judge_sql, raw, config)
     else:
-        read = asked(con, parse_sql(config.pipeline, reader, "raw"), raw, config)
-        made = transformed(read, config.pipeline.record.transform)
+        made = transformed(read_by(reader, con, parse_sql, raw, config), config.pipeline.record.transform)
         found = asked(con, transformed_sql(config.pipeline, "raw"), made, config)
     verdict = found["_judged"]
     good = pc.is_null(verdict)
@@ -170,6 +177,18 @@ def judged(
     why = verdict.filter(bad)
     refused = rows.filter(bad).append_column("_reason", pc.list_element(why, 0))
     return accepted, refused.append_column("_detail", pc.list_element(why, 1))
+
+
+def read_by(
+    reader: Reader, con: duckdb.DuckDBPyConnection, write: WriteSql, raw: pa.Table, config: KernelConfig
+) -> pa.Table:
+    """Ask as if every record were well formed; a reader that has met one that is not asks carefully from then on."""
+    if reader.trusting:
+        try:
+            return asked(con, write(config.pipeline, reader, "raw"), raw, config)
+        except duckdb.InvalidInputException:
+            reader.trusting = False
+    return asked(con, write(config.pipeline, reader, "raw"), raw, config)
 
 
 def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: KernelConfig) -> pa.Table:
@@ -284,4 +303,5 @@ def facts(result: KernelResult) -> dict[str, Any]:
         "very_late": dict(result.very_late),
         "max_event_time": {str(lane): stamp(at) for lane, at in result.max_event_time.items()},
         "failed": result.failed,
+        "record_bytes": result.record_bytes,
     }

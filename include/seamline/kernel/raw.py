@@ -17,18 +17,20 @@ if TYPE_CHECKING:
     from seamline.kernel.judging import KernelConfig
 
 CHUNK = 100_000
+CHUNK_BYTES = 64 << 20
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Gather small batches, so that a chunk is worth a query and memory stays bounded."""
     waiting: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     for batch in batches:
         waiting.append(batch)
         count += batch.num_rows
-        if count >= CHUNK:
+        size += batch.nbytes
+        if count >= CHUNK or size >= CHUNK_BYTES:
             yield pa.Table.from_batches(waiting)
-            waiting, count = [], 0
+            waiting, count, size = [], 0, 0
     if count:
         yield pa.Table.from_batches(waiting)
 

@@ -19,6 +19,10 @@ PARTS = Path(__file__).with_name("java_parts.toml")
 CLASSES = "spark.jsa"
 # An archive that does not fit is no reason to speak.
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+# Batches of records are garbage when they are sent: what keeps its pauses short makes each write dearer.
+COLLECTOR = "-XX:+UseParallelGC"
+A_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+READ_BY_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 # Spark asks for one module that it does not need and that the Java from PyPI lacks.
 SHIM = """\
 #!/bin/sh
@@ -93,11 +97,16 @@ def class_path() -> str:
     return os.pathsep.join(map(str, spark_jars()))
 
 
-def jvm_options() -> str:
-    """Return what every driver's JVM is started with: the archive of classes, and SEAMLINE_JAVA_OPTIONS."""
+def jvm_options(others: str = "") -> str:
+    """Return what every driver's JVM is started with: the archive of classes, a collector, SEAMLINE_JAVA_OPTIONS.
+
+    A JVM does not start with two collectors: ours is left out where ``others`` of its options name one.
+    """
     archive, asked = jar_folder() / CLASSES, os.environ.get("SEAMLINE_JAVA_OPTIONS", "")
     given = f'"-XX:SharedArchiveFile={archive}" -Xshare:auto {QUIET}' if archive.exists() else ""
-    return f"{given} {asked}".strip()
+    everywhere = " ".join(os.environ.get(name, "") for name in READ_BY_JAVA)
+    ours = "" if A_COLLECTOR.search(f"{asked} {others} {everywhere}") else COLLECTOR
+    return " ".join(each for each in (given, ours, asked) if each)
 
 
 def find_java() -> Java | None:

@@ -72,9 +72,10 @@ class BuildOperator(SparkSubmitOperator):
         self.application = str(jobs_folder() / "build.py")
         self.jars = ",".join(map(str, spark_jars()))
         conf: dict[str, Any] = dict(self.conf or {})
+        theirs = conf.get("spark.driver.extraJavaOptions") or ""
         for name, ours, between in (
             ("spark.driver.extraClassPath", class_path(), os.pathsep),
-            ("spark.driver.extraJavaOptions", jvm_options(), " "),
+            ("spark.driver.extraJavaOptions", jvm_options(theirs), " "),
         ):
             conf[name] = between.join(each for each in (ours, conf.get(name)) if each)
         self.conf = conf

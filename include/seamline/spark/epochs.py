@@ -21,6 +21,7 @@ from seamline.model.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.seam import NOTHING
 from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
+from seamline.spark.arrow_batches import MEASURED, cut
 from seamline.spark.attempts import Attempt, KernelFailed, narrow, said
 from seamline.spark.catch_up import catch_up
 from seamline.spark.progress import Progress, rests
@@ -59,6 +60,7 @@ class Epochs:
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
         self.unstated: set[str] = set()
+        self.record_bytes, self.cut = 0, MEASURED
         self.pulse = Pulse(heartbeat)
         writer.phases, writer.timing = self.pulse.mark, self.pulse.timing
 
@@ -75,8 +77,10 @@ class Epochs:
         if not ranges:
             return
         try:
+            self.cut_batches(frame)
             attempt = self.attempt(narrow(frame, ranges), self.progress.vector, condemned=self.size.condemned)
         except KernelFailed as error:
+            self.record_bytes = 0
             # Tasks read Kafka: a broker that is away is no failure of a record.
             self.topics.assert_same()
             self.size.failed(said(error.cause), ends, ranges)
@@ -87,9 +91,15 @@ class Epochs:
         epoch = replace(self.blank(attempt.number, after, now), edge=due, **attempt.facts(ranges))
         self.hold(after, epoch, attempt)
         self.size.held(sum(map(len, ranges)), time.monotonic() - began)
-        self.retries = 0
+        self.retries, self.record_bytes = 0, attempt.result.record_bytes
         self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
         self.heartbeat()
+
+    def cut_batches(self, frame: DataFrame) -> None:
+        """Tell Spark how to cut the micro-batch; a query keeps what it was told."""
+        if self.cut != (wanted := cut(self.record_bytes)):
+            wanted.apply(frame.sparkSession)
+            self.cut = wanted
 
     def amend(self, frame: DataFrame, part: OffsetRange, *, condemned: str = "") -> Epoch:
         """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND)."""
@@ -211,6 +221,7 @@ class Epochs:
         """Read again where the master ends, and in which size to go on from there."""
         self.reread()
         self.size.restart(self.progress.vector)
+        self.cut = MEASURED
 
     def rest(self, drained: Drained | None) -> None:
         """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.

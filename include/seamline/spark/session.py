@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from seamline.local.java import class_path, jvm_options, spark_jars
 from seamline.model.errors import SetupError
+from seamline.spark.arrow_batches import MEASURED
 
 PACKAGES = Path(__file__).resolve().parents[2]
 SETTINGS = {
@@ -30,7 +31,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.shuffle.partitions": "4",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(MEASURED.records),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(MEASURED.bytes),
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -85,11 +86,11 @@ def gathered(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
     return whole
 
 
-def read_facts(found: dict[str, dict[str, object]]) -> KernelResult:
+def read_facts(found: dict[str, Any]) -> KernelResult:
     """Read what ``facts`` wrote."""
     return KernelResult(
-        master=[DataFile(**file) for file in found["master"]],  # type: ignore[arg-type]
-        quarantine=[DataFile(**file) for file in found["quarantine"]],  # type: ignore[arg-type]
+        master=[DataFile(**file) for file in found["master"]],
+        quarantine=[DataFile(**file) for file in found["quarantine"]],
         accepted=Counter(found["accepted"]),
         refused=Counter(found["refused"]),
         late=Counter(found["late"]),
@@ -98,4 +99,5 @@ def read_facts(found: dict[str, dict[str, object]]) -> KernelResult:
             Lane.parse(lane): parse_moment(str(at)) for lane, at in found["max_event_time"].items()
         },
         failed={view: str(error) for view, error in found["failed"].items()},
+        record_bytes=found["record_bytes"],
     )

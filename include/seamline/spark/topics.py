@@ -20,13 +20,14 @@ from seamline.model.offsets import Lane, OffsetRange, Vector
 log = logging.getLogger("seamline.stream")
 
 
-# Spark measures an Arrow batch after each row, and a nested column as a whole: text costs a tenth.
+# Where Spark measures an Arrow batch it does so after each row, a nested column as a whole: text costs a tenth.
 RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(headers) AS headers")
 
 FETCHES = {
     "kafka.max.poll.records": "5000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.fetch.max.wait.ms": "10",
+    "kafka.receive.buffer.bytes": str(1 << 20),
 }
 """For tasks that read what is known to be there: Kafka's defaults are for consumers that wait for what may come.
 

@@ -19,10 +19,12 @@ class Reader:
     """Reads records of one format. Fields are named by their place in the schema, from 1.
 
     ``empty``: whether a value of no bytes can be a record. ``added`` of the columns, the last ones, may be absent
-    from records that were sent before there were any.
+    from records that were sent before there were any. ``trusting``: the SQL fails, with duckdb's
+    InvalidInputException, where a record is malformed; it is to be written anew with this off.
     """
 
     empty = False
+    trusting = False
 
     def __init__(self, format: Format, schema: Schema, added: int = 0) -> None:
         self.format: Any = format
@@ -38,7 +40,7 @@ class Reader:
         return iter(())
 
     def value(self, field: Field, at: int) -> str:
-        """Write the typed value of a field; NULL where it is missing, null or of another type."""
+        """Write the typed value of a field; NULL where it is missing, null or of another type, or no record is."""
         raise NotImplementedError
 
     def broken(self) -> Iterator[tuple[str, str]]:
