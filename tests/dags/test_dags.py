@@ -19,7 +19,6 @@ from tests.unit.shop import START, Sale, Shop
 from seamline.lake.audits import Audits
 from seamline.lake.claims import claims_of, holding
 from seamline.lake.control import ControlTable
-from seamline.lake.layout import Layout
 from seamline.local import java
 from seamline.model.audit import Audit, Finding, Wrong
 from seamline.model.errors import (
@@ -311,12 +310,14 @@ def test_upkeep_asks_the_topic_through_the_connection_if_there_is_one(monkeypatc
 
 def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path):
     """A JVM that starts to find the interval taken is a minute lost; a claim that a failure leaves is ten."""
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
+    shop = Shop(tmp_path)
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(shop.warehouse))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://local")
     monkeypatch.setattr("seamline.local.java.spark_jars", list)
     monkeypatch.setattr("seamline.local.java.java_home", Path)
-    layout, now = Layout(tmp_path, "shop"), datetime.now(UTC)
-    job = BuildJob("shop", "r1", 7, (Interval.parse("2013-01-01/2013-01-03"),))
+    layout, now = shop.layout, datetime.now(UTC)
+    shop.epoch([Sale(1)])
+    job = BuildJob("shop", "r1", 0, (Interval.parse("2013-01-01/2013-01-03"),))
     theirs = {"spark.driver.extraJavaOptions": "-Dtheirs"}
     build = BuildOperator(task_id="build", application_args=job.to_argv(), conf=theirs)
     submitted: list[str] = []
@@ -340,7 +341,7 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
     build.execute({})
     [claim] = claims_of(layout, now=now)
     assert (claim.run, claim.process, claim.spans) == ("r1", "", job.spans)
-    assert build.conf["spark.driver.extraJavaOptions"] == f"{java.jvm_options()} -Dtheirs"
+    assert build.conf["spark.driver.extraJavaOptions"] == f"{java.jvm_options(brief=True)} -Dtheirs"
     with pytest.raises(Conflict, match="late"):
         build.execute({})
     assert claims_of(layout, now=now) == ()

@@ -7,13 +7,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.unit.shop import Sale, Shop
 
+from seamline.lake import planning
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.layout import Layout
+from seamline.lake.planning import master_files
 from seamline.model.claims import Claim
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Grid, Interval
+from seamline.model.jobs import BuildJob
 from seamline.model.manifest import Act, How, Manifest, Statement, fold
 from seamline.model.restated import Restatement
 from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, LeftOut, needs_approval, plan_batch
@@ -223,6 +227,28 @@ def test_bytes_are_those_of_the_files_that_may_hold_the_rows():
     found = estimated(plan(LEDGER, published()), FILES, [])
     assert [each.bytes for each in found.builds] == [110, 10]
     assert (found.bytes, found.seconds) == (110, None)
+
+
+def test_a_build_is_small_where_the_files_that_it_meets_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the log as its cut has it; a file belongs to every span that it has a row of."""
+    shop, hour = Shop(tmp_path), timedelta(hours=1)
+    shop.epoch([Sale(1)])
+    shop.epoch([Sale(1)])
+    file, other = master_files(shop.layout)
+    touched, after = (
+        Interval(file.first, file.first + hour),
+        Interval(file.first + hour, file.first + 2 * hour),
+    )
+    for most, cut, spans, expected in (
+        (file.size + other.size, 1, [after, touched], True),
+        (file.size + other.size - 1, 1, [after, touched], False),
+        (0, 1, [after], True),
+        (max(file.size, other.size), 0, [touched], True),
+    ):
+        monkeypatch.setattr(planning, "SMALL", most)
+        assert planning.small(shop.layout, BuildJob("shop", "r", cut, tuple(spans))) is expected
 
 
 def test_seconds_are_what_past_builds_took():

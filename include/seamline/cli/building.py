@@ -97,6 +97,7 @@ def build_and_publish(
     compiled: CompiledPipeline, layout: Layout, job: BuildJob, *, err: bool = False
 ) -> None:
     """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
+    from seamline.lake.planning import small
     from seamline.lake.publishing import publish_run
     from seamline.quality.certify import certify_run
     from seamline.quality.comparing import compare_and_tell
@@ -105,7 +106,7 @@ def build_and_publish(
     from seamline.spark.session import session
 
     imported_meanwhile(compiled)
-    spark = session(f"seamline run {compiled.name}")
+    spark = session(f"seamline run {compiled.name}", brief=small(layout, job))
     try:
         rows = build(spark, compiled, layout, job)
     finally:

@@ -24,6 +24,7 @@ from seamline.plan.estimates import Attempt, MasterFile, estimated
 from seamline.plan.rejudging import records_of, unjudged
 
 FAR = datetime.max.replace(tzinfo=UTC)
+SMALL = 64 << 20
 
 
 def plan_run(
@@ -77,6 +78,17 @@ def reasons(plan: BatchPlan) -> str:
     """Say why a plan builds what it builds, in one line."""
     kinds = Counter(kind for build in plan.builds for kind in build.kinds)
     return ", ".join(kind if len(kinds) == 1 else f"{kind} ({count})" for kind, count in kinds.items())
+
+
+def small(layout: Layout, job: BuildJob) -> bool:
+    """Tell whether a build may have to read a few files only: its driver ends soon after it has started."""
+    met = (
+        each.size
+        for each in master_files(layout)
+        if each.epoch <= job.cut
+        and any(each.first < span.end and span.start <= each.last for span in job.spans)
+    )
+    return sum(met) <= SMALL
 
 
 def master_files(layout: Layout) -> Iterator[MasterFile]:

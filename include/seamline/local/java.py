@@ -22,6 +22,8 @@ QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Batches of records are garbage when they are sent: what keeps its pauses short makes each write dearer.
 COLLECTOR = "-XX:+UseParallelGC"
 A_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+# The second compiler takes as much CPU as all else that a small build's JVM does, and pays it back later than that.
+BRIEF = "-XX:TieredStopAtLevel=1"
 READ_BY_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 # Spark asks for one module that it does not need and that the Java from PyPI lacks.
 SHIM = """\
@@ -97,16 +99,17 @@ def class_path() -> str:
     return os.pathsep.join(map(str, spark_jars()))
 
 
-def jvm_options(others: str = "") -> str:
+def jvm_options(others: str = "", *, brief: bool = False) -> str:
     """Return what every driver's JVM is started with: the archive of classes, a collector, SEAMLINE_JAVA_OPTIONS.
 
-    A JVM does not start with two collectors: ours is left out where ``others`` of its options name one.
+    A JVM does not start with two collectors: ours is left out where ``others`` of its options name one. ``brief``:
+    it ends before it has done much.
     """
     archive, asked = jar_folder() / CLASSES, os.environ.get("SEAMLINE_JAVA_OPTIONS", "")
     given = f'"-XX:SharedArchiveFile={archive}" -Xshare:auto {QUIET}' if archive.exists() else ""
     everywhere = " ".join(os.environ.get(name, "") for name in READ_BY_JAVA)
     ours = "" if A_COLLECTOR.search(f"{asked} {others} {everywhere}") else COLLECTOR
-    return " ".join(each for each in (given, ours, asked) if each)
+    return " ".join(each for each in (given, ours, BRIEF if brief else "", asked) if each)
 
 
 def find_java() -> Java | None:

@@ -53,20 +53,21 @@ class BuildOperator(SparkSubmitOperator):
         """Claim the intervals, add what this machine has (jars, Java, our packages) and build."""
         from seamline.lake.claims import holding
         from seamline.lake.layout import Layout, warehouse
+        from seamline.lake.planning import small
 
         job = BuildJob.parse(list(map(str, self.application_args or [])))
-        owner = f"airflow:{self.dag_id}"
-        with holding(Layout(warehouse(), job.pipeline), job.run, owner, job.spans, hand_over=True):
+        layout, owner = Layout(warehouse(), job.pipeline), f"airflow:{self.dag_id}"
+        with holding(layout, job.run, owner, job.spans, hand_over=True):
             try:
                 if Connection.get(self._conn_id).conn_type == CONNECT:
                     self.connect(job)
                 else:
-                    self.submit(context)
+                    self.submit(context, brief=small(layout, job))
             except AirflowException as failed:
                 raise of_driver(failed) from failed
 
-    def submit(self, context: Context) -> None:
-        """Start a driver for this build alone."""
+    def submit(self, context: Context, *, brief: bool) -> None:
+        """Start a driver for this build alone; ``brief``: the build is a small one."""
         from seamline.local.java import class_path, java_home, jvm_options, spark_jars
 
         self.application = str(jobs_folder() / "build.py")
@@ -75,7 +76,7 @@ class BuildOperator(SparkSubmitOperator):
         theirs = conf.get("spark.driver.extraJavaOptions") or ""
         for name, ours, between in (
             ("spark.driver.extraClassPath", class_path(), os.pathsep),
-            ("spark.driver.extraJavaOptions", jvm_options(theirs), " "),
+            ("spark.driver.extraJavaOptions", jvm_options(theirs, brief=brief), " "),
         ):
             conf[name] = between.join(each for each in (ours, conf.get(name)) if each)
         self.conf = conf

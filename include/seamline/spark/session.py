@@ -64,12 +64,13 @@ def session(
     memory: str = "2g",
     more: Mapping[str, str] | None = None,
     java: str | None = None,
+    brief: bool = False,
 ) -> SparkSession:
     """Start Spark, or give the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;
-    ``java`` are options of its JVM instead of ``jvm_options``.
+    ``java`` are options of its JVM instead of ``jvm_options``, to which ``brief`` goes.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if url := os.environ.get("SPARK_REMOTE"):
@@ -84,7 +85,7 @@ def session(
         builder = builder.config("spark.jars", ",".join(map(str, spark_jars())))
     shown = {
         "spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"]),
-        "spark.driver.extraJavaOptions": f"{JAVA} {jvm_options() if java is None else java}",
+        "spark.driver.extraJavaOptions": f"{JAVA} {jvm_options(brief=brief) if java is None else java}",
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
     ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
