@@ -26,6 +26,7 @@ from seamline.plan.building import Counts
 from seamline.spark.arrow_states import NEEDED, read_by
 from seamline.spark.measures import ORDER
 from seamline.spark.task import SCHEMA as REPORTED
+from seamline.spark.task import settle
 
 CELL, SPARE = "_cell", "_spare"
 COUNTS, STATES, PARTS = "counts", "states/", "parts/"
@@ -65,6 +66,7 @@ class Partials:
             for number in batch.column(0).to_pylist():
                 rows = [*self.of(self.shares[number])]
                 yield pa.RecordBatch.from_pylist(rows, schema=REPORTED)
+        settle()
 
     def of(self, share: Share) -> Iterator[dict[str, object]]:
         """Report what one share holds."""

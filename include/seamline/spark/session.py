@@ -14,10 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from seamline.local.java import class_path, jvm_options, spark_jars
 from seamline.model.errors import SetupError
+from seamline.spark import unix_sockets
 from seamline.spark.arrow_batches import MEASURED
 
 PACKAGES = Path(__file__).resolve().parents[2]
@@ -76,6 +78,7 @@ def session(
     if url := os.environ.get("SPARK_REMOTE"):
         return of_server(url)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    master = SparkConf().get("spark.master") or "" if submitted else cores
     local = cores.startswith("local") and not submitted
     builder = SparkSession.builder
     if not submitted:
@@ -89,7 +92,8 @@ def session(
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
     ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
-    for name, value in {**ours, **shown, **(more or {})}.items():
+    near = unix_sockets.settings() if master.startswith("local") else {}
+    for name, value in {**ours, **near, **shown, **(more or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-import stat
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +22,7 @@ from typing import TextIO
 import psutil
 
 import seamline
+from seamline.lake.private import private_folder
 from seamline.supervisor.jobs import jobs_folder
 
 LOOKS_EVERY = 5.0
@@ -173,12 +172,7 @@ class Spare:
 
 def place(port: int) -> Path:
     """Give the socket of the driver at a port, in a folder that is this user's alone; OSError if it is not."""
-    folder = Path(tempfile.gettempdir()) / f"seamline-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{folder} is not this user's alone")
-    return folder / f"builds-{port}"
+    return private_folder() / f"builds-{port}"
 
 
 def inode(file: Path) -> int | None:

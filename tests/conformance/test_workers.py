@@ -1,7 +1,8 @@
-"""How records are cut into Arrow batches: what is chosen, and that Spark does it."""
+"""What Spark and its Python workers are told: how records are cut into Arrow batches, what is garbage."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from seamline.spark.arrow_batches import COUNTED, MEASURED, MOST_BYTES, Cut, cut
 from seamline.spark.epochs import Epochs
+from seamline.spark.task import warm
 
 KIB = 1 << 10
 
@@ -68,3 +70,18 @@ def test_a_query_is_told_once_how_to_cut_and_anew_after_a_failure() -> None:
         epochs.record_bytes = record_bytes
         Epochs.cut_batches(epochs, frame)
     assert told == ["2000", "50000", "2000"]
+
+
+def test_a_warm_worker_has_little_left_to_collect(spark: SparkSession) -> None:
+    """PySpark collects after each task, and the next one waits for it."""
+
+    def left(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict(
+                {"left": [len(gc.get_objects())], "away": [gc.get_freeze_count()]}
+            )
+
+    warm(spark)
+    count = spark.sparkContext.defaultParallelism
+    for row in spark.range(0, count, 1, count).mapInArrow(left, "left LONG, away LONG").collect():
+        assert row.left < 10_000 < row.away
