@@ -46,7 +46,7 @@ def added(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 def shares(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[list[int]]:
     """Share things of so many bytes out, by their numbers: the largest first, each to the share that has least.
 
-    ``least`` is what is worth a share of its own. Nothing makes no share. A task takes some 50 ms by itself, so there
+    ``least`` is what is worth a share of its own. Nothing makes no share. A task takes some 15 ms by itself, so there
     are no more than cores until each has plenty to do.
     """
     if not sizes:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from seamline.local.java import class_path, jvm_options, spark_jars
@@ -78,7 +78,7 @@ def session(
     if url := os.environ.get("SPARK_REMOTE"):
         return of_server(url)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    master = SparkConf().get("spark.master") or "" if submitted else cores
+    master = submitted_master() if submitted else cores
     local = cores.startswith("local") and not submitted
     builder = SparkSession.builder
     if not submitted:
@@ -98,6 +98,12 @@ def session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def submitted_master() -> str:
+    """Give the master that spark-submit was given; a SparkConf knows it once the JVM is known."""
+    SparkContext._ensure_initialized()  # noqa: SLF001
+    return SparkConf().get("spark.master") or ""
 
 
 def listening(app: str, port: int) -> SparkSession:
