@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.ads import ADS, PER_CAMPAIGN
+from seamline.local.java import jvm_options
 from seamline.spark.session import session
 
 SCHEMA = (
@@ -20,6 +21,8 @@ SCHEMA = (
     "event_time TIMESTAMP"
 )
 MEMORY = "4g"
+COLLECTOR = "-XX:+UseParallelGC"
+"""Ours, and all of the heap for it: they keep rows there."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Peer:
     def spark(self, name: str, **settings: str) -> SparkSession:
         """Start Spark with two cores; ``settings`` have underscores for dots."""
         more = {key.replace("_", "."): value for key, value in settings.items()}
-        return session(name, memory=MEMORY, more=more)
+        return session(name, memory=MEMORY, more=more, java=f"{jvm_options(COLLECTOR)} {COLLECTOR}")
 
     def records(self, spark: SparkSession) -> DataFrame:
         """Open the topic."""
