@@ -80,8 +80,11 @@ class Drain:
 
     @property
     def epoch(self) -> int:
-        """The most records of an epoch: a short drain has a steady part, too."""
-        return min(EPOCH, -(-self.count // 6))
+        """The most records of an epoch: a short drain has a steady part, too.
+
+        Spark rounds each partition's share down; a peer that counts its epochs would leave some records unread.
+        """
+        return min(EPOCH, -(-self.count // 6)) + ads.PARTITIONS
 
 
 def measured(
