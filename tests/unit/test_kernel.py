@@ -9,9 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit import own_measures
 from tests.unit.records import batch as raw_batch
 from tests.unit.records import kernel_run, pipeline
@@ -127,6 +130,16 @@ def told(folder: Path, result: KernelResult) -> list[tuple[int, str]]:
     return [(row["_offset"], row["_reason"]) for row in rows]
 
 
+EDIT = st.tuples(
+    st.floats(0, 1),
+    st.one_of(
+        st.sampled_from(['"', "{", "}", "[", ",", ":", "\\", "NaN", "/**/", "\\u", "1e9", " "]),
+        st.characters(codec="utf-8"),
+    ),
+    st.booleans(),
+)
+"""Where, what, and whether in the place of a letter."""
+DUCKDB = duckdb.connect()
 REFUSED = [
     (b"", "empty value"),
     (None, "tombstone"),
@@ -137,6 +150,7 @@ REFUSED = [
     (b'"text"', "malformed json"),
     (b"null", "malformed json"),
     (b'{"id": "\\ud800"}', "malformed json"),
+    *((("x" * at + "\u2028" * 99).encode(), "malformed json") for at in range(3)),
     (without("id"), "missing field id"),
     (sale(id=None), "missing field id"),
     (without("at"), "missing field at"),
@@ -199,6 +213,27 @@ def test_records_are_judged_alike_by_whoever_trusts_them(
     assert asked == [True, True, False, False, False, False, False]
     assert told(tmp_path, result) == [(1, "malformed json"), (3, "mistyped field id"), (4, "empty value")]
     assert result.accepted.total() == 3
+
+
+@given(
+    text=st.sampled_from([sale().decode(), "[]", ' {"a": "\\ud83d\\ude00"} ']),
+    edits=st.lists(EDIT, max_size=3),
+)
+def test_what_a_careful_reader_refuses_fails_a_trusting_one(
+    text: str, edits: list[tuple[float, str, bool]]
+) -> None:
+    """That JSON's functions fail on a text is to say that it is no JSON, and they fail on all that is none."""
+    for place, piece, instead in edits:
+        at = int(place * len(text))
+        text = text[:at] + piece + text[at + instead :]
+    [(valid,)] = DUCKDB.execute("SELECT json_valid($1)", [text]).fetchall()
+    for asked in ("json_type($1::VARCHAR, ['$.id'])", "json_extract_string($1::VARCHAR, ['$.id'])"):
+        try:
+            DUCKDB.execute(f"SELECT {asked}", [text]).fetchall()
+        except (duckdb.InvalidInputException, UnicodeDecodeError):
+            assert not valid
+        else:
+            assert valid
 
 
 def test_a_part_that_is_wrong_is_found_though_its_column_has_a_value(tmp_path: Path) -> None:

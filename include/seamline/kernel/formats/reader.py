@@ -19,8 +19,8 @@ class Reader:
     """Reads records of one format. Fields are named by their place in the schema, from 1.
 
     ``empty``: whether a value of no bytes can be a record. ``added`` of the columns, the last ones, may be absent
-    from records that were sent before there were any. ``trusting``: the SQL fails, with duckdb's
-    InvalidInputException, where a record is malformed; it is to be written anew with this off.
+    from records that were sent before there were any. ``trusting``: the SQL fails where a record
+    is malformed; it is to be written anew with this off.
     """
 
     empty = False
