@@ -1,4 +1,4 @@
-"""What Spark and its Python workers are told: how records are cut into Arrow batches, what is garbage."""
+"""What Spark and its Python workers are told: how large Arrow batches are, what is garbage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from seamline.spark.arrow_batches import COUNTED, MEASURED, MOST_BYTES, Cut, cut
+from seamline.spark.arrow_batches import COUNTED, FEW_BYTES, MEASURED, BatchSize, batch_size
 from seamline.spark.epochs import Epochs
 from seamline.spark.task import warm
 
@@ -24,15 +24,17 @@ KIB = 1 << 10
         (0, MEASURED),
         (1, COUNTED),
         (300, COUNTED),
-        (32 * KIB, COUNTED),
-        (34 * KIB, MEASURED),
+        (4 * KIB, COUNTED),
+        (5 * KIB, MEASURED),
         (1 << 20, MEASURED),
     ],
 )
-def test_batches_are_counted_where_as_many_records_are_no_large_batch(record_bytes: int, chosen: Cut) -> None:
+def test_batches_are_counted_where_as_many_records_are_no_large_batch(
+    record_bytes: int, chosen: BatchSize
+) -> None:
     """Of what nothing is known yet, the bytes are measured."""
-    assert cut(record_bytes) is chosen
-    assert cut(record_bytes) is MEASURED or COUNTED.records * record_bytes <= MOST_BYTES
+    assert batch_size(record_bytes) is chosen
+    assert batch_size(record_bytes) is MEASURED or COUNTED.records * record_bytes <= FEW_BYTES
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     MEASURED.apply(spark)
 
 
-def cut_by(spark: SparkSession, how: Cut, text_bytes: int) -> list[int]:
+def sizes_by(spark: SparkSession, how: BatchSize, text_bytes: int) -> list[int]:
     """Hand 5,000 rows of a text to one task; give the rows of each batch."""
 
     def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,22 +55,22 @@ def cut_by(spark: SparkSession, how: Cut, text_bytes: int) -> list[int]:
     return [row.rows for row in rows.mapInArrow(sizes, "rows LONG").collect()]
 
 
-def test_spark_cuts_as_it_is_told(session: SparkSession) -> None:
+def test_spark_sizes_batches_as_it_is_told(session: SparkSession) -> None:
     """By number alone, or by bytes as well."""
-    assert cut_by(session, COUNTED, 10) == [2_000, 2_000, 1_000]
-    assert cut_by(session, MEASURED, 10) == [5_000]
-    assert len(cut_by(session, MEASURED, 32 * KIB)) == 3
+    assert sizes_by(session, COUNTED, 10) == [2_000, 2_000, 1_000]
+    assert sizes_by(session, MEASURED, 10) == [5_000]
+    assert len(sizes_by(session, MEASURED, 32 * KIB)) == 3
 
 
-def test_a_query_is_told_once_how_to_cut_and_anew_after_a_failure() -> None:
+def test_a_query_is_told_once_and_anew_after_a_failure() -> None:
     """Each setting is a call of the JVM; what has failed may have been a batch that was too large."""
     told: list[str] = []
     conf = SimpleNamespace(set=lambda name, value: told.append(value) if "Records" in name else None)
     frame = cast("Any", SimpleNamespace(sparkSession=SimpleNamespace(conf=conf)))
-    epochs = cast("Epochs", SimpleNamespace(record_bytes=0, cut=MEASURED))
+    epochs = cast("Epochs", SimpleNamespace(record_bytes=0, batch_size=MEASURED))
     for record_bytes in (0, 250, 260, 0, 0, 250):
         epochs.record_bytes = record_bytes
-        Epochs.cut_batches(epochs, frame)
+        Epochs.size_batches(epochs, frame)
     assert told == ["2000", "50000", "2000"]
 
 

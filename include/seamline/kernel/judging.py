@@ -8,38 +8,34 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from seamline.kernel.asking import asked, read_by
 from seamline.kernel.formats import Reader, reader_of
 from seamline.kernel.formats.reader import decoded, texts
-from seamline.kernel.judgement import REPEATED, ROW, judge_sql, parse_sql, transformed_sql
+from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
 from seamline.kernel.marks import marked
 from seamline.kernel.raw import chunks, fresh, only
 from seamline.kernel.transforming import transformed
 from seamline.lake import states
 from seamline.lake.failpoints import reach, swallow
 from seamline.lake.files import DataFile
-from seamline.lake.joins import relation_of
 from seamline.lake.sinks import Sink
 from seamline.lake.types import INSTANT, QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.offsets import Lane
-
-WriteSql = Callable[[CompiledPipeline, Reader, str], str]
 
 
 @dataclass(frozen=True)
@@ -177,51 +173,6 @@ def judged(
     why = verdict.filter(bad)
     refused = rows.filter(bad).append_column("_reason", pc.list_element(why, 0))
     return accepted, refused.append_column("_detail", pc.list_element(why, 1))
-
-
-def read_by(
-    reader: Reader, con: duckdb.DuckDBPyConnection, write: WriteSql, raw: pa.Table, config: KernelConfig
-) -> pa.Table:
-    """Ask as if every record were well formed; a reader that has met one that is not asks carefully from then on."""
-    if reader.trusting:
-        try:
-            return asked(con, write(config.pipeline, reader, "raw"), raw, config)
-        except (duckdb.Error, UnicodeDecodeError):
-            # DuckDB's message quotes the record, and may end within a letter.
-            reader.trusting = False
-    return asked(con, write(config.pipeline, reader, "raw"), raw, config)
-
-
-def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: KernelConfig) -> pa.Table:
-    """Ask DuckDB about one table, known as ``raw``, with the look-ups beside it."""
-    tables = {"raw": raw}
-    if config.pipeline.record.lookups:
-        tables["raw"] = raw.append_column(ROW, pa.arange(0, raw.num_rows))
-        tables |= {
-            relation_of(each): kept(config.lookups[each.name]) for each in config.pipeline.record.lookups
-        }
-    for name, table in tables.items():
-        con.register(name, table)
-    try:
-        return in_order(con.sql(text).to_arrow_table())
-    finally:
-        for name in tables:
-            con.unregister(name)
-
-
-def in_order(rows: pa.Table) -> pa.Table:
-    """Put rows that have their ``ROW`` in its order: a join may have changed it, and mostly has not."""
-    if ROW not in rows.column_names:
-        return rows
-    at = rows[ROW].to_numpy()
-    rows = rows.drop_columns([ROW])
-    return rows if (at[1:] > at[:-1]).all() else rows.take(np.argsort(at))
-
-
-@lru_cache(maxsize=16)
-def kept(path: Path) -> pa.Table:
-    """Read one version of a look-up, once per worker."""
-    return pq.read_table(path)
 
 
 def known(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:

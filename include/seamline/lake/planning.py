@@ -25,6 +25,7 @@ from seamline.plan.rejudging import records_of, unjudged
 
 FAR = datetime.max.replace(tzinfo=UTC)
 SMALL = 64 << 20
+"""Bytes of the log's files."""
 
 
 def plan_run(

@@ -21,7 +21,7 @@ from seamline.model.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.seam import NOTHING
 from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
-from seamline.spark.arrow_batches import MEASURED, cut
+from seamline.spark.arrow_batches import MEASURED, batch_size
 from seamline.spark.attempts import Attempt, KernelFailed, narrow, said
 from seamline.spark.catch_up import catch_up
 from seamline.spark.progress import Progress, rests
@@ -60,7 +60,7 @@ class Epochs:
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
         self.unstated: set[str] = set()
-        self.record_bytes, self.cut = 0, MEASURED
+        self.record_bytes, self.batch_size = 0, MEASURED
         self.pulse = Pulse(heartbeat)
         writer.phases, writer.timing = self.pulse.mark, self.pulse.timing
 
@@ -77,7 +77,7 @@ class Epochs:
         if not ranges:
             return
         try:
-            self.cut_batches(frame)
+            self.size_batches(frame)
             attempt = self.attempt(narrow(frame, ranges), self.progress.vector, condemned=self.size.condemned)
         except KernelFailed as error:
             self.record_bytes = 0
@@ -95,11 +95,11 @@ class Epochs:
         self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
         self.heartbeat()
 
-    def cut_batches(self, frame: DataFrame) -> None:
-        """Tell Spark how to cut the micro-batch; a query keeps what it was told."""
-        if self.cut != (wanted := cut(self.record_bytes)):
+    def size_batches(self, frame: DataFrame) -> None:
+        """Tell Spark in what batches to hand the micro-batch over; a query keeps what it was told."""
+        if self.batch_size != (wanted := batch_size(self.record_bytes)):
             wanted.apply(frame.sparkSession)
-            self.cut = wanted
+            self.batch_size = wanted
 
     def amend(self, frame: DataFrame, part: OffsetRange, *, condemned: str = "") -> Epoch:
         """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND)."""
@@ -221,7 +221,7 @@ class Epochs:
         """Read again where the master ends, and in which size to go on from there."""
         self.reread()
         self.size.restart(self.progress.vector)
-        self.cut = MEASURED
+        self.batch_size = MEASURED
 
     def rest(self, drained: Drained | None) -> None:
         """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.

@@ -1,0 +1,69 @@
+"""Asking DuckDB about raw records, with the look-ups beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.kernel.formats import Reader
+from seamline.kernel.judgement import ROW
+from seamline.lake.joins import relation_of
+from seamline.model.compiled import CompiledPipeline
+
+if TYPE_CHECKING:
+    from seamline.kernel.judging import KernelConfig
+
+WriteSql = Callable[[CompiledPipeline, Reader, str], str]
+"""Writes the query of a pipeline and a reader over a relation."""
+
+
+def read_by(
+    reader: Reader, con: duckdb.DuckDBPyConnection, write: WriteSql, raw: pa.Table, config: KernelConfig
+) -> pa.Table:
+    """Ask as if every record were well formed; a reader that has met one that is not asks carefully from then on."""
+    if reader.trusting:
+        try:
+            return asked(con, write(config.pipeline, reader, "raw"), raw, config)
+        except (duckdb.Error, UnicodeDecodeError):
+            # DuckDB's message quotes the record, and may end within a letter.
+            reader.trusting = False
+    return asked(con, write(config.pipeline, reader, "raw"), raw, config)
+
+
+def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: KernelConfig) -> pa.Table:
+    """Ask DuckDB about one table, known as ``raw``, with the look-ups beside it."""
+    tables = {"raw": raw}
+    if config.pipeline.record.lookups:
+        tables["raw"] = raw.append_column(ROW, pa.arange(0, raw.num_rows))
+        tables |= {
+            relation_of(each): kept(config.lookups[each.name]) for each in config.pipeline.record.lookups
+        }
+    for name, table in tables.items():
+        con.register(name, table)
+    try:
+        return in_order(con.sql(text).to_arrow_table())
+    finally:
+        for name in tables:
+            con.unregister(name)
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Put rows that have their ``ROW`` in its order: a join may have changed it, and mostly has not."""
+    if ROW not in rows.column_names:
+        return rows
+    at = rows[ROW].to_numpy()
+    rows = rows.drop_columns([ROW])
+    return rows if (at[1:] > at[:-1]).all() else rows.take(np.argsort(at))
+
+
+@lru_cache(maxsize=16)
+def kept(path: Path) -> pa.Table:
+    """Read one version of a look-up, once per worker."""
+    return pq.read_table(path)
