@@ -1,6 +1,6 @@
 """An interval of many rows built: Seamline, hand-written Spark SQL, DuckDB and Polars over the same master.
 
-    python -m benchmarks.batch [--records 12000000] [--rounds 3]
+    python -m benchmarks.batch [--records 12000000] [--rounds 7]
 
 The master is written by the shipped kernel and writer, epochs of a million ad events, all in one interval. *states* is
 the same question for all: views and the last of them per campaign and ten seconds. Seamline's write, commit and
@@ -42,7 +42,7 @@ from seamline.model.jobs import BuildJob
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.quality.certify import certify_run
 from seamline.spark.batch import build
-from seamline.spark.fused import CELL, cores, gathered, split, touching
+from seamline.spark.fused import cores, gathered, split, touching
 from seamline.spark.partials import Partials
 from seamline.spark.session import session
 from seamline.spark.writer import Writer
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
     """Write the master once, then ask everybody in turn."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.batch", description=__doc__)
     parser.add_argument("--records", type=int, default=12_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args(argv)
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ def by_seamline(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout,
     found = gathered(
         spark, Partials(pipeline, tuple(work), (hour,), 10**9, {view.id: layout.warehouse}, 10**9)
     )
-    whole = states.combine(view, found.states[view.id], by=[CELL])
+    whole = states.combine(view, found.states[view.id])
     return sum(whole["rows"].to_pylist())
 
 

@@ -26,6 +26,7 @@ from seamline import (
 from seamline.lake import states
 from seamline.lake.presented import touching
 from seamline.lake.reads import answer
+from seamline.lake.scans import aligned
 from seamline.lake.types import INSTANT
 from seamline.lake.windowing import windowed
 from seamline.model.compiled import CompiledView, compile_pipeline
@@ -195,3 +196,13 @@ def test_a_session_depends_on_the_days_from_which_it_could_be_joined() -> None:
     assert days(600, 1420) == (0, 1)
     assert days(29, 60) == (-1, 0)
     assert days(30, 60) == (0, 0)
+
+
+def test_spans_are_counted_from_1970_on_either_side() -> None:
+    """A remainder below zero is that of an instant before 1970, which is in the span that ends after it."""
+    instants = [-20, -11, -10, -9, -1, 0, 1, 9, 10, None]
+    found = states.asked(
+        f"SELECT moment, {aligned('moment', 10)} AS start FROM rows", rows=pa.table({"moment": instants})
+    )
+    expected = [None if at is None else at // 10 * 10 for at in instants]
+    assert dict(zip(*found.to_pydict().values(), strict=True)) == dict(zip(instants, expected, strict=True))

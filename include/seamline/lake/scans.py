@@ -49,4 +49,6 @@ def literal(value: str) -> str:
 
 def aligned(column: str, size: int) -> str:
     """Spell the start of the span of ``size`` microseconds, counted from 1970, that holds an instant."""
-    return f"({column} - (({column} % {size}) + {size}) % {size})"
+    # The remainder of an instant before 1970 is below zero. DuckDB divides once for both mentions of it.
+    over = f"{column} % {size}"
+    return f"({column} - {over} - CASE WHEN {over} < 0 THEN {size} ELSE 0 END)"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seamline.lake.scans import aligned
+
 SESSION = "_session"
 LAST_ROW = "lag(_event_time) OVER (_ordered)"
 LAST_PARTIAL = "max(_last) OVER (_ordered ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
@@ -31,7 +33,7 @@ def numbered(
     at = f"epoch_us({moment})"
     near = f"{at} - _before < {gap}"
     if interval is not None:
-        near += f" AND {at} - ({at} % {interval} + {interval}) % {interval} <= _before"
+        near += f" AND {aligned(at, interval)} <= _before"
     groups = f"PARTITION BY {', '.join(keys)} " if keys else ""
     ordered = f"WINDOW _ordered AS ({groups}ORDER BY {moment})"
     seen = f"SELECT *, epoch_us({before}) AS _before FROM {relation} {ordered}"

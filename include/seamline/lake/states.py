@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from seamline.lake import sessions
 from seamline.lake.measures import Steps, family_of, quoted
 from seamline.lake.per_thread import PerThread
+from seamline.lake.scans import aligned
 from seamline.lake.types import arrow_type, partial_schema
 from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
@@ -60,9 +61,7 @@ def asked(query: str, **tables: pa.Table) -> pa.Table:
 
 def floor_sql(column: str, size: timedelta) -> str:
     """Write the start, in UTC, of the aligned span of ``size`` that holds the instant ``column``."""
-    step = size // MICROSECOND
-    instant = f"epoch_us({column})"
-    return f"make_timestamptz({instant} - ((({instant} % {step}) + {step}) % {step}))"
+    return f"make_timestamptz({aligned(f'epoch_us({column})', size // MICROSECOND)})"
 
 
 def partial(

@@ -33,7 +33,7 @@ from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import EPOCH, Interval, parse_moment, stamp
 from seamline.plan.building import Counts, shares, turns
-from seamline.spark.partials import CELL, COUNTS, PARTS, STATES, Partials, Share
+from seamline.spark.partials import CELL, COUNTS, PARTS, STATES, Partials, Share, celled
 from seamline.spark.task import REPORT, reported
 from seamline.spark.task import SCHEMA as REPORTED
 
@@ -106,7 +106,7 @@ def fused(
         if found.parts[view.id]:
             files_of = merged_in_tasks(spark, view, folders[view.id], attempt, found, cores(spark))
         else:
-            whole = states.combine(view, found.states[view.id], by=[CELL]) if work else None
+            whole = states.combine(view, found.states[view.id]) if work else None
             files_of = [] if whole is None else [*written(whole, view, tables[view.id].table.root, attempt)]
         reach("states")
         wrote[view.id] = tables[view.id].hold(files_of)
@@ -206,7 +206,7 @@ def written(
     whole: pa.Table, view: CompiledView, root: Path, attempt: str
 ) -> Iterator[tuple[DataFile, Volume]]:
     """Write merged states, a file for each interval."""
-    whole = whole.sort_by(CELL)
+    whole = celled(whole, view)
     cells = whole[CELL]
     for cell in pc.unique(cells).to_pylist():
         mine = whole.filter(pc.equal(cells, cell)).select(partial_schema(view).names)
@@ -239,7 +239,7 @@ class Merging:
             found = [
                 pq.read_table(path, filters=[(CELL, "=", cell)], partitioning=None) for path in self.parts
             ]
-            whole = states.combine(self.view, found, by=[CELL])
+            whole = states.combine(self.view, found)
             for file, volume in written(whole, self.view, self.root, self.attempt):
                 said = json.dumps({"file": vars(file), "rows": volume.rows, "counted": volume.state_rows})
                 yield pa.RecordBatch.from_pylist([{"kind": FILE, "payload": said.encode()}], schema=REPORTED)
@@ -252,7 +252,7 @@ def merged_in_tasks(
     parts = list(found.parts[view.id])
     if found.states[view.id]:
         rest = folder / "parts" / f"{uuid.uuid4().hex}.parquet"
-        pq.write_table(pa.concat_tables(found.states[view.id]).sort_by(CELL), rest)
+        pq.write_table(celled(pa.concat_tables(found.states[view.id]), view), rest)
         parts.append(str(rest))
     weights: Counter[int] = Counter()
     for path in parts:

@@ -80,8 +80,7 @@ class Partials:
             for counts in (counted, *self.taken(con, share.known)):
                 yield {"kind": COUNTS, "payload": json.dumps(said(counts)).encode()}
             for view in self.pipeline.views:
-                relation = f"(SELECT * FROM fused_rows WHERE NOT {SPARE})"
-                found = states.partial(con, view, relation, by=[CELL])
+                found = states.partial(con, view, f"(SELECT * FROM fused_rows WHERE NOT {SPARE})")
                 if found.nbytes <= self.most:
                     yield {"kind": STATES + view.id, "payload": to_bytes(found)}
                 else:
@@ -95,7 +94,7 @@ class Partials:
         path = self.folders[view.id] / "parts" / f"{uuid.uuid4().hex}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(
-            found.sort_by(CELL), path, compression="zstd", compression_level=1, row_group_size=100_000
+            celled(found, view), path, compression="zstd", compression_level=1, row_group_size=100_000
         )
         return str(path)
 
@@ -124,8 +123,14 @@ class Partials:
         return f"SELECT *, {selected} AND row_number() OVER ({first}) > 1 AS {SPARE} FROM ({chosen})"
 
     def known(self, files: Mapping[int, tuple[str, ...]]) -> list[str]:
-        """Spell the rows of files of which every row counts: nothing of them need be looked at for that."""
-        columns = ", ".join(map(quoted, self.columns))
+        """Spell the rows of files of which every row counts: nothing of them need be looked at for that.
+
+        They are of this definition: the column of the event time is ``_event_time``, and is not read beside it.
+        """
+        timed = self.pipeline.definition.source.event_time
+        columns = ", ".join(
+            f"_event_time AS {quoted(name)}" if name == timed else quoted(name) for name in self.columns
+        )
         if len(files) > APART:
             every = [path for paths in files.values() for path in paths]
             return [f"SELECT {columns}, {self.cell} AS {CELL} FROM {scan(every)}"]
@@ -192,6 +197,13 @@ class Partials:
                     stamp(EPOCH + cell * MICROSECOND): Counts(0, 0, {view.id: -count}, {})
                     for cell, count in found.fetchall()
                 }
+
+
+def celled(found: pa.Table, view: CompiledView) -> pa.Table:
+    """Put beside states the start of their interval, and order them by it: no pane crosses a border."""
+    panes = found["pane"].cast(pa.int64()).to_numpy()
+    starts = panes - panes % (view.interval // MICROSECOND)
+    return found.append_column(CELL, pa.array(starts)).sort_by(CELL)
 
 
 def said(counts: Mapping[str, Counts]) -> dict[str, object]:
