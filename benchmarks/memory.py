@@ -18,7 +18,7 @@ PARTS = {
     "kafka.Kafka": "broker (JVM)",
     "stream.py": "stream driver (Python)",
     "build.py": "build driver (Python)",
-    "pyspark.daemon": "Python workers of Spark",
+    "spark.daemon": "Python workers of Spark",
     "SparkSubmit": "Spark (JVM)",
     "seamline.supervisor": "supervisor",
     "seamline.local.demo": "the demo itself",

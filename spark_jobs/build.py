@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import Future
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from seamline.lake.ending import end
-from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, definitions, warehouse
 from seamline.model.catalog import load
+from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import SeamlineError, disk_full
 from seamline.model.jobs import BuildJob
-from seamline.quality.certify import certify_run
-from seamline.quality.comparing import compare_and_tell
-from seamline.quality.expectations import great_expectations, imported_meanwhile
-from seamline.spark.batch import build
-from seamline.spark.session import described, session
+from seamline.spark.session import described, leave, session, starting
 from seamline.supervisor.prespawned import release, serve
 from seamline.supervisor.resident import READY, port
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORK = ("lake.format", "quality.certify", "quality.comparing", "quality.expectations", "spark.batch")
+"""The modules that ``run`` imports, while Spark starts: both take a second and more."""
 
 
 def main(argv: list[str]) -> int:
@@ -24,31 +29,45 @@ def main(argv: list[str]) -> int:
     job = BuildJob.parse(argv)
     try:
         pipeline = load(definitions()).pipeline(job.pipeline)
-        layout = require_format(Layout(warehouse(), pipeline.name))
-        imported_meanwhile(pipeline)
-        spark = session(f"seamline build {job.pipeline} {job.run}")
-        print(described(spark), flush=True)
-        try:
-            rows = build(spark, pipeline, layout, job)
-        finally:
-            spark.stop()
-        certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
-        print(*compare_and_tell(pipeline, layout, job.run), sep="\n")
+        run(job, pipeline, starting(f"seamline build {job.pipeline} {job.run}"))
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else disk_full(error)
         if ours is None:
             raise
         print(f"Error: {ours}", file=sys.stderr)
         return ours.exit_code
+    return 0
+
+
+def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession]) -> None:
+    """Build, certify and compare, and tell what came of it."""
+    from seamline.lake.format import require_format
+    from seamline.quality.certify import certify_run
+    from seamline.quality.comparing import compare_and_tell
+    from seamline.quality.expectations import imported_meanwhile
+    from seamline.spark.batch import build
+
+    layout = require_format(Layout(warehouse(), pipeline.name))
+    spark = starting.result()
+    print(described(spark), flush=True)
+    # Not before: Spark's start is in Python for the most part, and would share it.
+    imported_meanwhile(pipeline)
+    rows = build(spark, pipeline, layout, job)
+    certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
+    print(*compare_and_tell(pipeline, layout, job.run), sep="\n")
+    leave(spark)
     read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
     print(f"{sum(each.good for each in certificates)} of {len(certificates)} certificates are green.")
-    return 0
 
 
 def ready() -> int:
     """Get ready for a build, and wait for one: as the process that a resident driver keeps ready."""
+    from seamline.quality.expectations import great_expectations
+
     code = release()
+    for name in WORK:
+        import_module(f"seamline.{name}")
     great_expectations()
     spark = session("seamline build")
     return serve(port(), main, code, look=lambda: spark.conf.get("spark.sql.session.timeZone"))

@@ -5,22 +5,16 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-import threading
-from concurrent.futures import Future
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
-from pyspark.sql import SparkSession
-
 from seamline.lake.ending import end
-from seamline.lake.format import require_format
 from seamline.lake.layout import Layout, definitions, home, warehouse
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError
 from seamline.model.jobs import StreamJob
-from seamline.spark.session import session
-from seamline.spark.stream import Driver
+from seamline.spark.session import starting
 
 
 def main(argv: list[str]) -> int:
@@ -30,10 +24,13 @@ def main(argv: list[str]) -> int:
     job = StreamJob.parse(argv)
     try:
         pipeline = load(definitions()).pipeline(job.pipeline)
-        layout = require_format(Layout(warehouse(), job.pipeline))
         stream = pipeline.definition.stream
-        # The JVM starts while Kafka and the log are looked at: most of a start is waiting for it.
+        # The JVM starts while we import, and look at Kafka and the log: most of a start is waiting for it.
         spark = starting(f"seamline stream {job.pipeline}", cores=stream.master, memory=stream.memory)
+        from seamline.lake.format import require_format
+        from seamline.spark.stream import Driver
+
+        layout = require_format(Layout(warehouse(), job.pipeline))
         driver = Driver(pipeline, layout, job.token, home())
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda *_: driver.stopping.set())
@@ -44,20 +41,6 @@ def main(argv: list[str]) -> int:
         print(error, file=sys.stderr, flush=True)
         return error.exit_code
     return 0
-
-
-def starting(name: str, *, cores: str, memory: str) -> Future[SparkSession]:
-    """Start Spark in a thread of its own."""
-    made: Future[SparkSession] = Future()
-
-    def start() -> None:
-        try:
-            made.set_result(session(name, cores=cores, memory=memory))
-        except Exception as error:  # noqa: BLE001 - who waits for it gets it
-            made.set_exception(error)
-
-    threading.Thread(target=start, name="spark", daemon=True).start()
-    return made
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
+import pyspark.worker
 import pytest
 from pyspark.sql import SparkSession
 
@@ -87,3 +88,17 @@ def test_a_warm_worker_has_little_left_to_collect(spark: SparkSession) -> None:
     count = spark.sparkContext.defaultParallelism
     for row in spark.range(0, count, 1, count).mapInArrow(left, "left LONG, away LONG").collect():
         assert row.left < 10_000 < row.away
+
+
+def test_workers_have_the_installed_pyspark(session: SparkSession) -> None:
+    """Of the zip that Spark names first each of them would compile what it imports."""
+
+    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyspark.worker
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"file": [pyspark.worker.__file__]})
+
+    [found] = session.range(0, 1, 1, 1).mapInArrow(told, "file STRING").collect()
+    assert found.file == pyspark.worker.__file__
+    assert ".zip" not in found.file

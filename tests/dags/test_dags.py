@@ -313,7 +313,7 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
     shop = Shop(tmp_path)
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(shop.warehouse))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://local")
-    monkeypatch.setattr("seamline.local.java.spark_jars", list)
+    monkeypatch.setattr("seamline.local.java.spark_jars", lambda: ["delta.jar"])
     monkeypatch.setattr("seamline.local.java.java_home", Path)
     layout, now = shop.layout, datetime.now(UTC)
     shop.epoch([Sale(1)])
@@ -342,9 +342,14 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
     [claim] = claims_of(layout, now=now)
     assert (claim.run, claim.process, claim.spans) == ("r1", "", job.spans)
     assert build.conf["spark.driver.extraJavaOptions"] == f"{java.jvm_options(brief=True)} -Dtheirs"
+    assert build.jars is None, "an executor in the driver has the driver's class path"
     with pytest.raises(Conflict, match="late"):
         build.execute({})
     assert claims_of(layout, now=now) == ()
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://far:7077")
+    with pytest.raises(Conflict, match="late"):
+        build.execute({})
+    assert build.jars == "delta.jar"
 
 
 def test_a_large_plan_waits_for_approval_where_the_definition_says_so(folder, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from tests.faults.line import PATIENCE, Line
 from tests.faults.processes import ORPHANS_END_WITHIN, signalled, working_in
 from tests.faults.trial import Trial, eventually
 
-from seamline.lake.failpoints import EPOCH, alive
+from seamline.lake.failpoints import DAEMON, EPOCH, alive
 from seamline.lake.ledger import Ledger
 from seamline.lake.master import Master
 from seamline.model.errors import FenceLost
@@ -76,7 +76,7 @@ def test_a_worker_dies_at_every_commit_point(line: Line, trial: Trial) -> None:
             assert line.stack.driver.poll() is None
             for process in psutil.Process(line.stack.driver.pid).children(recursive=True):
                 try:
-                    if "pyspark.daemon" in " ".join(psutil.Process(process.ppid()).cmdline()):
+                    if DAEMON in " ".join(psutil.Process(process.ppid()).cmdline()):
                         seen.add(process.pid)
                 except psutil.Error:
                     continue

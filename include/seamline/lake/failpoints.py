@@ -23,7 +23,7 @@ import pyarrow as pa
 
 EPOCH = ("planned", "half", "files", "slices", "quarantine", "master", "ledger")
 BATCH = ("states", "generation", "built", "certified", "published", "served")
-DAEMON = "pyspark.daemon"
+DAEMON = "spark.daemon"
 passed: Counter[str] = Counter()
 
 

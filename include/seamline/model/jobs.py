@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from seamline.model.intervals import Interval
 
+BRIEF = {"spark.sql.codegen.wholeStage": "false"}
+"""Spark's settings for a small build: compiling its stages would take longer than running them as they are."""
+
 
 @dataclass(frozen=True)
 class StreamJob:

@@ -18,7 +18,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Connection, Context
 from airflow.sdk.exceptions import AirflowException
 
-from seamline.model.jobs import BuildJob
+from seamline.model.jobs import BRIEF, BuildJob
 from seamline.orchestration.failures import of_driver, told
 from seamline.supervisor.driver import end_session
 from seamline.supervisor.jobs import jobs_folder
@@ -59,20 +59,23 @@ class BuildOperator(SparkSubmitOperator):
         layout, owner = Layout(warehouse(), job.pipeline), f"airflow:{self.dag_id}"
         with holding(layout, job.run, owner, job.spans, hand_over=True):
             try:
-                if Connection.get(self._conn_id).conn_type == CONNECT:
+                connection = Connection.get(self._conn_id)
+                if connection.conn_type == CONNECT:
                     self.connect(job)
                 else:
-                    self.submit(context, brief=small(layout, job))
+                    near = (connection.host or "").startswith("local")
+                    self.submit(context, brief=small(layout, job), near=near)
             except AirflowException as failed:
                 raise of_driver(failed) from failed
 
-    def submit(self, context: Context, *, brief: bool) -> None:
-        """Start a driver for this build alone; ``brief``: the build is a small one."""
+    def submit(self, context: Context, *, brief: bool, near: bool) -> None:
+        """Start a driver for this build alone; ``brief``: the build is a small one, ``near``: its executor is in it."""
         from seamline.local.java import class_path, java_home, jvm_options, spark_jars
 
         self.application = str(jobs_folder() / "build.py")
-        self.jars = ",".join(map(str, spark_jars()))
-        conf: dict[str, Any] = dict(self.conf or {})
+        # Jars that are named are copied for each executor; one in the driver has the driver's class path.
+        self.jars = None if near else ",".join(map(str, spark_jars()))
+        conf: dict[str, Any] = {**(BRIEF if brief else {}), **(self.conf or {})}
         theirs = conf.get("spark.driver.extraJavaOptions") or ""
         for name, ours, between in (
             ("spark.driver.extraClassPath", class_path(), os.pathsep),

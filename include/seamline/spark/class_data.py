@@ -50,7 +50,7 @@ def stream(spark: SparkSession, folder: Path) -> None:
     warm(spark)
 
     def on_batch(frame: DataFrame, _: int) -> None:
-        frame.mapInArrow(imported, "ready BOOLEAN").collect()
+        frame.mapInArrow(imported, "ready BOOLEAN").toArrow()
 
     rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     writer = rates.writeStream.foreachBatch(on_batch).option("checkpointLocation", str(folder / "checkpoint"))

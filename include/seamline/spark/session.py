@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
@@ -19,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from seamline.local.java import class_path, jvm_options, spark_jars
 from seamline.model.errors import SetupError
+from seamline.model.jobs import BRIEF
 from seamline.spark import unix_sockets
 from seamline.spark.arrow_batches import MEASURED
 
@@ -56,6 +60,7 @@ OF_A_CLIENT = (
 OF_THIS_HOST = ("spark.driver.host", "spark.driver.bindAddress")
 """What a driver whose executors are elsewhere must not say."""
 ANSWERS_WITHIN = 60.0
+DAEMON = "seamline.spark.daemon"
 CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
@@ -72,19 +77,20 @@ def session(
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;
-    ``java`` are options of its JVM instead of ``jvm_options``, to which ``brief`` goes.
+    ``java`` are options of its JVM instead of ``jvm_options``; with ``brief`` it ends before it has done much.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if url := os.environ.get("SPARK_REMOTE"):
         return of_server(url)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     master = submitted_master() if submitted else cores
-    local = cores.startswith("local") and not submitted
+    local = master.startswith("local")
     builder = SparkSession.builder
     if not submitted:
         builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
         builder = builder.config("spark.driver.extraClassPath", class_path())
     if not local:
+        # An executor in the driver has its class path; what is named here is copied for each.
         builder = builder.config("spark.jars", ",".join(map(str, spark_jars())))
     shown = {
         "spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"]),
@@ -92,12 +98,32 @@ def session(
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
     ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
-    near = unix_sockets.settings() if master.startswith("local") else {}
-    for name, value in {**ours, **near, **shown, **(more or {})}.items():
+    near = {"spark.python.daemon.module": DAEMON, **unix_sockets.settings()} if local else {}
+    for name, value in {**ours, **near, **shown, **(BRIEF if brief else {}), **(more or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def starting(app: str, **given: Any) -> Future[SparkSession]:
+    """Start Spark in a thread of its own: a start is mostly waiting, and who needs it has modules to import."""
+    made: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            made.set_result(session(app, **given))
+        except Exception as error:  # noqa: BLE001 - who waits for it gets it
+            made.set_exception(error)
+
+    threading.Thread(target=start, name="spark", daemon=True).start()
+    return made
+
+
+def leave(spark: SparkSession) -> None:
+    """Tell a server that we are done. A Spark of this process ends with it, and takes a second less than to stop."""
+    if "SPARK_REMOTE" in os.environ:
+        spark.stop()
 
 
 def submitted_master() -> str:
