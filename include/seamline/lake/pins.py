@@ -126,8 +126,8 @@ class Files:
 
     def _path(self, name: str) -> str:
         # The log may spell a path in URL form; the folder on disk is named as it was written.
-        path = self.root / name
-        return str(path if "%" not in name or path.exists() else self.root / unquote(name))
+        path = f"{self.root}/{name}"
+        return path if "%" not in name or Path(path).exists() else f"{self.root}/{unquote(name)}"
 
     def _stat(self, name: str) -> pa.ChunkedArray:
         if name in self.actions.column_names:

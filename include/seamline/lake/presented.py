@@ -95,7 +95,7 @@ def ways_of(
     snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side
 ) -> dict[str, IntervalAnswer]:
     """Say for every interval that has anything within the bounds how it is answered, in order."""
-    grouped = taken.group_by(["_at", "_speed"]).aggregate([("rows", "sum")]).to_pylist()
+    grouped = taken.group_by(["_at", "_speed"], use_threads=False).aggregate([("rows", "sum")]).to_pylist()
     since = {id_of(row["_at"]): row["rows_sum"] for row in grouped if row["_speed"]}
     view, manifest = snapshot.view.id, snapshot.manifest
     length = snapshot.grid.length // MICROSECOND
