@@ -122,9 +122,10 @@ def main(argv: list[str]) -> int:
         held = files(life.warehouse)
         entries = sum(1 for _ in life.warehouse.rglob("_delta_log/*"))
         size = sum(path.stat().st_size for path in life.warehouse.rglob("*") if path.is_file())
+        per_event = size / life.rows
         print(
             f"files: {held:,}, at most {most:,} before upkeep; log entries {entries:,}; "
-            f"{size / life.rows:.0f} bytes an event"
+            f"{per_event:.0f} bytes an event"
         )
         served = serving(life, options.reads)
     Results("ageing").write(
@@ -135,7 +136,7 @@ def main(argv: list[str]) -> int:
             "ratio": old / young,
             "files_per_million": held / million,
             "log_entries_per_million": entries / million,
-            "bytes_per_event": size / life.rows,
+            "bytes_per_event": per_event,
             **served,
         }
     )
