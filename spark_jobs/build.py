@@ -52,10 +52,12 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
     print(described(spark), flush=True)
     # Not before: Spark's start is in Python for the most part, and would share it.
     imported_meanwhile(pipeline)
-    rows = build(spark, pipeline, layout, job)
+    try:
+        rows = build(spark, pipeline, layout, job)
+    finally:
+        leave(spark)
     certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
     print(*compare_and_tell(pipeline, layout, job.run), sep="\n")
-    leave(spark)
     read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
     print(f"{sum(each.good for each in certificates)} of {len(certificates)} certificates are green.")
