@@ -24,6 +24,7 @@ import pyarrow as pa
 EPOCH = ("planned", "half", "files", "slices", "quarantine", "master", "ledger")
 BATCH = ("states", "generation", "built", "certified", "published", "served")
 DAEMON = "spark.daemon"
+"""What the command of the workers' parent has in it: ours (``seamline.spark.daemon``), and PySpark's own elsewhere."""
 passed: Counter[str] = Counter()
 
 

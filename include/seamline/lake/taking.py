@@ -27,7 +27,11 @@ from seamline.model.seam import Side
 
 
 def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | None) -> pa.Table:
-    """Read the states that count by the seam's rule; StraddlesCut where a slice crosses a cut."""
+    """Read the states that count by the seam's rule, within ``panes`` and, unless sets are grouped, ``where``.
+
+    ``taken_schema``, a row for each state. StraddlesCut where a slice crosses a cut; where one reaches beyond the
+    snapshot, Unsettled, or BadRange of the past. ExpressionError and BadRange for a condition that is none.
+    """
     view = snapshot.view
     marks = marks_of(snapshot, side)
     generations = generation_files(snapshot, marks, panes)
