@@ -35,7 +35,7 @@ SECTIONS = (
     Section(
         "drain",
         ("--records", "5000000", "--only", "seamline,tuned,stateful,flink_only,flink_work"),
-        ("--records", "12000000", "--rounds", "5"),
+        ("--records", "12000000"),
     ),
     Section("freshness", ("--views", "1,20"), ("--views", "1,5,20")),
     Section("batch"),
