@@ -123,7 +123,7 @@ def seamline(drain: Drain, home: Path) -> Run:
     stack.start()
     assert stack.driver
     with Sampler(stack.driver.pid) as sampler:
-        stack.drain(drain.count, PATIENCE)
+        stack.drain(drain.count, PATIENCE, WATCH)
     stack.stop()
     os.environ.update(stack.settings)
     answer = read("ad_campaigns.views_by_campaign")

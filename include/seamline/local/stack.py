@@ -28,6 +28,9 @@ from seamline.model.errors import SetupError
 from seamline.model.jobs import StreamJob
 from seamline.supervisor.jobs import jobs_folder
 
+EVERY = 0.1
+"""Seconds between two looks at what is waited for."""
+
 
 @dataclass
 class StreamStack:
@@ -115,7 +118,7 @@ class StreamStack:
         self.driver.wait(30)
         psutil.wait_procs(family, 30)
 
-    def wait(self, what: str, done: Callable[[], bool], timeout: float = 180) -> None:
+    def wait(self, what: str, done: Callable[[], bool], timeout: float = 180, every: float = EVERY) -> None:
         """Wait for a condition; SetupError with the log's tail when the driver ends or time is up."""
         until = time.monotonic() + timeout
         while not done():
@@ -124,7 +127,7 @@ class StreamStack:
                 code = self.driver.returncode if self.driver else None
                 tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-30:])
                 raise SetupError(f"Waited for {what}; the driver's exit code is {code}.\n{tail}")
-            time.sleep(0.1)
+            time.sleep(every)
 
     def epoch(self) -> int:
         """Give E, -1 while there is no master."""
@@ -137,8 +140,8 @@ class StreamStack:
         epochs = Ledger.ensure(self.layout).epochs()
         return sum(len(part) for epoch in epochs if epoch.kind is not Kind.AMEND for part in epoch.ranges)
 
-    def drain(self, offsets: int, timeout: float = 180) -> None:
-        """Wait until so many offsets are read and an edge stands at the end."""
+    def drain(self, offsets: int, timeout: float = 180, every: float = EVERY) -> None:
+        """Wait until so many offsets are read and an edge stands at the end; a look takes 10 ms of a core."""
 
         def drained() -> bool:
             if self.offsets_read() < offsets:
@@ -146,7 +149,7 @@ class StreamStack:
             master = Master.open(self.layout)
             return master.edge == master.epoch
 
-        self.wait(f"{offsets} offsets to be read", drained, timeout)
+        self.wait(f"{offsets} offsets to be read", drained, timeout, every)
 
     def heartbeat(self) -> dict[str, Any]:
         """Give what the driver last said of itself."""
