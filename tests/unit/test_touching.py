@@ -13,6 +13,7 @@ from seamline.lake.pins import Files
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.intervals import Interval
+from seamline.spark import partials
 from seamline.spark.fused import Gathered, split, touching
 from seamline.spark.partials import Partials, Share
 
@@ -53,9 +54,13 @@ def test_a_file_above_the_cut_is_not_touched(tmp_path: Path) -> None:
     assert known(without_ids(), tmp_path, BOTH, 1) == ["2013-01-01", ""]
 
 
-@pytest.mark.parametrize("where", ["amount > 0", "customer IS NOT NULL"])
-def test_what_a_view_leaves_out_of_such_a_file_is_counted(tmp_path: Path, where: str) -> None:
-    """It stands in the certificate, whether its rows were looked at one by one or not."""
+@pytest.mark.parametrize("few", [partials.APART, 1])
+@pytest.mark.parametrize("where", ["amount > 0", "customer IS NOT NULL", "amount > 100"])
+def test_what_a_view_leaves_out_of_such_a_file_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, few: int
+) -> None:
+    """It stands in the certificate, whether rows were looked at one by one or not, of few intervals and of many."""
+    monkeypatch.setattr(partials, "APART", few)
     pipeline = without_ids(where=where)
     shop = Shop(tmp_path, pipeline)
     for first in (0, MINUTES - 2, MINUTES):

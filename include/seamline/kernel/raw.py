@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CHUNK = 250_000
 """Records: a task's share of a full epoch, by and large. A chunk costs 20 ms, however few it has."""
 CHUNK_BYTES = 80 << 20
+"""What a chunk of large records holds: of 300 bytes each, with all that Kafka knows of them, it is as many records."""
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

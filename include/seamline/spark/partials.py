@@ -198,7 +198,7 @@ class Partials:
     def counting(self, where: str, files: Mapping[int, tuple[str, ...]]) -> str:
         """Spell how many rows of such files meet a condition, by interval.
 
-        A third of the time of what filters and groups: the condition's column is read, and nothing is set aside.
+        Of few intervals each is counted by itself, which takes a third of the time of filtering and grouping.
         """
         parts = self.known(files)
         if len(files) > APART:
