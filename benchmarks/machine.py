@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 
 import psutil
 
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PACKAGES = ("pyspark", "delta-spark", "deltalake", "duckdb", "apache-airflow", "kafka-python")
 
 
@@ -20,6 +22,11 @@ def machine() -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return f"{os.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f}, {system}\n{versions}"
+
+
+def chromium() -> str | None:
+    """Find the Chromium on PATH; None where there is none."""
+    return next((place for name in CHROMIUMS if (place := shutil.which(name))), None)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
 import tempfile
 import threading
@@ -29,7 +28,7 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks import ads
 from benchmarks.ageing import KEPT_EVERY, TRIGGER, Life
-from benchmarks.machine import machine, percentile
+from benchmarks.machine import CHROMIUMS, chromium, machine, percentile
 from benchmarks.results import Results
 from benchmarks.spine import broker
 from benchmarks.views import ROOT
@@ -139,12 +138,15 @@ def epochs(life: Life, *, on: bool) -> Iterator[None]:
 
 def pages(airflow: AirflowStandalone) -> dict[str, float]:
     """Load pages in a browser that has been there before."""
-    chromium = next(
-        place for name in ("chromium", "chromium-browser", "google-chrome") if (place := shutil.which(name))
-    )
+    there = chromium()
+    if there is None:
+        print(
+            f"No browser: none of {', '.join(CHROMIUMS)} is on PATH. `make browser` installs one. Left out: pages."
+        )
+        return {}
     found = {}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=there, args=["--no-sandbox"])
         context = browser.new_context()
         api = airflow.api
         api.log_in()

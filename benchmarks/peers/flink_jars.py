@@ -62,7 +62,7 @@ def of_spark() -> list[Path]:
 
 
 def chosen(only: str, systems: Iterable[str]) -> list[str]:
-    """Name the systems to measure: ``only`` these, or all; where Flink is not set up those of Flink are left out."""
+    """Name the systems to measure: ``only`` these, or all; where Flink is not set up, say so and leave out its own."""
     names = only.split(",") if only else list(systems)
     others = [name for name in names if not name.startswith("flink")]
     if others == names:
@@ -70,8 +70,7 @@ def chosen(only: str, systems: Iterable[str]) -> list[str]:
     try:
         class_path()
     except SetupError as error:
-        if only:
-            say(f"{error.message} Left out.")
+        say(f"{error.message} Left out: {', '.join(name for name in names if name not in others)}.")
         return others
     return names
 

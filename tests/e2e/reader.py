@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,12 +12,12 @@ from typing import Any, Self
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from benchmarks.machine import CHROMIUMS, chromium
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from seamline.local.airflow import AirflowStandalone
 
 SHOTS = Path(__file__).parents[2] / ".seamline" / "screenshots"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 60_000.0
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
@@ -26,9 +25,9 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 @contextmanager
 def opened_browser() -> Iterator[Browser]:
     """Open the Chromium that is on PATH; a laptop without one skips, and continuous integration fails."""
-    found = next((place for name in NAMES if (place := shutil.which(name))), None)
+    found = chromium()
     if found is None:
-        said = f"No browser: none of {', '.join(NAMES)} is on PATH. `make browser` installs one."
+        said = f"No browser: none of {', '.join(CHROMIUMS)} is on PATH. `make browser` installs one."
         (pytest.fail if os.environ.get("CI") else pytest.skip)(said)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
