@@ -26,10 +26,12 @@ from seamline import (
 from seamline.lake import states
 from seamline.lake.presented import touching
 from seamline.lake.reads import answer
-from seamline.lake.scans import aligned
+from seamline.lake.scans import aligned, span_number
 from seamline.lake.types import INSTANT
 from seamline.lake.windowing import windowed
+from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledView, compile_pipeline
+from seamline.model.intervals import EPOCH
 from seamline.model.seam import Phase
 from seamline.model.windows import Window
 from seamline.quality.certify import presented
@@ -198,11 +200,19 @@ def test_a_session_depends_on_the_days_from_which_it_could_be_joined() -> None:
     assert days(30, 60) == (0, 0)
 
 
-def test_spans_are_counted_from_1970_on_either_side() -> None:
-    """A remainder below zero is that of an instant before 1970, which is in the span that ends after it."""
-    instants = [-20, -11, -10, -9, -1, 0, 1, 9, 10, None]
-    found = states.asked(
-        f"SELECT moment, {aligned('moment', 10)} AS start FROM rows", rows=pa.table({"moment": instants})
+@pytest.mark.parametrize("size", [10, 7_000_000, 86_400_000_000, 2_419_200_000_000])
+def test_spans_are_counted_from_1970_on_either_side(size: int) -> None:
+    """An instant before 1970 is in the span that ends after it; any that Python knows has a number of zero or more."""
+    first, last = (
+        (moment.replace(tzinfo=UTC) - EPOCH) // MICROSECOND for moment in (datetime.min, datetime.max)
     )
-    expected = [None if at is None else at // 10 * 10 for at in instants]
-    assert dict(zip(*found.to_pydict().values(), strict=True)) == dict(zip(instants, expected, strict=True))
+    instants = [first, -size - 1, -size, 1 - size, -1, 0, 1, size - 1, size, last]
+    query = f"SELECT {aligned('moment', size)} AS start, {span_number('moment', size)} AS number FROM rows"
+    found = states.asked(query, rows=pa.table({"moment": instants})).to_pydict()
+    assert found["start"] == [at // size * size for at in instants]
+    assert found["number"][0] == 0
+    steps = [(start - found["start"][0]) // size for start in found["start"]]
+    assert found["number"] == steps
+    assert states.asked(query, rows=pa.table({"moment": pa.array([None], pa.int64())}))[
+        "start"
+    ].to_pylist() == [None]

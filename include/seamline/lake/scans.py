@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import duckdb
 import pyarrow as pa
 
 from seamline.lake.per_thread import PerThread
+from seamline.model.clock import MICROSECOND
+from seamline.model.intervals import EPOCH
+
+SINCE_YEAR_1 = (EPOCH - datetime.min.replace(tzinfo=UTC)) // MICROSECOND
 
 
 def opened() -> duckdb.DuckDBPyConnection:
@@ -47,8 +52,19 @@ def literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+def span_number(column: str, size: int) -> str:
+    """Spell the number of the span of ``size`` microseconds that holds an instant, of the year 1 or later.
+
+    DuckDB divides towards zero: spans are counted from before that year, so that no number is below zero.
+    """
+    return f"(({column} + {reach(size)}) // {size})"
+
+
+def reach(size: int) -> int:
+    """Give the microseconds of the spans that reach from 1970 back to the year 1."""
+    return -(-SINCE_YEAR_1 // size) * size
+
+
 def aligned(column: str, size: int) -> str:
-    """Spell the start of the span of ``size`` microseconds, counted from 1970, that holds an instant."""
-    # The remainder of an instant before 1970 is below zero. DuckDB divides once for both mentions of it.
-    over = f"{column} % {size}"
-    return f"({column} - {over} - CASE WHEN {over} < 0 THEN {size} ELSE 0 END)"
+    """Spell the start of that span in microseconds; 1970 is the start of one."""
+    return f"({span_number(column, size)} * {size} - {reach(size)})"

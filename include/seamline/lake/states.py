@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from seamline.lake import sessions
 from seamline.lake.measures import Steps, family_of, quoted
 from seamline.lake.per_thread import PerThread
-from seamline.lake.scans import aligned
+from seamline.lake.scans import aligned, span_number
 from seamline.lake.types import arrow_type, partial_schema
 from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
@@ -73,7 +73,9 @@ def partial(
     first in the result.
     """
     keys = [quoted(name) for name in [*by, *(key.name for key in view.keys)]]
-    columns, groups = {"pane": floor_sql("_event_time", view.pane)}, [*keys, "pane"]
+    # By the number of a pane: its start is worked out once for each group.
+    columns = {"pane": floor_sql("_event_time", view.pane)}
+    groups = [*keys, span_number("epoch_us(_event_time)", view.pane // MICROSECOND)]
     where = f"WHERE {view.where.duckdb}" if view.where else ""
     relation = exploded(view, relation)
     if isinstance(view.windows, Gaps):

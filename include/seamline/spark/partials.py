@@ -72,22 +72,32 @@ class Partials:
         """Report what one share holds."""
         con = engine()
         con.register("blank", rows_schema(self.pipeline).empty_table())
-        held = "TEMP TABLE" if self.pipeline.definition.source.event_id else "TEMP VIEW"
-        con.execute(f"CREATE OR REPLACE {held} fused_rows AS {self.rows(share)}")
+        rows = f"({self.rows(share)})"
+        if once := bool(self.pipeline.definition.source.event_id):
+            con.execute(f"CREATE OR REPLACE TEMP TABLE fused_rows AS {rows}")
+            rows = "fused_rows"
         try:
-            unknown = self.rows(replace(share, known={}))
-            counted = self.counts(con, f"({unknown})" if share.known else "fused_rows")
-            for counts in (counted, *self.taken(con, share.known)):
+            for counts in self.counted(con, share, rows):
                 yield {"kind": COUNTS, "payload": json.dumps(said(counts)).encode()}
             for view in self.pipeline.views:
-                found = states.partial(con, view, f"(SELECT * FROM fused_rows WHERE NOT {SPARE})")
+                found = states.partial(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
                 if found.nbytes <= self.most:
                     yield {"kind": STATES + view.id, "payload": to_bytes(found)}
                 else:
                     yield {"kind": PARTS + view.id, "payload": self.spill(found, view).encode()}
         finally:
-            con.execute(f"DROP {held.removeprefix('TEMP ')} fused_rows")
+            if once:
+                con.execute("DROP TABLE fused_rows")
             con.unregister("blank")
+
+    def counted(self, con: duckdb.DuckDBPyConnection, share: Share, rows: str) -> Iterator[dict[str, Counts]]:
+        """Count a share's ``rows`` by interval id: those that are known only as far as views leave some out."""
+        if not share.known:
+            yield self.counts(con, rows)
+            return
+        if share.own or share.again:
+            yield self.counts(con, f"({self.rows(replace(share, known={}))})")
+        yield from self.taken(con, share.known)
 
     def spill(self, found: pa.Table, view: CompiledView) -> str:
         """Write states to a file that is merged later, and give its path."""
@@ -165,7 +175,7 @@ class Partials:
         columns = ", ".join(
             [CELL, "count(*)", f"count(*) FILTER ({SPARE})", f"count(*) FILTER ({taken})", *left]
         )
-        items = {view.id: items_of(con, view, taken) for view in exploding}
+        items = {view.id: items_of(con, view, f"(SELECT * FROM {rows} WHERE {taken})") for view in exploding}
         found = {}
         for cell, read, spare, records, *numbers in con.execute(
             f"SELECT {columns} FROM {rows} GROUP BY {CELL}"
@@ -226,9 +236,9 @@ def refused(view: CompiledView) -> str:
     return f"NOT coalesce({view.where.duckdb}, FALSE)" if view.where else "FALSE"
 
 
-def items_of(con: duckdb.DuckDBPyConnection, view: CompiledView, taken: str) -> dict[int, tuple[int, int]]:
+def items_of(con: duckdb.DuckDBPyConnection, view: CompiledView, records: str) -> dict[int, tuple[int, int]]:
     """Count the rows that an exploding view makes of records, and which of them it leaves out, by cell."""
-    rows = states.exploded(view, f"(SELECT * FROM fused_rows WHERE {taken})")
+    rows = states.exploded(view, records)
     found = con.execute(
         f"SELECT {CELL}, count(*), count(*) FILTER ({refused(view)}) FROM {rows} GROUP BY {CELL}"
     )
