@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,11 +32,15 @@ from seamline.lake import states
 from seamline.lake.failpoints import reach, swallow
 from seamline.lake.files import DataFile
 from seamline.lake.sinks import Sink
+from seamline.lake.spans import micros
 from seamline.lake.types import INSTANT, QUARANTINE, master_schema
+from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.offsets import Lane
+
+LANE = ("_topic_id", "_partition")
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         reach("half")
         result.refused.update(Counter(refused["_reason"].to_pylist()))
         if accepted.num_rows:
-            tell(con, accepted, config, result)
+            tell(accepted, config, result)
             aggregate(con, accepted, views, result)
     result.master, result.quarantine = master.close(), quarantine.close()
     for view in views:
@@ -197,31 +202,27 @@ def refusals(rows: pa.Table, reason: str, detail: str) -> pa.Table:
     return rows.append_column("_detail", pa.repeat(pa.scalar(detail), rows.num_rows))
 
 
-def tell(
-    con: duckdb.DuckDBPyConnection, accepted: pa.Table, config: KernelConfig, result: KernelResult
-) -> None:
+def tell(accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None:
     """Count accepted rows per interval and find the largest event time per partition."""
-    interval = states.floor_sql("_event_time", config.pipeline.grid.length)
-    con.register("accepted", accepted)
-    counts = con.execute(
-        f"SELECT {interval}, count(*), count(*) FILTER (_event_time < $mark), "
-        "count(*) FILTER (_event_time < $past) FROM accepted GROUP BY 1",
-        lateness(config),
-    ).fetchall()
-    latest = con.execute(
-        "SELECT _topic_id, _partition, max(_event_time) FROM accepted GROUP BY ALL"
-    ).fetchall()
-    con.unregister("accepted")
-    result.accepted.update({stamp(start): count for start, count, _, _ in counts})
-    result.late.update({stamp(start): late - very for start, _, late, very in counts if late > very})
-    result.very_late.update({stamp(start): very for start, _, _, very in counts if very})
-    result.add(KernelResult(max_event_time={Lane(id, partition): at for id, partition, at in latest}))
+    times = accepted["_event_time"].cast(INSTANT).cast(pa.int64()).to_numpy()
+    size = config.pipeline.grid.length // MICROSECOND
+    starts = times // size * size
+    result.accepted.update(counted(starts))
+    if config.watermark is not None:
+        late = times < micros(config.watermark)
+        very = times < micros(config.watermark - config.pipeline.very_late)
+        result.late.update(counted(starts[late & ~very]))
+        result.very_late.update(counted(starts[very]))
+    latest = accepted.group_by(list(LANE), use_threads=False).aggregate([("_event_time", "max")])
+    for at, *lane in zip(*(latest[name].to_pylist() for name in ("_event_time_max", *LANE)), strict=True):
+        result.add(KernelResult(max_event_time={Lane(*lane): at}))
 
 
-def lateness(config: KernelConfig) -> dict[str, datetime | None]:
-    """Give the instants before which an event is late, and very late; NULL before there is a watermark."""
-    mark = config.watermark
-    return {"mark": mark, "past": mark and mark - config.pipeline.very_late}
+def counted(starts: np.ndarray) -> dict[str, int]:
+    """Count rows by the interval whose start, in microseconds, each has."""
+    found = pc.value_counts(pa.array(starts))
+    starts, counts = (part.to_pylist() for part in found.flatten())
+    return {stamp(EPOCH + at * MICROSECOND): count for at, count in zip(starts, counts, strict=True)}
 
 
 def aggregate(
