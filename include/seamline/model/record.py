@@ -78,6 +78,8 @@ class Record:
         if not self.selective:
             return where
         own = compile_expression(f"`{SELECTED}`", Schema(self.flags))
+        # DuckDB's scans compare a column with a value faster than they evaluate a condition that is one.
+        own = replace(own, duckdb=f"({own.duckdb} = TRUE)")
         if where is None:
             return own
         return replace(
