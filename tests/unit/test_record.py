@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.records import batch, judged, kernel_run, parsed, pipeline
 
-from seamline import CountWindow, Rule, Tumbling, View, count, side, sum
+from seamline import Batch, CountWindow, Rule, Tumbling, View, count, side, sum
 from seamline.cli import main
 from seamline.lake import states
 from seamline.lake.layout import Layout
@@ -21,6 +21,7 @@ from seamline.model.compiled import compile_pipeline, examine
 from seamline.model.epoch import Epoch
 from seamline.model.errors import NotFound, ProtocolError
 from seamline.model.fingerprint import fingerprint, record_version
+from seamline.model.intervals import stamp
 from seamline.model.offsets import Lane
 from seamline.spark import task
 
@@ -296,6 +297,22 @@ def test_late_events_are_counted_by_class_and_never_dropped(tmp_path: Path) -> N
     assert task.gathered((row["kind"], row["payload"]) for row in task.report(result)) == result
     first = kernel_run(tmp_path, made, batch([event(at) for at in times]))
     assert not first.late and not first.very_late
+
+
+def test_events_before_1970_are_in_the_day_that_ends_after_them(tmp_path: Path) -> None:
+    """Their microseconds are below zero, and a division that leaves out what is left over gives the day after."""
+    made = compile_pipeline(replace(pipeline("at TIMESTAMP"), batch=Batch("1 day", "0001-01-01")))
+    times = [
+        "0001-01-01T00:00:00Z",
+        "1969-12-30T23:59:59Z",
+        "1969-12-31T23:59:59.999999Z",
+        "1970-01-01T00:00:00Z",
+    ]
+    result = kernel_run(tmp_path, made, batch([event(at) for at in times]))
+    days = ["0001-01-01T00:00:00Z", "1969-12-30T00:00:00Z", "1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z"]
+    assert result.accepted == dict.fromkeys(days, 1)
+    [[found]] = result.states.values()
+    assert sorted(map(stamp, found["pane"].to_pylist())) == days
 
 
 def test_a_ledger_row_keeps_lateness_and_one_from_before_has_none() -> None:

@@ -41,6 +41,7 @@ from seamline.model.intervals import EPOCH, stamp
 from seamline.model.offsets import Lane
 
 LANE = ("_topic_id", "_partition")
+"""The columns that name a ``Lane``."""
 
 
 @dataclass(frozen=True)
@@ -220,9 +221,8 @@ def tell(accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None
 
 def counted(starts: np.ndarray) -> dict[str, int]:
     """Count rows by the interval whose start, in microseconds, each has."""
-    found = pc.value_counts(pa.array(starts))
-    starts, counts = (part.to_pylist() for part in found.flatten())
-    return {stamp(EPOCH + at * MICROSECOND): count for at, count in zip(starts, counts, strict=True)}
+    found = (part.to_pylist() for part in pc.value_counts(pa.array(starts)).flatten())
+    return {stamp(EPOCH + at * MICROSECOND): count for at, count in zip(*found, strict=True)}
 
 
 def aggregate(

@@ -52,19 +52,20 @@ def literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def span_number(column: str, size: int) -> str:
-    """Spell the number of the span of ``size`` microseconds that holds an instant, of the year 1 or later.
+def span_number(instant: str, size: int) -> str:
+    """Spell the number of the span of ``size`` microseconds that holds an instant of the years that Python knows.
 
-    DuckDB divides towards zero: spans are counted from before that year, so that no number is below zero.
+    ``instant`` is in microseconds from 1970, which begins a span. DuckDB divides towards zero: spans are counted from
+    before the year 1, so that no number is below zero.
     """
-    return f"(({column} + {reach(size)}) // {size})"
+    return f"(({instant} + {counted_back(size)}) // {size})"
 
 
-def reach(size: int) -> int:
-    """Give the microseconds of the spans that reach from 1970 back to the year 1."""
+def aligned(instant: str, size: int) -> str:
+    """Spell the start of the span of ``span_number``, in microseconds from 1970."""
+    return f"({span_number(instant, size)} * {size} - {counted_back(size)})"
+
+
+def counted_back(size: int) -> int:
+    """Give the microseconds of the whole spans that reach from 1970 back to the year 1, or before it."""
     return -(-SINCE_YEAR_1 // size) * size
-
-
-def aligned(column: str, size: int) -> str:
-    """Spell the start of that span in microseconds; 1970 is the start of one."""
-    return f"({span_number(column, size)} * {size} - {reach(size)})"
