@@ -1,4 +1,4 @@
-"""The same stream as a client of a standalone Spark cluster: a master and a worker of this machine."""
+"""The same stream and build as clients of a standalone Spark cluster: a master and a worker of this machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -19,8 +20,13 @@ from tests.ports import free_ports
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.local.java import java_home
+from seamline.lake.builds import Builds
+from seamline.lake.master import Master
+from seamline.local.java import class_path, java_home, spark_jars
 from seamline.local.stack import StreamStack
+from seamline.model.intervals import Interval
+from seamline.model.jobs import BuildJob
+from seamline.supervisor.jobs import jobs_folder
 
 pytestmark = pytest.mark.faults
 TOPIC = "cluster.orders"
@@ -53,7 +59,26 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         each.wait(30)
 
 
-def test_a_stream_reads_through_a_standalone_cluster(
+def submitted(cluster: str, stack: StreamStack, job: BuildJob) -> None:
+    """Build by spark-submit, on the cluster's executors."""
+    conf = {
+        "spark.driver.extraClassPath": class_path(),
+        "spark.jars": ",".join(map(str, spark_jars())),
+        "spark.executor.memory": "1g",
+    }
+    submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", cluster]
+    done = subprocess.run(
+        [*submit, *(f"--conf={name}={value}" for name, value in conf.items()),
+         str(jobs_folder() / "build.py"), *job.to_argv()],
+        env={**stack.settings, "JAVA_HOME": str(java_home())},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_stream_and_a_build_read_through_a_standalone_cluster(
     cluster: str, kafka: KafkaConnection, tmp_path: Path
 ) -> None:
     """Executors in another process write the files; the driver alone commits."""
@@ -84,3 +109,7 @@ def test_a_stream_reads_through_a_standalone_cluster(
         stack.kill()
     rows = DeltaTable(str(stack.layout.table("master"))).to_pyarrow_table(columns=["id"])
     assert sorted(rows["id"].to_pylist()) == list(range(300))
+    day = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))
+    submitted(cluster, stack, BuildJob("cluster", "on executors", Master.open(stack.layout).edge, (day,)))
+    built = Builds.ensure(stack.layout).of("on executors")
+    assert {(row.rows_read, row.state_rows) for row in built} == {(300, 300)}

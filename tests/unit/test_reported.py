@@ -15,6 +15,7 @@ from seamline.kernel.judging import KernelResult
 from seamline.model.errors import ProtocolError
 from seamline.spark.attempts import KernelFailed
 from seamline.spark.epochs import Epochs
+from seamline.spark.spread import by_batches, by_numbers, complete
 from seamline.spark.task import SCHEMA, gathered, report, reported
 
 
@@ -62,3 +63,24 @@ def test_an_epoch_without_a_report_is_not_held() -> None:
     with pytest.raises(KernelFailed) as failed:
         Epochs.computed(own, frame, 1, frozenset(), {}, {}, "")  # type: ignore[arg-type]
     assert isinstance(failed.value.cause, ProtocolError)
+
+
+def twice(number: int) -> list[tuple[str, bytes]]:
+    """Report two rows."""
+    return [("half", b"%d" % number), ("whole", b"%d" % number)]
+
+
+def test_rows_of_a_task_that_was_cut_off_are_an_error() -> None:
+    """Of a build they would be missing in its states, and nobody would know."""
+    rows = [row for number in range(3) for row in by_numbers(twice)([number])]
+    assert complete(rows, 3) == [row for number in range(3) for row in twice(number)]
+    for cut in range(len(rows)):
+        with pytest.raises(ProtocolError, match="of 3 tasks"):
+            complete(rows[:cut], 3)
+
+
+def test_tasks_of_a_server_report_what_those_of_this_process_do() -> None:
+    """A server's come as Arrow batches."""
+    numbers = pa.RecordBatch.from_pydict({"id": [0, 1]})
+    found = pa.Table.from_batches(by_batches(twice)(iter([numbers, numbers]))).to_pylist()
+    assert [(row["kind"], row["payload"]) for row in found] == [*by_numbers(twice)([0, 1, 0, 1])]

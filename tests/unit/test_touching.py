@@ -83,10 +83,10 @@ def test_what_a_view_leaves_out_of_such_a_file_is_counted(
 
 def gathered(pipeline: CompiledPipeline, work: list[Share]) -> Gathered:
     """Do what tasks do, without Spark."""
-    found = Gathered()
-    for share in work:
-        for row in Partials(pipeline, tuple(work), (BOTH,), 2, {}, 10**9).of(share):
-            found.take(str(row["kind"]), bytes(row["payload"]))
+    found, task = Gathered(), Partials(pipeline, tuple(work), (BOTH,), 2, {}, 10**9)
+    for number in range(len(work)):
+        for kind, payload in task(number):
+            found.take(kind, payload)
     return found
 
 

@@ -58,7 +58,10 @@ def stream(spark: SparkSession, folder: Path) -> None:
 
 
 def build(spark: SparkSession, folder: Path) -> None:
-    """Write a Delta table, aggregate what it holds, and write files, as a build does."""
+    """Spread work as a build does; write a Delta table, aggregate it, and write files, as its general way does."""
+    from seamline.spark.spread import spread
+
+    spread(spark, lambda number: [("kind", b"%d" % number)], 2)
     rows = spark.range(0, 100, 1, 2).selectExpr(
         "id", "id % 7 AS key", "CAST(id AS STRING) AS name", "timestamp_seconds(id) AS at", "id / 3.0D AS x"
     )

@@ -34,8 +34,8 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import EPOCH, Interval, parse_moment, stamp
 from seamline.plan.building import Counts, shares, turns
 from seamline.spark.partials import CELL, COUNTS, PARTS, STATES, Partials, Share, celled
-from seamline.spark.task import REPORT, reported
-from seamline.spark.task import SCHEMA as REPORTED
+from seamline.spark.session import remote
+from seamline.spark.spread import Row, spread
 
 FILE = "file/"
 REPORTED_BYTES = 4_000_000
@@ -116,10 +116,9 @@ def fused(
 
 def gathered(spark: SparkSession, task: Partials) -> Gathered:
     """Make the partial states of all shares in Spark's tasks."""
-    found, count = Gathered(), len(task.shares)
-    if count:
-        for kind, payload in reported(spark.range(0, count, 1, count).mapInArrow(task, REPORT)):
-            found.take(kind, payload)
+    found = Gathered()
+    for kind, payload in spread(spark, task, len(task.shares)):
+        found.take(kind, payload)
     return found
 
 
@@ -197,7 +196,7 @@ def split(
 
 def cores(spark: SparkSession) -> int:
     """Tell how many tasks run at once; of a server that does not say, as many as this machine has cores."""
-    if "SPARK_REMOTE" in os.environ:
+    if remote():
         return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
     return spark.sparkContext.defaultParallelism
 
@@ -227,22 +226,16 @@ class Merging:
     root: Path
     attempt: str
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of REPORT for each file."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from self.of(self.shares[number])
-
-    def of(self, cells: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Merge some intervals, one by one."""
-        for cell in cells:
+    def __call__(self, number: int) -> Iterator[Row]:
+        """Merge the intervals of a share, one by one, and report each file."""
+        for cell in self.shares[number]:
             found = [
                 pq.read_table(path, filters=[(CELL, "=", cell)], partitioning=None) for path in self.parts
             ]
             whole = states.combine(self.view, found)
             for file, volume in written(whole, self.view, self.root, self.attempt):
                 said = json.dumps({"file": vars(file), "rows": volume.rows, "counted": volume.state_rows})
-                yield pa.RecordBatch.from_pylist([{"kind": FILE, "payload": said.encode()}], schema=REPORTED)
+                yield FILE, said.encode()
 
 
 def merged_in_tasks(
@@ -267,7 +260,7 @@ def merged_in_tasks(
     task = Merging(
         view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
     )
-    rows = reported(spark.range(0, len(work), 1, len(work)).mapInArrow(task, REPORT))
+    rows = spread(spark, task, len(work))
     shutil.rmtree(folder / "parts")
     return [*map(described, (json.loads(payload) for _, payload in rows))]
 

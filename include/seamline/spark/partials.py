@@ -25,8 +25,7 @@ from seamline.model.record import SELECTED
 from seamline.plan.building import Counts
 from seamline.spark.arrow_states import NEEDED, read_by
 from seamline.spark.measures import ORDER
-from seamline.spark.task import SCHEMA as REPORTED
-from seamline.spark.task import settle
+from seamline.spark.spread import Row
 
 CELL, SPARE = "_cell", "_spare"
 COUNTS, STATES, PARTS = "counts", "states/", "parts/"
@@ -60,17 +59,9 @@ class Partials:
     folders: Mapping[str, Path]
     most: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows of REPORT for the shares whose numbers come in."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                rows = [*self.of(self.shares[number])]
-                yield pa.RecordBatch.from_pylist(rows, schema=REPORTED)
-        settle()
-
-    def of(self, share: Share) -> Iterator[dict[str, object]]:
+    def __call__(self, number: int) -> Iterator[Row]:
         """Report what one share holds."""
-        con = engine()
+        con, share = engine(), self.shares[number]
         con.register("blank", rows_schema(self.pipeline).empty_table())
         rows = f"({self.rows(share)})"
         if once := bool(self.pipeline.definition.source.event_id):
@@ -78,13 +69,13 @@ class Partials:
             rows = "fused_rows"
         try:
             for counts in self.counted(con, share, rows):
-                yield {"kind": COUNTS, "payload": json.dumps(said(counts)).encode()}
+                yield COUNTS, json.dumps(said(counts)).encode()
             for view in self.pipeline.views:
                 found = states.partial(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
                 if found.nbytes <= self.most:
-                    yield {"kind": STATES + view.id, "payload": to_bytes(found)}
+                    yield STATES + view.id, to_bytes(found)
                 else:
-                    yield {"kind": PARTS + view.id, "payload": self.spill(found, view).encode()}
+                    yield PARTS + view.id, self.spill(found, view).encode()
         finally:
             if once:
                 con.execute("DROP TABLE fused_rows")

@@ -120,9 +120,14 @@ def starting(app: str, **given: Any) -> Future[SparkSession]:
     return made
 
 
+def remote() -> bool:
+    """Tell whether Spark is a Spark Connect server's, and not of this process."""
+    return "SPARK_REMOTE" in os.environ
+
+
 def leave(spark: SparkSession) -> None:
     """Tell a server that we are done. A Spark of this process ends with it, and takes a second less than to stop."""
-    if "SPARK_REMOTE" in os.environ:
+    if remote():
         spark.stop()
 
 
