@@ -48,10 +48,9 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
     from seamline.spark.batch import build
 
     layout = require_format(Layout(warehouse(), pipeline.name))
+    imported_meanwhile(pipeline)
     spark = starting.result()
     print(described(spark), flush=True)
-    # Not before: Spark's start is in Python for the most part, and would share it.
-    imported_meanwhile(pipeline)
     try:
         rows = build(spark, pipeline, layout, job)
     finally:
