@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
 import kafka.errors as errors
 import pytest
 
-from seamline.kafka.admin import explain
+from seamline.kafka.admin import TopicAdmin, explain
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.ends import oldest_from
+from seamline.kafka.present import present
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
 
 HERE = KafkaConnection("127.0.0.1:9092")
@@ -34,3 +40,29 @@ def test_a_refusal_is_none_that_can_be_waited_for() -> None:
     assert type(refused) is SeamlineError
     assert "'orders'" in refused.message
     assert isinstance(explain(errors.UnknownTopicOrPartitionError(), HERE, "orders"), TopicMissing)
+
+
+@pytest.fixture
+def frozen() -> Iterator[KafkaConnection]:
+    """Listen as a broker that is frozen does: the system takes connections, and nobody answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield KafkaConnection(f"127.0.0.1:{listening.getsockname()[1]}")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda connection: TopicAdmin(connection, timeout=0.2),
+        lambda connection: oldest_from(connection, {("orders", 0): 0}, timeout=0.2),
+        lambda connection: present(connection, {("orders", 0): [(0, 1)]}, timeout=0.2),
+    ],
+    ids=["admin", "oldest", "present"],
+)
+def test_who_asks_a_frozen_broker_leaves_no_thread_behind(
+    frozen: KafkaConnection, ask: Callable[[KafkaConnection], object]
+) -> None:
+    """A supervisor asks every few seconds: each time one thread more went on trying, until it ended."""
+    before = set(threading.enumerate())
+    with pytest.raises(KafkaUnavailable, match="No Kafka broker answers"):
+        ask(frozen)
+    assert set(threading.enumerate()) == before

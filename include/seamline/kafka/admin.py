@@ -15,6 +15,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
+from seamline.kafka.clients import opened
 from seamline.kafka.connections import KafkaConnection
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
 
@@ -47,7 +48,8 @@ class TopicAdmin:
         limit = int(timeout * 1000)
         _await_port(connection, timeout)
         with self._translated(""):
-            self._client = KafkaAdminClient(
+            self._client = opened(
+                KafkaAdminClient,
                 **connection.for_client(),
                 client_id="seamline-admin",
                 bootstrap_timeout_ms=limit,

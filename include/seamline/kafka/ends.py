@@ -11,6 +11,7 @@ import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
 from seamline.kafka.admin import TopicAdmin, explain
+from seamline.kafka.clients import opened
 from seamline.kafka.connections import KafkaConnection
 from seamline.model.offsets import Lane
 
@@ -52,7 +53,8 @@ def oldest_from(
     found: list[int] = []
     until = time.monotonic() + timeout
     try:
-        consumer = KafkaConsumer(
+        consumer = opened(
+            KafkaConsumer,
             **connection.for_client(),
             client_id="seamline-lag",
             group_id=None,
@@ -60,6 +62,7 @@ def oldest_from(
             isolation_level=connection.isolation_level,
             max_partition_fetch_bytes=4096,
             fetch_max_wait_ms=100,
+            bootstrap_timeout_ms=int(timeout * 1000),
             request_timeout_ms=max(int(timeout * 1000), 1000),
         )
         try:

@@ -9,6 +9,7 @@ import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
 from seamline.kafka.admin import explain
+from seamline.kafka.clients import opened
 from seamline.kafka.connections import KafkaConnection
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.runs import Run, Runs
@@ -31,13 +32,15 @@ def present(
     if not any(asked.values()):
         return {}
     try:
-        consumer = KafkaConsumer(
+        consumer = opened(
+            KafkaConsumer,
             **connection.for_client(),
             client_id="seamline-audit",
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level=connection.isolation_level,
+            bootstrap_timeout_ms=int(timeout * 1000),
             request_timeout_ms=max(int(timeout * 1000), 1000),
         )
         try:

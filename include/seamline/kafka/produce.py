@@ -11,6 +11,7 @@ import kafka.errors as errors
 from kafka import KafkaProducer
 
 from seamline.kafka.admin import TopicAdmin, explain
+from seamline.kafka.clients import opened
 from seamline.kafka.connections import KafkaConnection
 from seamline.model.errors import KafkaUnavailable
 
@@ -41,18 +42,23 @@ class RecordWriter:
         self._pending: deque[tuple[object, str, Any]] = deque()
         self._known: set[str] = set()
         self._admin = TopicAdmin(connection)
-        self._producer = KafkaProducer(
-            **connection.for_client(),
-            client_id="seamline-writer",
-            acks="all",
-            enable_idempotence=True,
-            allow_auto_create_topics=False,
-            linger_ms=linger_ms,
-            batch_size=128 * 1024,
-            max_request_size=max_record_bytes,
-            max_block_ms=10_000,
-            metrics_enabled=False,
-        )
+        try:
+            self._producer = opened(
+                KafkaProducer,
+                **connection.for_client(),
+                client_id="seamline-writer",
+                acks="all",
+                enable_idempotence=True,
+                allow_auto_create_topics=False,
+                linger_ms=linger_ms,
+                batch_size=128 * 1024,
+                max_request_size=max_record_bytes,
+                max_block_ms=10_000,
+                metrics_enabled=False,
+            )
+        except BaseException:
+            self._admin.close()
+            raise
 
     def __enter__(self) -> RecordWriter:
         return self
