@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import kafka.errors as errors
 import pytest
 
+from seamline.kafka import produce
 from seamline.kafka.admin import TopicAdmin, explain
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.ends import oldest_from
@@ -65,4 +67,20 @@ def test_who_asks_a_frozen_broker_leaves_no_thread_behind(
     before = set(threading.enumerate())
     with pytest.raises(KafkaUnavailable, match="No Kafka broker answers"):
         ask(frozen)
-    assert set(threading.enumerate()) == before
+    assert not set(threading.enumerate()) - before
+
+
+def test_a_writer_that_no_broker_answers_says_so_and_closes_what_it_has_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker may freeze between the two clients that a writer has."""
+    closed: list[bool] = []
+
+    def silent(**_: object) -> None:
+        raise errors.KafkaTimeoutError("Unable to bootstrap")
+
+    monkeypatch.setattr(produce, "TopicAdmin", lambda _: SimpleNamespace(close=lambda: closed.append(True)))
+    monkeypatch.setattr(produce, "KafkaProducer", silent)
+    with pytest.raises(KafkaUnavailable, match="No Kafka broker answers"):
+        produce.RecordWriter(HERE)
+    assert closed == [True]

@@ -56,8 +56,10 @@ class RecordWriter:
                 max_block_ms=10_000,
                 metrics_enabled=False,
             )
-        except BaseException:
+        except BaseException as problem:
             self._admin.close()
+            if isinstance(problem, errors.KafkaError):
+                raise explain(problem, connection) from problem
             raise
 
     def __enter__(self) -> RecordWriter:

@@ -20,8 +20,8 @@ def spread(spark: SparkSession, work: Callable[[int], Iterable[Row]], count: int
     """Do ``work`` for every number below ``count``, each in a task of its own, and give all rows of kind and payload.
 
     A Spark of this process does it without SQL, which is slower to plan than many a task takes; a Spark Connect server
-    takes nothing but SQL. Raises ProtocolError where a task's rows are missing: what ``collect`` gives while the JVM
-    is killed is less, without a word.
+    takes nothing but SQL. Raises Spark's error where a task fails, and ProtocolError where a task's rows are missing:
+    what ``collect`` gives while the JVM is killed is less, without a word.
     """
     if not count:
         return []
