@@ -43,6 +43,7 @@ def driver(
         monkeypatch.setenv(name, value)
     control = ControlTable.ensure(stack.layout)
     control.want(Desired.RUNNING, actor="test", reason="to count", now=datetime.now(UTC))
+    before = set(threading.enumerate())
     made = Driver(stack.pipeline, stack.layout, control.take("test", now=datetime.now(UTC)).token, tmp_path)
     made.start(spark)
     running = threading.Thread(target=made.run)
@@ -51,6 +52,8 @@ def driver(
     made.stopping.set()
     running.join(60)
     assert not running.is_alive()
+    asking = {each for each in threading.enumerate() if each.name.startswith("kafka-io")}
+    assert not asking - before, "A driver that has ended still talks to Kafka."
     with TopicAdmin(kafka) as admin:
         admin.delete_topic(TOPIC)
 

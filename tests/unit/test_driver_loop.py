@@ -63,6 +63,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
         size=SimpleNamespace(halved=True, limit=1, condemned=""),
     )
     made.refresher = SimpleNamespace(close=lambda: None)
+    made.topics = SimpleNamespace(close=lambda: None)
     made.obey = lambda: None
     made.query = lambda: said.append("query") or Query()
     made.started = lambda **_: said.append("query anew") or Query()

@@ -291,6 +291,7 @@ class Driver:
         self.refresher.close()
         if query is not None:
             query.stop()
+        self.topics.close()
 
 
 def shown(failure: BaseException | None) -> str:

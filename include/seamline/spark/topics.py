@@ -50,6 +50,10 @@ class Topics:
         self.admin = TopicAdmin(self.connection)
         self.ids = {name: self.admin.topic_id(name) for name in self.names}
 
+    def close(self) -> None:
+        """Close the connection; nothing can be asked any more."""
+        self.admin.close()
+
     def lanes(self, offsets: Offsets) -> dict[Lane, int]:
         """Turn offsets per topic and partition into a vector."""
         found = {
