@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from tests.e2e.reader import opened_browser, reader
 from tests.e2e.world import DAYS, ROOT, Resident, World
 from tests.ports import free_ports
@@ -99,6 +99,13 @@ def eventually(look: Callable[[], Any], *, meanwhile: Callable[[], None] = lambd
         assert time.monotonic() < until, "it did not come about"
         time.sleep(2.0)
     return found
+
+
+def answered(page: Page) -> str:
+    """Give what a form was answered, a refusal too."""
+    said = page.locator("output.good, output.bad")
+    said.wait_for()
+    return said.inner_text()
 
 
 @pytest.fixture(scope="module")
@@ -317,16 +324,14 @@ def test_who_may_operate_rebuilds_days_and_stops_a_stream(
         page = pages.open(f"{SHOWN}/completeness?interval={DAYS[1]}&view=delay_by_carrier").page
         page.get_by_role("button", name="Rebuild").click()
         page.get_by_role("button", name="Do it").click()
-        said = page.get_by_role("status").filter(has_text="is started")
-        said.wait_for()
-        run = re.search(r"Run (\S+) of", said.inner_text())[1]
+        run = re.search(r"Run (\S+) of .* is started", answered(page))[1]
         assert airflow.api.await_run(BATCH, run, timeout=WITHIN) == "success"
         assert world.published()[DAYS[1]] != before[DAYS[1]]
         eventually(lambda: not airflow.api.active_backfills(BATCH))
         page = pages.open(f"{SHOWN}/plan?from={DAYS[1]}&to=2013-01-03T00:00:00Z").page
         page.get_by_role("button", name="Backfill it").click()
         page.get_by_role("button", name="Do it").click()
-        page.get_by_text(re.compile(r"Backfill \d+ is started")).wait_for()
+        assert re.search(r"Backfill \d+ is started", answered(page))
         eventually(lambda: not airflow.api.active_backfills(BATCH))
         page.reload()
         assert "1 success" in page.locator("#backfills tbody tr").first.inner_text()

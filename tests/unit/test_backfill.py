@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from tests.unit.shop import DEFINITION
 
 from seamline.cli import main
-from seamline.model.errors import BackfillRefused, BadRange, OutsideLife
+from seamline.model.errors import (
+    AirflowFailed,
+    BackfillRefused,
+    BadRange,
+    NotFound,
+    OutsideLife,
+    SeamlineError,
+)
 from seamline.model.intervals import Grid, Interval, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
 
@@ -29,14 +39,28 @@ class Airflow:
         self.existing, self.paused, self.active = existing, paused, active
         self.runs: list[list[str]] = [["queued", "queued"], ["running", "success"], ["success", "success"]]
         self.asked: list[dict[str, Any]] = []
+        self.half_made: list[dict[str, Any] | None] = []
+        """What each failure at a backfill leaves active: nothing, or one that differs so from what was asked."""
+        self.left: list[dict[str, Any]] = []
+        self.cancelled: list[str] = []
 
     def call(self, method: str, path: str, body: Any = None, **_: object) -> dict[str, Any]:
         """Stand in for ``AirflowApi.call``."""
         if method == "POST":
             self.asked.append(body)
+            if self.left:
+                raise BackfillRefused("There is already a running backfill.", hint="")
+            if self.half_made:
+                if (differs := self.half_made.pop(0)) is not None:
+                    self.left, self.existing = [{**body, "id": 5, "completed_at": None, **differs}], 1
+                raise AirflowFailed("Database is locked.", hint="")
             return {"id": 7}
+        if method == "PUT":
+            self.cancelled.append(path)
+            self.left = []
+            return {}
         if path.startswith("/backfills?"):
-            return {"backfills": [{"id": 3, "completed_at": None}] if self.active else []}
+            return {"backfills": [{"id": 3, "completed_at": None}] if self.active else self.left}
         if path.startswith("/backfills/"):
             return {"completed_at": None}
         if "run_type=backfill" in path:
@@ -150,6 +174,56 @@ def test_a_second_backfill_of_a_dag_is_refused(through: Callable[[Airflow], Airf
     with pytest.raises(BackfillRefused, match="Backfill 3"):
         through(airflow).backfill("shop", span("2013-03-01", "2013-03-03"), GRID, say=lambda _: None)
     assert airflow.asked == []
+
+
+def test_a_backfill_that_airflow_fails_at_is_asked_for_again(
+    through: Callable[[Airflow], AirflowApi],
+) -> None:
+    """SQLite drops it for a write of the scheduler's; runs it has made by then would be passed over without a word."""
+    airflow = Airflow()
+    airflow.half_made = [None, {}]
+    done = through(airflow).backfill("shop", span("2013-03-01", "2013-03-03"), GRID, say=lambda _: None)
+    assert (done.backfill, done.done) == (7, True)
+    assert airflow.cancelled == ["/backfills/5/cancel"]
+    assert [each["reprocess_behavior"] for each in airflow.asked] == ["none", "none", "completed"]
+
+
+def test_a_backfill_of_somebody_else_is_not_cancelled(through: Callable[[Airflow], AirflowApi]) -> None:
+    """It may have come first while ours failed."""
+    airflow = Airflow()
+    airflow.half_made = [{"from_date": "2013-02-01T00:00:00Z"}]
+    with pytest.raises(BackfillRefused, match="already"):
+        through(airflow).backfill("shop", span("2013-03-01", "2013-03-03"), GRID, say=lambda _: None)
+    assert airflow.cancelled == []
+
+
+def test_an_airflow_that_goes_on_failing_says_so(through: Callable[[Airflow], AirflowApi]) -> None:
+    """There is an end to asking again."""
+    airflow = Airflow()
+    airflow.half_made = [None] * 9
+    with pytest.raises(AirflowFailed, match="locked"):
+        through(airflow).backfill("shop", span("2013-03-01", "2013-03-03"), GRID, say=lambda _: None)
+    assert len(airflow.asked) == 5
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(503, AirflowFailed), (500, AirflowFailed), (409, BackfillRefused), (404, NotFound)],
+)
+def test_a_failure_of_airflows_is_no_refusal(
+    monkeypatch: pytest.MonkeyPatch, status: int, error: type[SeamlineError]
+) -> None:
+    """What it refuses it refuses for good; what it failed at may be asked for again."""
+
+    def send(_: AirflowApi, method: str, path: str, *more: object) -> None:
+        raise HTTPError(path, status, "", Message(), io.BytesIO(b'{"detail": "Database is locked."}'))
+
+    monkeypatch.setattr(AirflowApi, "send", send)
+    with pytest.raises(error, match="Database is locked") as caught:
+        AirflowApi("http://airflow", "admin", "x", token="x").call(
+            "POST", "/backfills", {}, refused=BackfillRefused
+        )
+    assert type(caught.value) is error
 
 
 def test_the_command_shows_intervals_choice_and_progress(

@@ -250,6 +250,10 @@ class AirflowUnavailable(SeamlineError):
     exit_code = 40
 
 
+class AirflowFailed(AirflowUnavailable):
+    """Airflow failed at a request itself (HTTP 5xx): how much of it is done is not known."""
+
+
 class BackfillRefused(SeamlineError):
     """Airflow did not accept the backfill."""
 

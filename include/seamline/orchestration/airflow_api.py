@@ -6,14 +6,18 @@ import time
 import urllib.parse
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from seamline.model.errors import AirflowUnavailable, BackfillRefused, NotFound
+from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRefused, NotFound
 from seamline.model.intervals import Grid, Interval, stamp
 from seamline.orchestration.airflow_client import AirflowClient, quote
 from seamline.orchestration.backfills import ENDED, BackfillPlan, Progress, body_of
 from seamline.orchestration.pools import POOLS
+
+AGAIN = (0.2, 0.5, 1.0, 2.0)
+"""Seconds between attempts at a backfill that Airflow fails at."""
 
 
 class AirflowApi(AirflowClient):
@@ -81,13 +85,13 @@ class AirflowApi(AirflowClient):
         dag_id = f"{pipeline}__batch"
         intervals = tuple(grid.within(span))
         paused = bool(self.dag(dag_id)["is_paused"])
-        query = {
-            "logical_date_gte": stamp(span.start),
-            "logical_date_lt": stamp(span.end),
-            "limit": 1,
-        }
-        found = self.call("GET", f"/dags/{quote(dag_id)}/dagRuns?{urllib.parse.urlencode(query)}")
-        return BackfillPlan(dag_id, intervals, int(found["total_entries"]), paused)
+        return self._looked(BackfillPlan(dag_id, intervals, 0, paused))
+
+    def _looked(self, plan: BackfillPlan) -> BackfillPlan:
+        first, last = plan.intervals[0], plan.intervals[-1]
+        query = {"logical_date_gte": stamp(first.start), "logical_date_lt": stamp(last.end), "limit": 1}
+        found = self.call("GET", f"/dags/{quote(plan.dag_id)}/dagRuns?{urllib.parse.urlencode(query)}")
+        return replace(plan, existing=int(found["total_entries"]))
 
     def dry_backfill(self, plan: BackfillPlan) -> list[datetime]:
         """Ask Airflow which runs the backfill would have, by their logical date."""
@@ -95,13 +99,44 @@ class AirflowApi(AirflowClient):
         return [datetime.fromisoformat(each["logical_date"]).astimezone(UTC) for each in found["backfills"]]
 
     def start_backfill(self, plan: BackfillPlan, *, reason: str) -> int:
-        """Start it and give its id; BackfillRefused with Airflow's reason."""
+        """Start it and give its id; BackfillRefused with Airflow's reason, AirflowFailed after five attempts.
+
+        A write of others' that overtakes Airflow's transaction makes it fail (on SQLite any write does), and what it
+        leaves behind, a backfill with some of its runs or none, is in the way of every other: that is cancelled.
+        """
         if active := self.active_backfills(plan.dag_id):
             raise BackfillRefused(
                 f"Backfill {active[0]} of {plan.dag_id} is still active; Airflow runs one per DAG.",
                 hint="wait for it, or cancel it on the DAG's Backfills page.",
             )
+        for pause in AGAIN:
+            try:
+                return self._begun(plan, reason)
+            except AirflowFailed:
+                time.sleep(pause)
+                self._cancel_half_made(plan, reason)
+                plan = self._looked(plan)
+        return self._begun(plan, reason)
+
+    def _begun(self, plan: BackfillPlan, reason: str) -> int:
         return int(self.call("POST", "/backfills", body_of(plan, reason), refused=BackfillRefused)["id"])
+
+    def _cancel_half_made(self, plan: BackfillPlan, reason: str) -> None:
+        asked = body_of(plan, reason)
+        for each in self.backfills(plan.dag_id):
+            if each["completed_at"] is None and all(each[name] == asked[name] for name in asked):
+                self._cancel(int(each["id"]))
+
+    def _cancel(self, backfill: int) -> None:
+        for pause in AGAIN:
+            try:
+                self.call("PUT", f"/backfills/{backfill}/cancel", refused=BackfillRefused)
+            except AirflowFailed:
+                time.sleep(pause)
+            except BackfillRefused:
+                return  # It has ended by itself.
+            else:
+                return
 
     def backfills(self, dag_id: str, limit: int = 5) -> list[dict[str, Any]]:
         """List a DAG's newest backfills."""

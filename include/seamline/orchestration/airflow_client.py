@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from seamline.model.errors import AirflowUnavailable, BackfillRefused, NotFound
+from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRefused, NotFound
 
 TIMEOUT = 30.0
 
@@ -46,7 +46,10 @@ class AirflowClient:
         login: bool = True,
         refused: type[AirflowUnavailable | BackfillRefused] = AirflowUnavailable,
     ) -> dict[str, Any]:
-        """Call ``/api/v2`` and give the answer's JSON; NotFound for 404, ``refused`` for any other refusal."""
+        """Call ``/api/v2`` and give the answer's JSON.
+
+        Raises NotFound for 404, AirflowFailed for what begins with 5, and ``refused`` for any other refusal.
+        """
         if login and not self.token:
             self.log_in()
         headers = {"Authorization": f"Bearer {self.token}"} if login else {}
@@ -60,7 +63,8 @@ class AirflowClient:
             detail = detail_of(error)
             if error.code == 404:
                 raise NotFound(f"Airflow: {detail}", hint="a new DAG appears within a minute.") from None
-            raise refused(
+            kind = AirflowFailed if error.code >= 500 else refused
+            raise kind(
                 f"Airflow refused {method} {path.partition('?')[0]} ({error.code}): {detail}",
                 hint=f"its pages are at {self.url}.",
             ) from None
