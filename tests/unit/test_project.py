@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,16 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from seamline.local.java import parts
 from seamline.model.catalog import load
 
 ROOT = Path(__file__).parents[2]
 PINS = sorted(ROOT.glob("requirements*.txt"))
+GIVEN = {"seamline", "airflow", "py4j", "pytest"}
+"""Not asked for by name: several packages share airflow, pyspark pins py4j, and whoever runs tests has pytest."""
 SECRETS = re.compile("PASSWORD|SECRET|FERNET|TOKEN", re.IGNORECASE)
 
 
@@ -56,6 +62,39 @@ def test_the_pins_that_must_agree_do() -> None:
     assert jars["delta-spark_4.2_2.13"] == jars["delta-storage"] == version("delta-spark")
     assert jars["spark-sql-kafka-0-10_2.13"] == version("pyspark") == version("pyspark-client")
     assert int(version("pandas").split(".")[0]) < 3
+
+
+def taken(tree: ast.AST) -> Iterator[str]:
+    """Name the top of every module that a file imports, and of every package whose data it reads."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name.split(".")[0] for each in names)
+            case ast.ImportFrom(module=str(module)):
+                yield module.split(".")[0]
+            case ast.Call(func=ast.Name(id="files"), args=[ast.Constant(value=str(package))]):
+                yield package.split(".")[0]
+
+
+def test_what_the_code_takes_the_package_asks_for() -> None:
+    """A set-up from the pins has it by way of Airflow; an installation of the package alone does not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["demo"]]
+    declared = {canonicalize_name(Requirement(line).name) for line in lines}
+    owners = metadata.packages_distributions()
+    for file in sorted((ROOT / "include" / "seamline").rglob("*.py")):
+        for name in set(taken(ast.parse(file.read_text()))) - {*sys.stdlib_module_names, *GIVEN}:
+            assert declared & {canonicalize_name(each) for each in owners[name]}, (file, name)
+
+
+def test_the_pins_are_within_what_the_package_asks_for() -> None:
+    """The package says it runs with what it was tested with."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pins = list(map(Requirement, pinned(ROOT / "requirements.txt")))
+    for each in map(Requirement, project["dependencies"]):
+        found = [str(pin.specifier)[2:] for pin in pins if pin.name == canonicalize_name(each.name)]
+        assert found, each
+        assert all(each.specifier.contains(one, prereleases=True) for one in found), each
 
 
 def test_what_is_installed_is_what_is_pinned() -> None:

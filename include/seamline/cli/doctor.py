@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -12,28 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from packaging.specifiers import SpecifierSet
+from packaging.requirements import Requirement
 
 from seamline.model.catalog import Catalog
 from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
 
 if TYPE_CHECKING:
     from seamline.orchestration.airflow_api import AirflowApi
-
-PACKAGES = {
-    "apache-airflow": ">=3.3,<4",
-    "apache-airflow-providers-apache-spark": ">=6.3",
-    "deltalake": ">=1.6,<2",
-    "delta-spark": "==4.4.0",
-    "duckdb": ">=2.0,<3",
-    "great-expectations": ">=1.24,<2",
-    "kafka-python": ">=3.0.12,<4",
-    "pandas": "<3",
-    "pyarrow": ">=26",
-    "pyspark": "==4.2.0",
-    "sqlglot": ">=27",
-}
-"""As pyproject.toml has them; an Airflow that was there before may have held some of them back."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +42,7 @@ def doctor(airflow: bool) -> None:
     """Look at what this installation needs: exit code 6 if something is missing."""
     from seamline.cli.context import catalog
 
-    findings = [*packages(PACKAGES, version_of), *java(), *folders()]
+    findings = [*packages(required(), version_of), *java(), *folders()]
     try:
         found = catalog()
     except SeamlineError as error:
@@ -82,12 +67,21 @@ def version_of(package: str) -> str:
         return ""
 
 
-def packages(wanted: Mapping[str, str], installed: Callable[[str], str]) -> Iterator[Finding]:
-    """Compare versions with those that are tried together."""
-    for package, versions in wanted.items():
-        found = installed(package)
-        good = bool(found) and found in SpecifierSet(versions, prereleases=True)
-        yield Finding(package, good, found or "not installed", f"pip install '{package}{versions}'")
+def required() -> list[Requirement]:
+    """List what the installed distribution asks for itself, without its extras; nothing where there is none."""
+    try:
+        declared = [Requirement(line) for line in metadata.requires("seamline") or ()]
+    except metadata.PackageNotFoundError:
+        return []
+    return [each for each in declared if not each.marker or each.marker.evaluate({"extra": ""})]
+
+
+def packages(wanted: Iterable[Requirement], installed: Callable[[str], str]) -> Iterator[Finding]:
+    """Compare versions with those that are asked for: an Airflow that was there before may hold some back."""
+    for each in wanted:
+        found = installed(each.name)
+        good = bool(found) and each.specifier.contains(found, prereleases=True)
+        yield Finding(each.name, good, found or "not installed", f"pip install '{each}'")
     client, spark = installed("pyspark-client"), installed("pyspark")
     if client:
         hint = f"pip install pyspark-client=={spark}: it lays its files over pyspark's."
@@ -194,10 +188,9 @@ def asked(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
     from seamline.supervisor import resident
 
     version = str(api.call("GET", "/version", login=False)["version"])
-    wanted = PACKAGES["apache-airflow"]
-    yield Finding(
-        "Airflow's version", version in SpecifierSet(wanted), version, f"run apache-airflow{wanted}."
-    )
+    for wanted in (each for each in required() if each.name == "apache-airflow"):
+        good = wanted.specifier.contains(version, prereleases=True)
+        yield Finding("Airflow's version", good, version, f"run {wanted}.")
     for error in api.import_errors():
         yield Finding("DAG file", False, error.strip().splitlines()[-1], "mend what Airflow cannot import.")
     for name, (slots, _) in POOLS.items():
