@@ -106,7 +106,6 @@ def test_the_stream_notices_a_corrected_table_without_a_new_row(folder: Path) ->
     """A topic may be silent for days."""
     shop = opened(folder)
     refresher = Refresher(shop.compiled, shop.layout)
-    refresher.touch(DAYS)
     refresher.refresh()
     first = Table.open(shop.layout.serving(shop.view)).version
     refresher.refresh()

@@ -9,9 +9,12 @@ import pyarrow as pa
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
+from seamline.lake import behind as module
 from seamline.lake import serving
+from seamline.lake.behind import SERVED
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
+from seamline.spark.serving import Refresher
 
 pytestmark = pytest.mark.slow
 
@@ -43,15 +46,91 @@ def test_served_rows_are_the_merged_answer(tmp_path: Path, window: str) -> None:
     assert sorted(served(shop).select(columns).to_pylist(), key=key) == sorted(found.to_pylist(), key=key)
 
 
-def test_a_refresh_replaces_its_intervals_and_no_other(tmp_path: Path) -> None:
+def test_a_refresh_replaces_what_is_behind_and_no_other(tmp_path: Path) -> None:
     """A late event on one day must not leave the old row beside the new, nor touch another day."""
     shop = Shop(tmp_path)
     shop.epoch([Sale(1), Sale(25 * 60)])
-    refresh(shop, DAYS)
-    shop.epoch([Sale(2), Sale(25 * 60)])
-    refresh(shop, DAYS[:1])
+    refresh(shop, [])
+    shop.epoch([Sale(2)])
+    refresh(shop, [])
     found = {row["interval"]: (row["orders"], row["epoch"]) for row in served(shop).to_pylist()}
     assert found == {DAYS[0]: (2, 1), DAYS[1]: (1, 0)}
+    assert stated(shop) == (1, "1")
+
+
+def stated(shop: Shop) -> tuple[int | None, str]:
+    """Give the epoch up to which the table says that it counts, by its last txn and in words."""
+    table = Table.open(shop.layout.serving(shop.view))
+    return table.txn(SERVED), str(table.metadata()[serving.HELD])
+
+
+def test_a_refresher_makes_up_for_one_that_was_killed(tmp_path: Path) -> None:
+    """Intervals that get no more rows would stay as they were before the kill, for ever."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    refresh(shop, [])
+    shop.epoch([Sale(2)])
+    shop.epoch([Sale(25 * 60)])
+    Refresher(shop.compiled, shop.layout).close()
+    assert {row["interval"]: row["orders"] for row in served(shop).to_pylist()} == {DAYS[0]: 2, DAYS[1]: 1}
+    assert stated(shop) == (2, "2")
+
+
+def test_a_view_that_has_caught_up_is_shown(tmp_path: Path) -> None:
+    """While it was behind its refreshes could not count the rows, and nothing touches their day again."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    refresher = Refresher(shop.compiled, shop.layout)
+    refresher.refresh()
+    shop.epoch([Sale(2)], frontier=0)
+    refresher.refresh()
+    assert [row["orders"] for row in served(shop).to_pylist()] == [1]
+    assert stated(shop) == (0, "0")
+    shop.slices.append(shop.partials([Sale(2)]), from_epoch=1, to_epoch=1)
+    shop.epoch([])
+    refresher.close()
+    assert [row["orders"] for row in served(shop).to_pylist()] == [2]
+    assert stated(shop) == (2, "2")
+
+
+def test_a_window_that_the_watermark_has_passed_is_complete(tmp_path: Path) -> None:
+    """No row says so: the day is over because another has begun."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)], watermark=START)
+    refresh(shop, [])
+    shop.epoch([Sale(50 * 60)], watermark=START + 2 * DAY)
+    refresh(shop, [])
+    assert {row["interval"]: row["complete"] for row in served(shop).to_pylist()} == {
+        DAYS[0]: True,
+        DAYS[2]: False,
+    }
+
+
+def test_what_was_published_by_one_that_was_killed_is_shown(tmp_path: Path) -> None:
+    """A run that dies between its publication and its refresh leaves the old rows."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    refresh(shop, [])
+    shop.publish(shop.compiled.grid.of(START), 0, "empty", 0)
+    Refresher(shop.compiled, shop.layout).close()
+    assert served(shop).num_rows == 0
+
+
+def test_a_table_that_is_far_behind_goes_on_step_by_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refresher that failed for days may not need the memory of days."""
+    monkeypatch.setattr(module, "STEP", 2)
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    refresh(shop, [])
+    for minute in range(2, 6):
+        shop.epoch([Sale(minute)])
+    refresh(shop, [])
+    assert stated(shop) == (2, "2")
+    refresh(shop, [])
+    assert stated(shop) == (4, "4")
+    assert not serving.refresh(shop.compiled, shop.layout, shop.view)
 
 
 def test_keys_that_a_build_took_away_vanish(tmp_path: Path) -> None:

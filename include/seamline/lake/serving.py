@@ -14,6 +14,7 @@ from deltalake.transaction import RemoveAction
 
 from seamline.lake import decorations, files
 from seamline.lake.answers import Answer
+from seamline.lake.behind import SERVED, SHOWN, behind
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
 from seamline.lake.presented import id_of
@@ -75,43 +76,48 @@ def ensure(layout: Layout, view: CompiledView) -> Table:
 
 
 def refresh(
-    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, intervals: Collection[str]
-) -> None:
-    """Replace the served rows of some intervals by the merged answer, whole and in one commit.
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, intervals: Collection[str] = ()
+) -> bool:
+    """Replace the served rows of what is behind, and of some intervals, by the merged answer in one commit.
 
-    Rows of another version than the served one are replaced all at once, and the columns with them, and so are
-    those that show another version of a look-up: then no intervals need be named. The table is read before the
-    answer is made and the commit is conditional on that, so no row is ever replaced by one older in manifest
-    version or epoch (rule 15). Raises Conflict if others keep coming first.
+    Tells whether any were: a table that is far behind takes several.
+
+    The table itself says what it has shown (``behind``). Rows of another version than the served one are replaced all
+    at once, and the columns with them, and so are those that show another version of a look-up, or of which nothing
+    is known. The table is read before the answer is made and the commit is conditional on that, so no row is ever
+    replaced by one older in manifest version or epoch (rule 15). Raises Conflict if others keep coming first.
     """
     for _ in range(ATTEMPTS):
         owner, version = served(pipeline, layout, view)
         table = ensure(layout, version)
-        shown = decorations.versions(version, layout)
-        anew = holds_another(table, version) or not shows(table, shown)
-        if not anew and not intervals:
-            return
-        found = answer(owner, version, layout, touched=None if anew else intervals)
+        shown, another = decorations.versions(version, layout), holds_another(table, version)
+        lacks = behind(layout, owner.grid, version, table)
+        anew = lacks.intervals is None or another or not shows(table, shown)
+        wanted = {*intervals, *(lacks.intervals or ())}
+        if not anew and not wanted:
+            return False
+        found = answer(owner, version, layout, touched=None if anew else wanted)
         if found.version != version.fingerprint or found.lookups != shown:
             continue
         decorations.keep(version, layout)
+        told = found.until if anew else lacks.epoch
         facts = {
-            HELD: str(found.epoch),
-            "seamline.manifest": str(found.manifest_version),
+            HELD: str(told),
+            "seamline.manifest": str(lacks.manifest),
             VERSION: version.fingerprint,
             LOOKUPS: json.dumps(found.lookups),
         }
         try:
             table.append(
                 write(table, version, owner.grid, found),
-                txns={APP: table.version + 1},
+                txns={APP: table.version + 1, SERVED: told, SHOWN: lacks.manifest},
                 metadata=facts,
-                removes=[] if found.whole is None else removals(table, found.whole),
-                instead=serving_schema(version) if anew else None,
+                removes=[] if another else removals(table, found.whole),
+                instead=serving_schema(version) if another else None,
             )
         except Conflict:
             continue
-        return
+        return True
     raise Conflict(
         f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
         hint="is a second stream running?",
@@ -159,8 +165,8 @@ def rows_of(view: CompiledView, found: Answer) -> pa.Table:
     return rows.append_column("manifest_version", version)
 
 
-def removals(table: Table, wanted: Collection[str]) -> list[RemoveAction]:
-    """List the files that hold the intervals' rows until now."""
+def removals(table: Table, wanted: Collection[str] | None) -> list[RemoveAction]:
+    """List the files that hold the intervals' rows until now, None for all."""
     live = Files.of(table)
     now = int(datetime.now(UTC).timestamp() * 1000)
     rows = zip(
@@ -169,4 +175,8 @@ def removals(table: Table, wanted: Collection[str]) -> list[RemoveAction]:
         live.partition("interval").to_pylist(),
         strict=True,
     )
-    return [RemoveAction(path, True, now, size, {"interval": id}) for path, size, id in rows if id in wanted]
+    return [
+        RemoveAction(path, True, now, size, {"interval": id})
+        for path, size, id in rows
+        if wanted is None or id in wanted
+    ]

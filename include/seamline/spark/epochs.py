@@ -27,7 +27,6 @@ from seamline.spark.catch_up import catch_up
 from seamline.spark.progress import Progress, rests
 from seamline.spark.pulse import Pulse
 from seamline.spark.register import Register
-from seamline.spark.serving import Refresher
 from seamline.spark.sizing import EpochSize
 from seamline.spark.task import REPORT, gathered, kernel_task, reported
 from seamline.spark.topics import Topics
@@ -43,12 +42,11 @@ class Epochs:
         self,
         writer: Writer,
         topics: Topics,
-        refresher: Refresher,
         lookups: Lookups,
         ledger: Sequence[Epoch],
         heartbeat: Path,
     ) -> None:
-        self.writer, self.topics, self.refresher = writer, topics, refresher
+        self.writer, self.topics = writer, topics
         self.lookups = lookups
         self.pipeline = writer.pipeline
         stream = self.pipeline.definition.stream
@@ -137,7 +135,6 @@ class Epochs:
         if self.register:
             self.register.hold()
         warn(self.refusals.take(epoch.number, attempt.result.refused, epoch.committed_at))
-        self.refresher.touch(epoch.accepted)
 
     def held(self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]) -> Progress:
         """Commit an epoch; it states the frontiers of all views."""

@@ -5,34 +5,32 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
 
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import mark
+from seamline.lake.pins import look
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.intervals import parse_duration
 from seamline.model.live import foremost
 
 log = logging.getLogger("seamline.stream")
+MOVES = ("ledger", "manifest")
+"""The tables by whose commits a serving table may fall behind."""
 
 
 class Refresher:
-    """Refreshes the intervals touched since the last time, at most every ``serve_every``."""
+    """Brings the served version of every view up to date, at most every ``serve_every``.
+
+    It keeps nothing of what is to be done: the tables say that, also to the one after it.
+    """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
         self.pipeline, self.layout = pipeline, layout
         self.every = parse_duration(pipeline.definition.stream.serve_every).total_seconds()
-        self.touched: set[str] = set()
-        self.shown: list[object] = []
-        self.lock = threading.Lock()
+        self.seen: list[object] = []
         self.closed = threading.Event()
         self.thread = threading.Thread(target=self.work, name="serving", daemon=True)
         self.thread.start()
-
-    def touch(self, intervals: Iterable[str]) -> None:
-        """Note intervals with new rows."""
-        with self.lock:
-            self.touched.update(intervals)
 
     def work(self) -> None:
         """Refresh until closed."""
@@ -40,28 +38,29 @@ class Refresher:
             self.refresh()
 
     def refresh(self) -> None:
-        """Refresh the served version of every view once, if rows came or a look-up that they show has changed.
+        """Refresh every view once, if anything was committed or a look-up that they show has changed.
 
-        A failure is logged and the intervals are tried again.
+        A failure is logged; the next time tries again.
         """
-        with self.lock:
-            intervals, self.touched = self.touched, set()
         views = foremost(self.pipeline)
-        shown = [mark(join) for view in views for join in view.decorations]
-        if not intervals and shown == self.shown:
-            return
         began = time.monotonic()
         try:
+            seen: list[object] = [
+                look(self.layout.table(name), "version", lambda table: table.version) for name in MOVES
+            ]
+            seen += [mark(join) for view in views for join in view.decorations]
+            if seen == self.seen:
+                return
             from seamline.lake import serving
 
-            for view in views:
-                serving.refresh(self.pipeline, self.layout, view, sorted(intervals))
+            replaced = [serving.refresh(self.pipeline, self.layout, view) for view in views]
         except Exception as error:  # noqa: BLE001 - serving is a cache: never fatal
             log.warning("Serving not refreshed: %s: %s", type(error).__name__, error)
-            self.touch(intervals)
             return
-        self.shown = shown
-        log.info("Refreshed %s intervals in %.2f s", len(intervals), time.monotonic() - began)
+        if not any(replaced):
+            self.seen = seen
+            return
+        log.info("Refreshed the serving tables in %.2f s", time.monotonic() - began)
 
     def close(self) -> None:
         """Stop, with one last refresh."""

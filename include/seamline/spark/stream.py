@@ -83,9 +83,7 @@ class Driver:
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.registered(self.writer.repaired())
-        self.epochs = Epochs(
-            self.writer, self.topics, self.refresher, self.lookups, ledger, self.folder / "driver.json"
-        )
+        self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
         self.filler = Filler(self.epochs, ledger)
         spark.streams.addListener(self.epochs.pulse.triggers)
         self.epochs.catch_up(spark)

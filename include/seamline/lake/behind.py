@@ -1,0 +1,68 @@
+"""How far a serving table has come, by its own word, and what it lacks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from seamline.lake.layout import Layout
+from seamline.lake.ledger import Ledger
+from seamline.lake.master import Master
+from seamline.lake.pins import look
+from seamline.lake.snapshot import manifest_of
+from seamline.lake.tables import Table
+from seamline.model.clock import MICROSECOND
+from seamline.model.compiled import CompiledView
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Grid
+from seamline.model.ruling import Gaps
+from seamline.model.seam import NOTHING
+from seamline.plan.serving import Behind, moved, published
+
+SERVED = "seamline.served"
+"""App id in a serving table: every row counts each event of the epochs up to this one."""
+SHOWN = "seamline.shown"
+"""App id in a serving table: its rows show what the manifest had published by this version of it."""
+STEP = 10_000
+"""Epochs that one refresh makes up for at most; the next goes on from there."""
+
+
+def behind(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> Behind:
+    """Compare a serving table with the ledger and the manifest.
+
+    A process that was killed before a refresh, or a view that has caught up, leaves intervals that no later row
+    may ever touch: what is lacking is told by the tables alone, so whoever refreshes next makes up for it.
+    """
+    manifest = manifest_of(layout)
+    since, shown = table.txn(SERVED), table.txn(SHOWN)
+    if since is None or shown is None:
+        return Behind(None, NOTHING, manifest.version)
+    rows = later(layout, view, since)
+    fresh = published(manifest.published.values(), view.id, shown)
+    found = moved(rows, since, grid, gap_of(view)) if since > NOTHING or rows else frozenset()
+    return Behind(
+        None if found is None else found | fresh, rows[-1].number if rows else since, manifest.version
+    )
+
+
+def later(layout: Layout, view: CompiledView, since: int) -> tuple[Epoch, ...]:
+    """Read the ledger's rows from ``since`` on, as far as the view's slices are complete; a step of them at most."""
+
+    def reach(master: Table) -> int:
+        return min(Master(master).epoch, Master(master).frontier(view.id))
+
+    until = look(layout.table("master"), ("reach", view.id), reach)
+    if until is None:
+        return ()
+    key = ("later", since, until)
+    return look(layout.table("ledger"), key, lambda table: rows_of(Ledger(table), since, until)) or ()
+
+
+def rows_of(ledger: Ledger, since: int, until: int) -> tuple[Epoch, ...]:
+    """Read the row of ``since`` and of the first epochs above it, up to ``until``."""
+    ahead = [number for number in ledger.sizes(since, STEP) if number <= until]
+    return tuple(ledger.after(since - 1, max(ahead, default=since)))
+
+
+def gap_of(view: CompiledView) -> timedelta:
+    """Give how long after its last event a window ends."""
+    return view.windows.gap * MICROSECOND if isinstance(view.windows, Gaps) else timedelta(0)
