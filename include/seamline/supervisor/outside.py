@@ -8,8 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import psutil
 
 from seamline.lake.control import Control, ControlTable, Desired, Lease
 from seamline.lake.layout import Layout, home, warehouse
@@ -98,6 +102,30 @@ def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: 
         end_session(beat.supervisor.pid)
     end_leftover(layout.pipeline)
     return False
+
+
+def supervised() -> list[Layout]:
+    """List what anybody has ever wanted to run over this warehouse: streams, and the resident driver."""
+    return [
+        Layout(warehouse(), control.parent.name)
+        for control in sorted(warehouse().glob("*/control"))
+        if control.is_dir()
+    ]
+
+
+def stop_all(*, timeout: float = 60.0) -> None:
+    """Stop whatever runs over this warehouse, side by side, and end the supervisors of SEAMLINE_HOME that are left.
+
+    One that was started a moment ago has neither lease nor heartbeat yet.
+    """
+    found = supervised()
+    with ThreadPoolExecutor(max(len(found), 1)) as side_by_side:
+        list(side_by_side.map(lambda layout: stop(layout, timeout=timeout), found))
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            mine = process.environ().get("SEAMLINE_HOME") == str(home())
+            if mine and "seamline.supervisor" in process.cmdline():
+                end_session(process.pid)
 
 
 def end_leftover(pipeline: str) -> None:

@@ -21,6 +21,7 @@ from seamline.local.broker import Broker
 from seamline.local.demo.options import HOME, Options
 from seamline.model.errors import SetupError
 from seamline.orchestration.airflow_api import AirflowApi
+from seamline.supervisor.outside import stop_all
 
 DISK_GB, MEMORY_GB = 4, 6
 KEPT = ("SEAMLINE_JARS",)
@@ -106,16 +107,10 @@ class Scene:
             self.say(f"Airflow is healthy at {self.url}")
             yield AirflowApi.from_env()
         finally:
-            self.say("stopping the stream and Airflow")
-            stop_streams(self.layout)
+            self.say("stopping Airflow and every stream")
+            # Airflow first: its DAGs start the stream of a definition that was added a moment ago.
             airflow.stop()
-
-
-def stop_streams(layout: Layout) -> None:
-    """End the supervisors that this demo's DAGs started, gracefully."""
-    from seamline.supervisor.outside import stop
-
-    stop(layout, timeout=60)
+            stop_all()
 
 
 def clean(home: Path) -> None:
