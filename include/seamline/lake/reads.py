@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import count
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -33,6 +34,7 @@ from seamline.model.ruling import Bounds, Gaps
 from seamline.model.seam import Side
 
 ATTEMPTS = 8
+T = TypeVar("T")
 
 
 def answer(
@@ -60,19 +62,29 @@ def answer(
     if start is not None and end is not None:
         Interval(start, end)
     side, span = Side(side), Span.between(start, end)
+
+    def once() -> Answer:
+        snapshot = Snapshot.pin(
+            pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version
+        )
+        asked_of = span
+        if touched is not None:
+            asked_of = replace(span, intervals=changed(snapshot, named(touched), side))
+        read = partial(told, snapshot=snapshot, span=asked_of, side=side, where=where)
+        # What has been touched is asked for once.
+        question = (layout, snapshot.view.id, asked_of, side, where)
+        found = read() if touched is not None else REMEMBERED.answer(question, snapshot, read)
+        return decorated(found, snapshot.view, layout)
+
+    return settled(view, once)
+
+
+def settled(view: CompiledView, once: Callable[[], T]) -> T:
+    """Read ``once``, which pins anew, and again while tables move under it; ReadUnstable after several attempts."""
     last: Exception | None = None
     for attempt in range(ATTEMPTS):
         try:
-            snapshot = Snapshot.pin(
-                pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version
-            )
-            if touched is not None:
-                span = replace(span, intervals=changed(snapshot, named(touched), side))
-            read = partial(told, snapshot=snapshot, span=span, side=side, where=where)
-            # What has been touched is asked for once.
-            question = (layout, snapshot.view.id, span, side, where)
-            found = read() if touched is not None else REMEMBERED.answer(question, snapshot, read)
-            return decorated(found, snapshot.view, layout)
+            return once()
         except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             last = problem
             time.sleep(0.02 * 2**attempt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ from seamline.lake import layout as places
 from seamline.lake import originals, reads, states
 from seamline.lake.answers import Answer, IntervalAnswer
 from seamline.lake.certificates import Certificates
-from seamline.lake.chosen import Unsettled
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.log import known_epochs
@@ -146,21 +146,31 @@ def explained(
     page: int = 0,
     size: int = 20,
 ) -> Explanation:
-    """Take apart one number of the version that is served under the view's name."""
+    """Take apart one number of the version that is served under the view's name.
+
+    Reads as an answer is read: again where tables move meanwhile, ReadUnstable after several attempts.
+    """
     pipeline, view = served(pipeline, layout, view)
-    values = typed(view, key)
-    start = beginning(view, asked[0])
-    for _ in range(reads.ATTEMPTS):
-        try:
-            snapshot = Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
-            wanted = Span.between(start, start + timedelta(microseconds=1))
-            answer, taken = reads.read_snapshot(snapshot, wanted, Side.MERGED)
-            break
-        except Unsettled:
-            continue
-    else:
-        raise NotFound("The tables did not hold still.", hint="try again.")
-    row = the_row(view, answer.table, values, start, asked[1])
+    values, start = typed(view, key), beginning(view, asked[0])
+    once = partial(taken_apart, pipeline, view, layout, values, (start, asked[1]), page=page, size=size)
+    return reads.settled(view, once)
+
+
+def taken_apart(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    values: Row,
+    bounds: tuple[datetime, datetime | None],
+    *,
+    page: int,
+    size: int,
+) -> Explanation:
+    """Take apart one number from what is pinned now; Unsettled, or a file that is gone, where tables move meanwhile."""
+    snapshot = Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
+    wanted = Span.between(bounds[0], bounds[0] + timedelta(microseconds=1))
+    answer, taken = reads.read_snapshot(snapshot, wanted, Side.MERGED)
+    row = the_row(view, answer.table, values, *bounds)
     span = Interval(row["window_start"], row["window_end"] or FOREVER)
     panes = pc.and_(
         pc.greater_equal(taken["pane"], pa.scalar(span.start, INSTANT)),

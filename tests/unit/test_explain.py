@@ -1,0 +1,54 @@
+"""A number is taken apart as steadily as it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.shop import DAY, START, Sale, Shop
+
+from seamline.lake import originals, reads
+from seamline.lake.tables import Table
+from seamline.model.errors import ReadUnstable
+from seamline.serve.explain import Explanation, explained
+
+pytestmark = pytest.mark.slow
+
+
+def asked(shop: Shop) -> Explanation:
+    return explained(shop.compiled, shop.view, shop.layout, {"customer": "a"}, (START, None))
+
+
+def test_a_file_that_vanished_starts_the_explanation_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upkeep may take away what was pinned; a read pins again, and so does whoever asks where its number is from."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1), Sale(2)], watermark=START + DAY)
+    real, met = originals.of, []
+
+    def gone_once(*given: object, **named: object) -> object:
+        if not met:
+            met.append(1)
+            raise FileNotFoundError("compacted meanwhile")
+        return real(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(originals, "of", gone_once)
+    found = asked(shop)
+    assert found.proven
+    assert found.row["orders"] == 2
+    assert met == [1]
+
+
+def test_what_never_holds_still_is_not_said_to_be_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not found is final; in motion is asked again."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    shop.build(0, 0, "g")
+    monkeypatch.setattr(reads, "ATTEMPTS", 2)
+    for file in Path(Table.open(shop.layout.generations(shop.view)).root).rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(ReadUnstable, match="did not hold still for 2 reads"):
+        asked(shop)
