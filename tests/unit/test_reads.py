@@ -10,12 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.lake import kept, pins, reads
 from seamline.lake.answers import Answer
 from seamline.lake.layout import Layout
 from seamline.lake.reads import answer
+from seamline.lake.tables import Table
 from seamline.model.errors import (
     BadRange,
     ExpressionError,
@@ -145,6 +147,23 @@ def test_dead_epochs_and_slices_the_master_does_not_hold_do_not_count(tmp_path: 
     assert rows(asked(shop)) == {("a", START): (1, 1, 1)}
     shop.epoch([Sale(1)])
     assert rows(asked(shop)) == {("a", START): (2, 2, 1)}
+
+
+def test_dead_rows_beside_held_ones_in_a_file_do_not_count(tmp_path: Path) -> None:
+    """A user's OPTIMIZE puts the slices of dead epochs and of held ones into one file."""
+    shop = Shop(tmp_path)
+    for _ in range(9):
+        shop.epoch([Sale(1)])
+        dead = next(shop.numbers)
+        shop.slices.append(shop.partials([Sale(1)]), from_epoch=dead, to_epoch=dead)
+    held = shop.epoch([Sale(1)])
+    before = {side: rows(asked(shop, side=side)) for side in Side}
+    assert before[Side.MERGED] == {("a", START): (10, 10, 1)}
+    DeltaTable(str(shop.slices.table.root)).optimize.compact()
+    assert Table.open(shop.slices.table.root).actions().num_rows == 1
+    assert {side: rows(asked(shop, side=side)) for side in Side} == before
+    assert rows(asked(shop, as_of=held)) == before[Side.MERGED]
+    assert rows(asked(shop, as_of=8)) == {("a", START): (5, 5, 1)}
 
 
 def test_an_epoch_that_the_ledger_misses_counts(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from deltalake.transaction import RemoveAction
 from tests.unit.shop import Sale, Shop
 
@@ -218,6 +219,21 @@ def test_dead_epochs_are_taken_out_and_nothing_younger(shop: Shop) -> None:
     assert spans(shop)[-2:] == [(held, held), (flying, flying)]
     assert quarantine.refresh().read(["_epoch"])["_epoch"].to_pylist() == [flying]
     assert answered(shop) == before
+
+
+def test_dead_rows_that_others_packed_with_held_ones_are_taken_out(shop: Shop) -> None:
+    """A user's OPTIMIZE leaves no file of a dead epoch alone; packing must not carry its rows on for ever."""
+    for _ in range(2):
+        dead = next(shop.numbers)
+        shop.slices.append(shop.partials([Sale(5)]), from_epoch=dead, to_epoch=dead)
+        shop.epoch([Sale(1)])
+    DeltaTable(str(shop.slices.table.root)).optimize.compact()
+    later = [shop.epoch([Sale(1)]) for _ in range(4)]
+    before = answered(shop)
+    assert {7, 9} <= {last for _, last in spans(shop)}
+    assert maintain(shop.compiled, shop.layout).refused == ()
+    assert answered(shop) == before
+    assert sorted(last for _, last in spans(shop)) == [*range(7), 8, 10, *later]
 
 
 def test_slices_above_the_frontier_wait(shop: Shop) -> None:

@@ -109,7 +109,7 @@ def counted(files: Files, named: pa.Table) -> int:
 
 
 def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
-    """List the files of slices that may count: epochs above the least cut, held, panes within the bounds."""
+    """List the files of slices that may count: epochs above the least cut, panes within the bounds."""
     if snapshot.slices is None or not snapshot.slices.actions.num_rows:
         return []
     require_slices(snapshot, panes)
@@ -123,13 +123,7 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
     meets = [pc.and_(pc.less(first, high), pc.greater_equal(last, low)) for low, high in panes]
     if meets:
         wanted.append(reduce(pc.or_, meets))
-    files = files.keep(reduce(pc.and_, (pc.fill_null(each, True) for each in wanted)))
-    ends = zip(files.low("to_epoch").to_pylist(), files.high("to_epoch").to_pylist(), strict=True)
-    alive = [
-        last is None or first != last or last > snapshot.until or last in snapshot.held
-        for first, last in ends
-    ]
-    return (files if all(alive) else files.keep(pa.chunked_array([pa.array(alive, pa.bool_())]))).paths
+    return files.keep(reduce(pc.and_, (pc.fill_null(each, True) for each in wanted))).paths
 
 
 def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:

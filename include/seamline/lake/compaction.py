@@ -73,7 +73,7 @@ def pack(
     return joined_by(
         table,
         lambda: packs(table, held, blocks, target),
-        lambda group: [side_by_side(view, table, group)],
+        lambda group: side_by_side(view, table, group, held),
         name=f"slices of {view.id}",
     )
 
@@ -84,14 +84,16 @@ def packs(table: Table, held: Held, blocks: list[Block], target: int) -> list[tu
     return plan_packing([unpacked(table, each, target) for each in alone], target=target)
 
 
-def side_by_side(view: CompiledView, table: Table, group: tuple[Piece, ...]) -> files.DataFile:
-    """Write the rows of some files as one, those of a pane together."""
+def side_by_side(
+    view: CompiledView, table: Table, group: tuple[Piece, ...], held: Held
+) -> list[files.DataFile]:
+    """Write the rows of some files as one, those of a pane together; others than us may have put dead ones in."""
     schema = slices_schema(view)
     read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in group]
     rows = pa.concat_tables([each.select(schema.names).cast(schema) for each in read])
-    rows = rows.sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
+    rows = alive(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
     name = upkept(table, Block(group[0].first, max(piece.last for piece in group)))
-    return files.write(rows, table.root, name, stats=PRUNES, group=GROUP)
+    return [files.write(rows, table.root, name, stats=PRUNES, group=GROUP)] if rows.num_rows else []
 
 
 def waiting(plan: Compaction) -> dict[str, int]:
@@ -104,9 +106,7 @@ def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterat
     schema = slices_schema(view)
     read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in merge.pieces]
     rows = pa.concat_tables([each.select(schema.names).cast(schema) for each in read])
-    alive = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
-    rows = rows.filter(pc.is_in(rows["to_epoch"], pa.array(alive, pa.int64())))
-    placed = 0
+    rows, placed = alive(rows, held), 0
     for block in merge.blocks:
         inside = pc.and_(
             pc.greater_equal(rows["from_epoch"], block.first), pc.less_equal(rows["to_epoch"], block.last)
@@ -120,6 +120,12 @@ def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterat
             f"{rows.num_rows - placed} slices of {view.qualified} around epoch {merge.blocks[0].first} cross an edge.",
             hint="compaction stays between edges (rule 9): this is a bug; nothing was changed.",
         )
+
+
+def alive(rows: pa.Table, held: Held) -> pa.Table:
+    """Keep the rows of epochs that are held."""
+    numbers = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
+    return rows.filter(pc.is_in(rows["to_epoch"], pa.array(numbers, pa.int64())))
 
 
 def written_block(view: CompiledView, table: Table, block: Block, partials: pa.Table) -> files.DataFile:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.chosen import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.kept import KEPT
+from seamline.lake.logs import Numbers
 from seamline.lake.scans import relations, scan
 from seamline.lake.snapshot import Snapshot
 from seamline.lake.states import asked, quoted
@@ -43,7 +44,8 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     condition = f"({inside or 'false'})" + ("" if view.grouped else f" AND {compiled(where, view)}")
     columns, parts = partial_schema(view).names, []
     if slices:
-        rows = placed(scanned(slices, [*columns, "from_epoch", "to_epoch"], condition), snapshot)
+        found = scanned(slices, [*columns, "from_epoch", "to_epoch"], condition)
+        rows = placed(alive(found, snapshot.held, snapshot.until), snapshot)
         parts.append(settled(above(rows, marks, snapshot.floor(""), snapshot.until), snapshot))
     if generations:
         rows = placed(scanned(generations, [*columns, "generation"], condition), snapshot)
@@ -70,6 +72,18 @@ def scanned(paths: list[str], columns: Sequence[str], condition: str) -> pa.Tabl
         return asked(query, **kept)
     with relations(**kept) as con:
         return con.sql(query).to_arrow_table()
+
+
+def alive(rows: pa.Table, held: Numbers, until: int) -> pa.Table:
+    """Leave out what dead epochs left (rule 2), row by row: others than us put rows of many epochs into one file.
+
+    Rows that upkeep has merged are of held epochs; a number above ``until`` may be held by now.
+    """
+    numbers = pc.unique(rows["to_epoch"]).to_pylist()
+    if not (dead := [number for number in numbers if number <= until and number not in held]):
+        return rows
+    named = pc.is_in(rows["to_epoch"], pa.array(dead, pa.int64()))
+    return rows.filter(pc.invert(pc.and_(named, pc.equal(rows["from_epoch"], rows["to_epoch"]))))
 
 
 def placed(rows: pa.Table, snapshot: Snapshot) -> pa.Table:

@@ -11,7 +11,10 @@ TARGET = 256 << 20
 
 
 def packable(pieces: Iterable[Piece], held: Held) -> list[Piece]:
-    """Keep the files of epochs that the master holds; of several epochs are only those that upkeep wrote."""
+    """Keep the files of epochs that the master holds; of several are those that were packed before.
+
+    A foreign OPTIMIZE may have packed rows of dead epochs too: whoever reads them goes by the number in each row.
+    """
     return [
         each
         for each in pieces
