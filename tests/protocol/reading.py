@@ -18,8 +18,8 @@ from tests.protocol.state import (
     Reader,
     State,
     Violation,
+    known,
     spend,
-    told,
 )
 from tests.protocol.writers import Moves
 
@@ -48,7 +48,7 @@ def until_of(epochs: tuple[Held, ...], view: int, book: Book, rules: Rules) -> i
 @cache
 def answered(
     epochs: tuple[Held, ...],
-    more: tuple[int, ...],
+    held: tuple[int, ...],
     pieces: tuple[Piece, ...],
     book: Book,
     generations: tuple[Generation, ...],
@@ -72,7 +72,6 @@ def answered(
         rows = [row for each in found for row in each.rows]
         if len(rows) != statement.rows and rules.whole:
             return RETRY
-    held = {*more, *(each.number for each in epochs)}
     slices = []
     for piece in pieces:
         alive = piece.first != piece.last or piece.last in held or piece.last > until or not rules.held_only
@@ -103,7 +102,7 @@ def expected(epochs: tuple[Held, ...], day: int, cut: int, claim: int, bounds: B
 def judge(
     log: tuple[Held, ...],
     epochs: tuple[Held, ...],
-    more: tuple[int, ...],
+    held: tuple[int, ...],
     pieces: tuple[Piece, ...],
     book: Book,
     generations: tuple[Generation, ...],
@@ -119,7 +118,7 @@ def judge(
     """
     claims = []
     for day in bounds.days:
-        found = answered(epochs, more, pieces, book, generations, view, day, rules, bounds)
+        found = answered(epochs, held, pieces, book, generations, view, day, rules, bounds)
         if found == RETRY and settled:
             raise Violation(f"day {day} can never be read")
         if isinstance(found, str):
@@ -152,8 +151,9 @@ def claims_of(state: State, rules: Rules, bounds: Bounds) -> tuple[int, ...] | s
     claims: tuple[int, ...] | str = ()
     for view, slices in enumerate(state.slices):
         if VIEWS[view] in book.manifest.births:
+            held = known(state, rules.looks_back)
             found = judge(
-                epochs, epochs, told(state), slices.pieces, book, state.generations, view, True, rules, bounds
+                epochs, epochs, held, slices.pieces, book, state.generations, view, True, rules, bounds
             )
             claims = found if view == serving(book) else claims
     return claims
@@ -169,7 +169,7 @@ def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
         reader = reader._replace(view=serving(state.book))
     match rules.pins[reader.step]:
         case "log":
-            reader = reader._replace(epochs=state.master.epochs, told=told(state))
+            reader = reader._replace(epochs=state.master.epochs, known=known(state, rules.looks_back))
         case "slices":
             reader = reader._replace(pieces=state.slices[reader.view].pieces)
         case "manifest":
@@ -187,7 +187,7 @@ def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
     found = judge(
         state.master.epochs,
         reader.epochs,
-        reader.told,
+        reader.known,
         reader.pieces,
         reader.book,
         reader.generations,

@@ -36,6 +36,7 @@ class Rules:
     in_order: bool = True
     recognises: str = "block"
     repairs_ledger: bool = True
+    looks_back: int | None = None
     edge_at_stop: bool = True
     cuts_on_edges: bool = True
     joins_between_edges: bool = True

@@ -84,10 +84,11 @@ class Held(NamedTuple):
 
 
 class Master(NamedTuple):
-    """The master table."""
+    """The master table; ``fences`` are the starts since its newest epoch, where a rule makes them matter."""
 
     epochs: tuple[Held, ...] = ()
     token: int = 0
+    fences: int = 0
 
     @property
     def number(self) -> int:
@@ -189,12 +190,15 @@ class Build(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """A reader between its pins; ``claims`` is what the last answer said it is correct to."""
+    """A reader between its pins; ``claims`` is what the last answer said it is correct to.
+
+    ``known`` are the epochs that it takes for held.
+    """
 
     step: int = 0
     view: int = 0
     epochs: tuple[Held, ...] = ()
-    told: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
     pieces: tuple[Piece, ...] = ()
     book: Book | None = None
     generations: tuple[Generation, ...] = ()
@@ -256,6 +260,20 @@ def told(state: State) -> tuple[int, ...]:
     """List the epochs that only the ledger knows of."""
     held = {each.number for each in state.master.epochs}
     return tuple(number for number in state.ledger.numbers if number not in held)
+
+
+def looked_back(state: State, looks_back: int | None) -> tuple[int, ...]:
+    """List the epochs that a look back over the master's commits finds: all, or of so many commits more than lack."""
+    numbers = tuple(each.number for each in state.master.epochs)
+    if looks_back is None:
+        return numbers
+    commits = state.master.number - state.ledger.number + looks_back
+    return numbers[len(numbers) - min(max(commits - state.master.fences, 0), len(numbers)) :]
+
+
+def known(state: State, looks_back: int | None) -> tuple[int, ...]:
+    """List the epochs that a reader takes for held."""
+    return tuple(sorted({*state.ledger.numbers, *looked_back(state, looks_back)}))
 
 
 def spend(state: State, what: str) -> State:

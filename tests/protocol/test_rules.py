@@ -30,6 +30,8 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
     "C4-ledger": (Rules(position="ledger", asserts_join=False), TWICE, "begins at"),
     "C4-ledger-unrepaired": (Rules(position="ledger", repairs_ledger=False), TWICE, "a gap that is none"),
     "C4-checkpoint": (Rules(position="checkpoint", asserts_join=False), TWICE, "begins at"),
+    # A look back over so many commits meets the fences of failed starts alone.
+    "C4-looks-back": (Rules(looks_back=1), Bounds((0, 0), tokens=4), "answers"),
     "C4-latest": (Rules(position="latest", asserts_join=False), TWICE, "begins at"),
     # A version's first slice comes before its birth; a flip asks for nothing.
     "C5": (Rules(births=False), VERSIONS, "answers"),

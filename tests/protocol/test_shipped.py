@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from tests.protocol.shipped import LANE, PHASES, PIPELINE, VIEW, Mortal, Stream, unanswered
 
 from seamline.kernel.judging import KernelResult
-from seamline.lake import snapshot
+from seamline.lake import delta_log, snapshot
 from seamline.lake.control import ControlTable
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
@@ -169,6 +169,56 @@ def test_the_position_survives_the_log_of_commits(stream: Stream) -> None:
     master = Master.open(stream.layout)
     assert (master.epoch, master.edge, master.frontier(VIEW.id)) == (0, 0, 0)
     assert master.position([LANE]) == {LANE: 3}
+
+
+FAILED = 60
+"""Starts in a row that end before they have repaired anything: more than one checkpoint of the master's log."""
+
+
+def fails(stream: Stream) -> None:
+    """Take the master over and end there, as a start that is killed."""
+    stream.token += 1
+    Table.open(stream.layout.table("master")).fence(stream.token)
+
+
+def test_an_epoch_is_held_however_often_a_start_has_failed(stream: Stream) -> None:
+    """Each start commits a fence to the master; a look back that counts commits meets nothing else any more."""
+    assert stream.epoch(stream.start(), dies_after="master") is None
+    for _ in range(FAILED):
+        fails(stream)
+        assert stream.answered() == stream.wanted()
+    writer = stream.start()
+    assert [each.number for each in writer.ledger.epochs()] == [0]
+    is_right(stream)
+
+
+def without_entries(table: Table, below: int) -> None:
+    """Write a checkpoint and take the entries of earlier commits away, as log clean-up does after 30 days."""
+    table.handle.create_checkpoint()
+    for version in range(below):
+        delta_log.entry(table.root, version).unlink()
+
+
+def test_an_epoch_whose_entry_is_gone_is_answered_by_the_ledger(stream: Stream) -> None:
+    """A stream that stood still for a month and then failed to start: the watermark is in the ledger's row."""
+    stream.epoch(stream.start())
+    for _ in range(3):
+        fails(stream)
+    without_entries(Master.open(stream.layout).table, Master.open(stream.layout).table.version)
+    assert stream.answered() == stream.wanted() == {0: 1, 2: 1}
+    assert stream.position(stream.start()) == 3
+
+
+def test_an_epoch_that_nobody_tells_of_any_more_is_an_error(stream: Stream) -> None:
+    """The ledger lacks it and log clean-up took its entry: an answer without it would be silently less."""
+    stream.epoch(stream.start(), 1)
+    stream.epoch(stream.start(), dies_after="master")
+    fails(stream)
+    without_entries(Master.open(stream.layout).table, Master.open(stream.layout).table.version)
+    with pytest.raises(ProtocolError, match="neither its commits nor the ledger"):
+        stream.answered()
+    with pytest.raises(ProtocolError, match="the ledger ends at 0"):
+        stream.start()
 
 
 def test_an_epoch_is_held_though_it_has_no_rows(stream: Stream) -> None:

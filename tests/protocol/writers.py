@@ -25,10 +25,13 @@ from tests.protocol.state import (
     Master,
     Piece,
     Plan,
+    Quarantine,
     Slices,
     State,
     Violation,
     Writer,
+    known,
+    looked_back,
     put,
     spend,
     table,
@@ -110,7 +113,7 @@ def fences(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
             if held.token >= writer.token:
                 yield f"{writer.token} is refused by {name}", placed(state, at, Writer())
                 return
-            state = put(state, name, held._replace(token=writer.token))
+            state = put(state, name, fenced(held, writer.token, counts=rules.looks_back is not None))
         if rules.looks_after:
             writer = writer._replace(number=max(writer.number, held.number))
     if name == MASTER:
@@ -130,6 +133,13 @@ def fences(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
     for start in reads_from(state, writer, rules, bounds):
         done = writer._replace(at="repair", step=0, position=start)
         yield f"{writer.token} takes {name}", settled(placed(state, at, done), at, rules)
+
+
+def fenced(held: Master | Quarantine | Ledger | Slices, token: int, *, counts: bool) -> object:
+    """Give a table taken over; the master ``counts`` how often where that matters."""
+    if isinstance(held, Master) and counts:
+        return held._replace(token=token, fences=held.fences + 1)
+    return held._replace(token=token)
 
 
 @cache
@@ -179,8 +189,7 @@ def resumed(end: int, size: int) -> set[int]:
 
 def settled(state: State, at: int, rules: Rules) -> State:
     """Let a driver that has nothing to repair be ready."""
-    missing = [held for held in state.master.epochs if held.number not in state.ledger.numbers]
-    if missing and rules.repairs_ledger:
+    if set(looked_back(state, rules.looks_back)) - set(state.ledger.numbers) and rules.repairs_ledger:
         return state
     return placed(state, at, state.writers[at]._replace(at="ready"))
 
@@ -191,7 +200,7 @@ def repairs(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
     if lost(state, writer, LEDGER, rules):
         yield f"{writer.token} is fenced off", placed(state, at, Writer())
         return
-    numbers = tuple(sorted({*state.ledger.numbers, *(held.number for held in state.master.epochs)}))
+    numbers = known(state, rules.looks_back)
     done = put(state, LEDGER, state.ledger._replace(numbers=numbers))
     yield f"{writer.token} repairs the ledger", placed(done, at, writer._replace(at="ready"))
 
@@ -316,7 +325,7 @@ def written(state: State, name: str, writer: Writer, plan: Plan, bounds: Bounds)
                 plan.number if view in plan.fine else at for view, at in enumerate(writer.frontiers)
             )
             held = Held(plan.number, plan.start, plan.end, plan.edge, frontiers, plan.lookup)
-            return state.master._replace(epochs=(*state.master.epochs, held))
+            return state.master._replace(epochs=(*state.master.epochs, held), fences=0)
         case "quarantine":
             files = (*state.quarantine.files, (plan.number, bounds.refused(plan.start, plan.end)))
             return state.quarantine._replace(files=files, number=plan.number)

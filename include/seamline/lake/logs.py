@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from seamline.lake.closing import Edges, Told, registered, told_by
 from seamline.lake.layout import Layout
-from seamline.lake.master import Master, ledger_row
+from seamline.lake.master import Master
 from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledView
 from seamline.model.epoch import Epoch
-from seamline.model.errors import BadRange
+from seamline.model.errors import BadRange, ProtocolError
 from seamline.model.intervals import stamp
 from seamline.model.seam import NOTHING
 
@@ -73,16 +73,27 @@ class Log:
     newest: Epoch | None
 
 
+def whole(layout: Layout, log: Log) -> Log:
+    """Give the log with its newest row. ProtocolError where nobody tells of that epoch any more.
+
+    Log clean-up may have taken the entry of an epoch that is old; the ledger has its row.
+    """
+    if log.newest or log.epoch == NOTHING:
+        return log
+    kept = look(layout.table("ledger"), ("row", log.epoch), lambda table: row_of(table, log.epoch))
+    if kept is None:
+        raise ProtocolError(
+            f"The master holds epoch {log.epoch}, and neither its commits nor the ledger tell of it.",
+            hint="bring the ledger back from a backup.",
+        )
+    return replace(log, newest=kept)
+
+
 def log_of(table: Table, view: CompiledView) -> Log:
-    """Read the master's word at the version its handle sees."""
+    """Read the master's word at the version its handle sees; without ``newest`` where its entry is gone."""
     master = Master(table)
     held = master.epoch
-    newest = None
-    for depth in (1, 20):
-        rows = [row for row in map(ledger_row, table.history(depth)) if row and row.number <= held]
-        newest = max(rows, key=lambda row: row.number, default=None)
-        if newest and newest.number == held:
-            break
+    newest = None if held == NOTHING else told_row(table, held)
     return Log(table.id, table.version, held, master.edge, master.frontier(view.id), newest)
 
 
@@ -189,10 +200,7 @@ def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int
     newest = log.newest
     if newest is None or newest.number != epoch:
         kept = look(layout.table("ledger"), ("row", epoch), lambda table: row_of(table, epoch))
-        missing = look(
-            layout.table("master"), ("missing", epoch - 1), lambda table: Master(table).missing(epoch - 1)
-        )
-        newest = kept or next((row for row in missing or [] if row.number == epoch), None)
+        newest = kept or look(layout.table("master"), ("row", epoch), lambda table: told_row(table, epoch))
     return newest.frontiers.get(view.id, NOTHING) if newest else NOTHING
 
 
@@ -200,6 +208,12 @@ def row_of(ledger: Table, epoch: int) -> Epoch | None:
     """Read the ledger's row of an epoch."""
     rows = ledger.handle.to_pyarrow_dataset().to_table(columns=["row"], filter=pc.field("epoch") == epoch)
     return Epoch.from_json(rows["row"][0].as_py()) if rows.num_rows else None
+
+
+def told_row(master: Table, epoch: int) -> Epoch | None:
+    """Give the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
+    found = next((row for row in Master(master).rows() if row.number <= epoch), None)
+    return found if found and found.number == epoch else None
 
 
 def moments(table: Table) -> dict[int, tuple[datetime, datetime | None]]:

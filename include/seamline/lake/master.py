@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from seamline.lake import delta_log
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
 from seamline.lake.tables import EPOCH, Table
@@ -84,14 +85,51 @@ class Master:
             txns[EDGE] = epoch.number
         self.table.append(written, txns=txns, metadata={ROW: epoch.to_json()})
 
+    def rows(self) -> Iterator[Epoch]:
+        """Give the rows that the commits carry, the newest first, as far back as their entries in the log are there.
+
+        Commits without one, of starts that held nothing, may be any number: nobody who looks for an epoch counts them.
+        """
+        for version in range(self.table.version, -1, -1):
+            if (commit := delta_log.read(self.table.root, version)) is None:
+                return
+            if row := ledger_row(commit.info):
+                yield row
+
     def missing(self, after: int) -> list[Epoch]:
-        """List the epochs above ``after`` from the commits' metadata, in order: the ledger's repair."""
+        """List the epochs above ``after`` from the commits' metadata, in order: the ledger's repair.
+
+        Goes back until a commit proves that nothing lies between. ProtocolError where the entries that would are gone.
+        """
+        if after >= self.epoch:
+            return []
         found: dict[int, Epoch] = {}
-        for commit in self.table.history(self.epoch - after + 20 if after < self.epoch else 1):
-            epoch = ledger_row(commit)
-            if epoch and epoch.number > after:
-                found[epoch.number] = epoch
+        for row in self.rows():
+            if row.number > after:
+                found[row.number] = row
+            if proves(row, after):
+                break
+        else:
+            self._require_all(found, after)
         return [found[number] for number in sorted(found)]
+
+    def _require_all(self, found: Mapping[int, Epoch], after: int) -> None:
+        """Raise unless the log is there from its first entry, and its first row is of the first epoch."""
+        lowest = found[min(found)] if found else None
+        first = delta_log.entry(self.table.root, 0).exists()
+        if first and self.epoch in found and lowest and (lowest.before is None or lowest.before <= after):
+            return
+        known = f"epoch {lowest.number}" if lowest else "none"
+        raise ProtocolError(
+            f"The master holds epoch {self.epoch}, the ledger ends at {after}, and of what lies between the master's "
+            f"commits tell back to {known} only: entries of its log are gone.",
+            hint="bring the ledger back from a backup: its rows are the only ones that are left of these epochs.",
+        )
+
+
+def proves(row: Epoch, after: int) -> bool:
+    """Tell whether no epoch can lie between ``after`` and a row that was met on the way back."""
+    return row.number <= after + 1 or (row.before is not None and row.before <= after)
 
 
 def ledger_row(commit: Mapping[str, object]) -> Epoch | None:

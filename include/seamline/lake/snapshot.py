@@ -9,7 +9,7 @@ from datetime import datetime
 from seamline.lake.closing import Edges
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of
+from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of, whole
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
@@ -83,6 +83,7 @@ class Snapshot:
         log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
         if log is None:
             raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")
+        log = whole(layout, log)
         told = past_of(layout, log)
         epoch, watermark = log.epoch, log.newest.watermark if log.newest else None
         frontier, instants = log.frontier, dict[int, datetime]()

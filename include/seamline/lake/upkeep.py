@@ -6,6 +6,7 @@ It runs beside a live stream and without its token.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import takewhile
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from seamline.lake.ledger import SCHEMA, Ledger, as_row
 from seamline.lake.leftovers import cleared
 from seamline.lake.manifest import APP as DECIDED
 from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master, ledger_row
+from seamline.lake.master import Master
 from seamline.lake.packing import AS_READ, BY_NUMBER, BY_TIME, packed
 from seamline.lake.pins import Files
 from seamline.lake.retention import retain, swept
@@ -134,13 +135,8 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
 
 def committed(master: Master, *, after: int) -> list[Epoch]:
     """List the epochs above ``after`` by the master's commits, in order, as far back as those go."""
-    limit = master.epoch - after + 20
-    while True:
-        commits = master.table.history(limit)
-        found = {row.number: row for row in map(ledger_row, commits) if row and row.number <= master.epoch}
-        if len(commits) < limit or any(number <= after for number in found):
-            return [found[number] for number in sorted(found) if number > after]
-        limit *= 2
+    found = {row.number: row for row in takewhile(lambda row: row.number > after, master.rows())}
+    return [found[number] for number in sorted(found)]
 
 
 def unexplained(master: Master, held: Held, rows: int) -> str:

@@ -32,7 +32,8 @@ class Epoch:
     the watermark when the epoch began; the others were on time. ``lookups`` are the versions of the pinned
     look-ups that its rows were made with, by name. ``took`` are the seconds of its phases, as far as they were known
     when the master's commit was made, and ``trigger`` is what Spark said of the one before (seconds by its names, and
-    rows per second); rows of before they were kept have neither.
+    rows per second); rows of before they were kept have neither. ``before`` is the epoch that the master held before
+    this one, NOTHING for the first; None in rows of before it was kept.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Epoch:
     very_late: Mapping[str, int] = field(default_factory=dict)
     took: Mapping[str, float] = field(default_factory=dict)
     trigger: Mapping[str, float] = field(default_factory=dict)
+    before: int | None = None
 
     @property
     def rows(self) -> int:
@@ -83,6 +85,7 @@ class Epoch:
                 "very_late": dict(self.very_late),
                 **({"took": dict(self.took)} if self.took else {}),
                 **({"trigger": dict(self.trigger)} if self.trigger else {}),
+                **({} if self.before is None else {"before": self.before}),
             },
             sort_keys=True,
         )
@@ -111,4 +114,5 @@ class Epoch:
             very_late=row.get("very_late", {}),
             took=row.get("took", {}),
             trigger=row.get("trigger", {}),
+            before=row.get("before"),
         )

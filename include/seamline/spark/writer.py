@@ -144,7 +144,8 @@ class Writer:
             self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})
         self.done("quarantine")
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
-        whole = Epoch(**{**vars(epoch), "frontiers": frontiers, **self.timing()})
+        told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing()}
+        whole = Epoch(**{**vars(epoch), **told})
         self.master.commit(whole, result.master)
         self.frontiers = frontiers
         self.done("master")
