@@ -94,9 +94,9 @@ class JsonReader(Reader):
                 return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {items} END"
             case Kind.MAP:
                 assert type.element is not None
-                made = self.typed(type.element, entry(json, item), depth + 1)
-                values = f"list_transform({keys(json)}, lambda {item}: {made})"
-                return f"CASE WHEN json_type({json}) = 'OBJECT' THEN map({keys(json)}, {values}) END"
+                made = self.typed(type.element, f"{item}[2]", depth + 1)
+                pairs = f"list_transform({members(json, item)}, lambda {item}: row({item}[1], {made}))"
+                return f"CASE WHEN json_type({json}) = 'OBJECT' THEN map_from_entries({pairs}) END"
         return self.scalar(type, f"json_type({json})", f"json_extract_string({json}, '$')")
 
     def wrong(self, type: SqlType, json: str, depth: int = 0) -> str:
@@ -109,9 +109,9 @@ class JsonReader(Reader):
             case Kind.ARRAY | Kind.MAP:
                 assert type.element is not None
                 array = type.kind is Kind.ARRAY
-                value = item if array else entry(json, item)
+                value = item if array else f"{item}[2]"
                 each = f"coalesce({self.wrong(type.element, value, depth + 1)}, false)"
-                items = f"json_extract({json}, '$[*]')" if array else keys(json)
+                items = f"json_extract({json}, '$[*]')" if array else members(json, item)
                 some = f"coalesce(list_bool_or(list_transform({items}, lambda {item}: {each})), false)"
                 root = "ARRAY" if array else "OBJECT"
                 return f"({there} AND (json_type({json}) <> '{root}' OR {some}))"
@@ -133,11 +133,18 @@ def part(json: str, field: Field) -> str:
     return f"json_extract({json}, {path(field.name)})"
 
 
-def keys(json: str) -> str:
-    """Write an object's keys, each once: of members of one name the first counts, as with columns."""
-    return f"list_sort(list_distinct(json_keys({json})))"
+def members(json: str, item: str) -> str:
+    """Write an object's members as a sorted list of (key, value): of one name the first counts, as with columns.
 
-
-def entry(json: str, key: str) -> str:
-    """Write a member of an object by a key that comes with the record."""
-    return f"json_extract({json}, '/' || replace(replace({key}, '~', '~0'), '/', '~1'))"
+    A lambda copies what it captures for each item, so none here captures anything: members stand beside their
+    neighbours instead, and the cost is that of a sort.
+    """
+    ordered = (
+        f"list_sort(list_zip(json_keys({json}), range(len(json_keys({json}))), json_extract({json}, '$.*')))"
+    )
+    paired = f"list_zip({ordered}, list_prepend(NULL, {ordered}))"
+    firsts = f"{item}[1] IS NOT NULL AND {item}[1][1] IS DISTINCT FROM {item}[2][1]"
+    return (
+        f"list_transform(list_filter({paired}, lambda {item}: {firsts}), "
+        f"lambda {item}: row({item}[1][1], {item}[1][3]))"
+    )
