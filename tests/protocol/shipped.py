@@ -5,20 +5,23 @@ Every record has a number, by which the view counts: an answer shows which recor
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.judging import KernelConfig, KernelResult, run
-from seamline.lake import states
+from seamline.lake import delta_log, states
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
+from seamline.lake.entries import Commit
 from seamline.lake.files import write
 from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
@@ -82,20 +85,30 @@ class Mortal(Writer):
 
 @contextmanager
 def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
-    """Let the table's next commit fail, or land without its writer's knowing."""
-    real = table._put
+    """Let the table's next commit fail, or land without its writer's knowing: nothing there can be read either."""
+    real, read, hangs = table._put, delta_log.read, False
 
-    def silent(lines: list[bytes]) -> bool:
+    def silent(draft: Path) -> bool:
+        nonlocal hangs
         table._put = real  # type: ignore[method-assign]
-        if landed:
-            real(lines)
-        raise OSError("no answer")
+        if not landed:
+            raise OSError(errno.ENOSPC, "no answer")
+        hangs = real(draft)
+        raise OSError(errno.EIO, "no answer")
+
+    def unread(root: Path, version: int) -> Commit | None:
+        nonlocal hangs
+        if hangs and root == table.root:
+            hangs = False
+            raise OSError(errno.EIO, "no answer")
+        return read(root, version)
 
     table._put = silent  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        table._put = real  # type: ignore[method-assign]
+    with patch.object(delta_log, "read", unread):
+        try:
+            yield
+        finally:
+            table._put = real  # type: ignore[method-assign]
 
 
 @dataclass

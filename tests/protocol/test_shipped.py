@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,6 +140,26 @@ def test_a_commit_without_an_answer_counts_once(stream: Stream, table: str, land
     assert refused(stream) == [1]
     assert all(count == 1 for count in stream.answered().values())
     assert again.frontiers[VIEW.id] == (-1 if table == "slices" else again.master.epoch)
+
+
+@pytest.mark.parametrize("at", range(9))
+def test_a_commit_that_is_said_to_be_there_counts_once(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """A share says that a link exists which it has just made, at each commit of a start and an epoch."""
+    real, made = os.link, 0
+
+    def twice(source: Path, target: Path) -> None:
+        nonlocal made
+        real(source, target)
+        made += 1
+        if made == at + 1:
+            raise FileExistsError(17, "File exists")
+
+    monkeypatch.setattr(delta_log.os, "link", twice)
+    stream.epoch(stream.start())
+    assert made == 9
+    is_right(stream)
 
 
 def test_the_master_is_the_position(stream: Stream) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from seamline.kernel.judging import KernelResult
 from seamline.model.epoch import Epoch
-from seamline.model.errors import KafkaUnavailable, SeamlineError
+from seamline.model.errors import Conflict, KafkaUnavailable, OffsetGap, SeamlineError
 from seamline.plan.epochs import Turns
 from seamline.spark import epochs as epochs_module
 from seamline.spark import stream
@@ -132,6 +132,16 @@ def test_a_failed_query_that_does_not_end_is_stopped(driver: Any) -> None:
     assert driver.again(query) is not query
     assert query.stopped == 1
     assert driver.said == ["restart", "query anew"]
+
+
+def test_a_commit_that_landed_late_is_no_reason_to_end(driver: Any) -> None:
+    """The tables are looked at anew, and the stream goes on where the master ends."""
+    driver.failure = Conflict("An earlier commit of this writer has landed late in master.")
+    assert driver.again(Query(active=False))
+    assert driver.said == ["restart", "query anew"]
+    driver.failure = OffsetGap("offsets are gone")
+    with pytest.raises(OffsetGap):
+        driver.again(Query(active=False))
 
 
 @pytest.mark.parametrize("query", [None, Query(active=False)])

@@ -1,45 +1,32 @@
 """The log of a Delta table on a file system: one JSON file a commit, put there by who comes first.
 
-Source: the Delta transaction protocol (https://github.com/delta-io/delta/blob/master/PROTOCOL.md), "Delta Log
-Entries", "Actions". A commit is a file of its own, written whole and then linked under its number, which fails
-where that number is taken: what excludes two writers is the file system, for this code and for deltalake alike.
+A commit is a file of its own, written whole and then linked under its number, which fails where that number is taken:
+what excludes two writers is the file system, for this code and for deltalake alike.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import time
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
-from deltalake.transaction import AddAction, RemoveAction
-
-from seamline.model.errors import ProtocolError
+from seamline.lake import entries
+from seamline.lake.entries import Commit
+from seamline.model.errors import NotWhole
 
 FOLDER = "_delta_log"
-UNQUOTED = "/="
-"""What stands in a path as it is, beside letters, digits and ``-._~``."""
-ENGINE = "Seamline"
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One version: what it says of itself, its ``txn`` actions by app id, and its files, by their path in the log.
-
-    ``shape`` tells that it has another schema, or other settings, or asks for more of those who read or write.
-    """
-
-    version: int
-    info: Mapping[str, Any] = field(default_factory=dict)
-    txns: Mapping[str, int] = field(default_factory=dict)
-    adds: tuple[Mapping[str, Any], ...] = ()
-    removes: frozenset[str] = frozenset()
-    shape: bool = False
+LAST = "_last_checkpoint"
+DECIDED = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
+)
+"""Errors of a link that tell that it was not made; after any other nobody knows, as on a share that hangs."""
+PATIENCE = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
+"""Seconds before each further attempt at a commit of which nobody knows whether it is there."""
 
 
 def entry(root: Path, version: int) -> Path:
@@ -50,109 +37,65 @@ def entry(root: Path, version: int) -> Path:
 def read(root: Path, version: int) -> Commit | None:
     """Read a commit; None where there is no such version, or its file was cleaned away after a checkpoint.
 
-    ProtocolError where the file is no commit: a disk that lost power may leave it empty.
+    NotWhole where the file is no whole commit: a power cut may leave it empty, cut off or filled with zeros.
     """
     file = entry(root, version)
     try:
-        lines = file.read_bytes().splitlines()
+        data = file.read_bytes()
     except FileNotFoundError:
         return None
     try:
-        if not lines:
-            raise ValueError("it is empty")
-        return parsed(version, lines)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProtocolError(
-            f"{file} is no commit of a Delta table: {error}.",
-            hint="bring it back from a backup; if it is the newest and nothing came after it, take it away.",
-        ) from error
+        return entries.parsed(version, data)
+    except ValueError as error:
+        raise NotWhole(str(root), str(file), version, str(error)) from error
 
 
-def parsed(version: int, lines: Iterable[bytes]) -> Commit:
-    """Take a commit apart; actions that say nothing of files, schema or ``txn`` are passed over, as Delta has it."""
-    info: Mapping[str, Any] = {}
-    txns: dict[str, int] = {}
-    adds, removes, shape = [], [], False
-    for line in lines:
-        for name, action in json.loads(line).items():
-            match name:
-                case "add":
-                    adds.append(action)
-                case "remove":
-                    removes.append(action["path"])
-                case "txn":
-                    txns[action["appId"]] = int(action["version"])
-                case "commitInfo":
-                    info = action
-                case "metaData" | "protocol":
-                    shape = True
-    return Commit(version, info, txns, tuple(adds), frozenset(removes), shape)
-
-
-def actions(
-    files: Iterable[AddAction | RemoveAction],
-    txns: Mapping[str, int],
-    metadata: Mapping[str, str],
-    *,
-    partition_by: list[str],
-    now: datetime,
-) -> list[bytes]:
-    """Spell the lines of a commit; ``metadata`` stands in its ``commitInfo``."""
-    info = {
-        "timestamp": int(now.timestamp() * 1000),
-        "operation": "WRITE",
-        "operationParameters": {"mode": "Append", "partitionBy": json.dumps(partition_by)},
-        "engineInfo": ENGINE,
-        **metadata,
-    }
-    lines: list[dict[str, Any]] = [{"commitInfo": info}]
-    lines += [{"remove": removed(each)} for each in files if isinstance(each, RemoveAction)]
-    lines += [{"add": added(each)} for each in files if isinstance(each, AddAction)]
-    lines += [{"txn": {"appId": app, "version": version}} for app, version in txns.items()]
-    return [json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() for line in lines]
-
-
-def added(file: AddAction) -> dict[str, Any]:
-    """Spell an ``add``."""
-    return {
-        "path": quote(file.path, safe=UNQUOTED),
-        "partitionValues": file.partition_values,
-        "size": file.size,
-        "modificationTime": file.modification_time,
-        "dataChange": file.data_change,
-        "stats": file.stats,
-    }
-
-
-def removed(file: RemoveAction) -> dict[str, Any]:
-    """Spell a ``remove``."""
-    return {
-        "path": quote(file.path, safe=UNQUOTED),
-        "dataChange": file.data_change,
-        "deletionTimestamp": file.deletion_timestamp,
-        "extendedFileMetadata": file.partition_values is not None,
-        **({"partitionValues": file.partition_values} if file.partition_values is not None else {}),
-        "size": file.size,
-    }
-
-
-def put(root: Path, version: int, lines: Iterable[bytes]) -> bool:
-    """Commit a version, whole or not at all; False where somebody else has it, OSError where nothing can be written."""
-    folder = root / FOLDER
-    draft = folder / f"_commit_{uuid.uuid4().hex}.json.tmp"
+@contextmanager
+def drafted(root: Path, data: bytes) -> Iterator[Path]:
+    """Write an entry to a file that has no number yet; OSError where nothing can be written."""
+    draft = root / FOLDER / f"_commit_{uuid.uuid4().hex}.json.tmp"
     try:
-        draft.write_bytes(b"\n".join(lines) + b"\n")
+        draft.write_bytes(data)
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def link(draft: Path, root: Path, version: int) -> bool:
+    """Put a draft under a version, whole or not at all; False where that is taken, OSError where nobody knows."""
+    try:
         os.link(draft, entry(root, version))
     except FileExistsError:
         return False
-    finally:
-        draft.unlink(missing_ok=True)
     return True
+
+
+def settled(root: Path, version: int, attempt: Callable[[], bool]) -> Commit | None:
+    """Put a commit under a version until it is known what stands there, which is given; None where ours just landed.
+
+    That the version is taken proves nothing: a share may say so of a link that it has made, a store of an object that
+    an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.
+    OSError where nobody knows to the end; the commit may land later then.
+    """
+    problem: OSError | None = None
+    for wait in PATIENCE:
+        time.sleep(wait)
+        problem = None
+        try:
+            if attempt():
+                return None
+        except OSError as error:
+            problem = error
+        if (found := read(root, version)) is not None:
+            return found
+        if problem is not None and problem.errno in DECIDED:
+            break
+    raise problem or OSError(errno.EIO, f"{entry(root, version)} is taken, it is said, and is not there")
 
 
 def checkpointed(root: Path) -> int:
     """Give the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
     try:
-        return int(json.loads((root / FOLDER / "_last_checkpoint").read_bytes())["version"])
-    except (FileNotFoundError, ValueError):
+        return int(json.loads((root / FOLDER / LAST).read_bytes())["version"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return -1

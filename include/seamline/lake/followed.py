@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
-from seamline.lake import delta_log, live_files
-from seamline.lake.delta_log import Commit
+from seamline.lake import delta_log, live_files, wholeness
+from seamline.lake.entries import Commit
+from seamline.model.errors import NotWhole
 
 UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a table may ask of its writers beyond what every table does; the rest is left to deltalake."""
 CHECKPOINT_EVERY = "delta.checkpointInterval"
+RETENTION = "delta.logRetentionDuration"
+KEPT = timedelta(days=30)
+"""For how long a log keeps its entries, unless the table says otherwise."""
+SPAN = re.compile(r"\s*interval\s+(\d+)\s+(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
 REMEMBERED = 1000
 """Commits to go through at most where the live files are asked for: after more they are listed anew."""
 
@@ -22,32 +31,36 @@ REMEMBERED = 1000
 class Followed:
     """What a table says of itself at one version: its ``txn`` versions, its live files, what its commits say."""
 
-    def __init__(self, root: Path, handle: DeltaTable) -> None:
+    def __init__(self, root: Path, handle: DeltaTable, newest: str) -> None:
         self.root = root
-        self._opened(handle)
+        self._opened(handle, newest)
 
-    def _opened(self, handle: DeltaTable) -> None:
+    def _opened(self, handle: DeltaTable, newest: str) -> None:
         """Go by what deltalake has read, and by nothing else."""
         metadata, protocol = handle.metadata(), handle.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self._handle = handle
         self.version = int(handle.version())
         """The version that is seen."""
+        self.newest = newest
+        """The id of the commit that made it; empty where it has none, or its entry is gone."""
         self.id = str(metadata.id)
         """The table's own, whatever its place."""
         self._partition_by = list(metadata.partition_columns)
         self._checkpoint_every = int(metadata.configuration.get(CHECKPOINT_EVERY) or 100)
+        self._retention = span(metadata.configuration.get(RETENTION) or "").total_seconds()
         # Versions in between ask for features without naming them.
         self._appends = protocol.min_writer_version in (1, 2, 7) and features <= UNDERSTOOD
         self._txns: dict[str, int | None] = {}
         self._live: pa.Table | None = None
         self._since: list[Commit] = []
         self._checkpoint: tuple[int, int] | None = None
+        self._looked = since_boot()
 
     def _marked(self) -> tuple[int, int] | None:
         """Tell the mark of one checkpoint from that of another."""
         try:
-            found = (self.root / delta_log.FOLDER / "_last_checkpoint").stat()
+            found = (self.root / delta_log.FOLDER / delta_log.LAST).stat()
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns
@@ -56,34 +69,56 @@ class Followed:
     def handle(self) -> DeltaTable:
         """deltalake's handle at the version that is seen."""
         if self._handle.version() != self.version:
-            self._handle.update_incremental()
+            try:
+                self._handle.update_incremental()
+            except DeltaError:
+                # What came later may be broken.
+                self._handle.load_as_version(self.version)
         if self._handle.version() != self.version:
             self._handle.load_as_version(self.version)
         return self._handle
 
     def refresh(self) -> Self:
-        """Move on to the newest version.
+        """Move on to the newest version, or to the one before the first entry that is not whole.
 
         Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
-        again only after a checkpoint, which leaves its mark.
+        again only after a checkpoint, which leaves its mark. A commit that was made after another one than what was
+        seen tells that what was seen is no longer in the log.
         """
-        while (commit := delta_log.read(self.root, self.version + 1)) is not None:
-            if commit.shape:
+        if self._outlived():
+            return self._anew()
+        while (commit := self._next()) is not None:
+            if commit.shape or not self._joins(commit):
                 return self._anew()
             self._follow(commit)
+        self._looked = since_boot()
         if (mark := self._marked()) != self._checkpoint:
             if delta_log.checkpointed(self.root) > self.version:
                 return self._anew()
             self._checkpoint = mark
         return self
 
+    def _next(self) -> Commit | None:
+        try:
+            return delta_log.read(self.root, self.version + 1)
+        except NotWhole:
+            return None
+
+    def _joins(self, commit: Commit) -> bool:
+        """Tell whether a commit comes after the newest one that was seen, as far as both say who they are."""
+        return not (commit.after and self.newest) or commit.after == self.newest
+
+    def _outlived(self) -> bool:
+        """Tell whether entries that came after the last look may have been cleaned away since."""
+        return since_boot() - self._looked > self._retention / 2
+
     def _anew(self) -> Self:
-        self._opened(DeltaTable(str(self.root)))
+        self._opened(*wholeness.opened(self.root))
         return self
 
     def _follow(self, commit: Commit) -> None:
         """Take in the commit that comes next."""
-        self.version = commit.version
+        self.version, self.newest = commit.version, commit.id
         self._txns |= commit.txns
         if self._live is not None:
             self._since.append(commit)
@@ -123,3 +158,14 @@ class Followed:
             self._live = pa.table(self.handle.get_add_actions(flatten=True))
         self._since = []
         return self._live
+
+
+def span(text: str) -> timedelta:
+    """Read Delta's way to write a duration; what cannot be read is as long as Delta's default."""
+    found = SPAN.fullmatch(text)
+    return timedelta(**{f"{found[2].lower()}s": int(found[1])}) if found else KEPT
+
+
+def since_boot() -> float:
+    """Give the seconds since the machine was started, also those that it slept; nobody sets this clock."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

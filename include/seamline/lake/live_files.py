@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.delta_log import Commit
+from seamline.lake.entries import Commit
 
 BOUNDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 PLAIN = {"path": "path", "size_bytes": "size", "modification_time": "modificationTime"}

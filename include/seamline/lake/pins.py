@@ -31,12 +31,13 @@ class Held:
 
     def refresh(self) -> None:
         """Move on to the newest version."""
-        before = self.table.version
+        before = self.table.version, self.table.newest
         try:
             self.table.refresh()
         except (DeltaError, OSError):
-            self.table, before = Table.open(self.table.root), -1
-        if self.table.version != before:
+            self.table = Table.open(self.table.root)
+            self.seen.clear()
+        if (self.table.version, self.table.newest) != before:
             self.seen.clear()
 
 

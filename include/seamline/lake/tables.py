@@ -12,23 +12,25 @@ checkpoints.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import deltalake
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from seamline.lake import delta_log
+from seamline.lake import delta_log, meeting, wholeness
+from seamline.lake.entries import ID, Commit, Draft
 from seamline.lake.files import DataFile
-from seamline.lake.followed import Followed
-from seamline.model.errors import Conflict, FenceLost, NotFound, ProtocolError
+from seamline.lake.followed import Followed, since_boot
+from seamline.lake.meeting import Meeting
+from seamline.model.errors import Conflict, FenceLost, ProtocolError
 
-TOKEN = "seamline.token"
+TOKEN = meeting.TOKEN
 EPOCH = "seamline.epoch"
 SETTINGS = {"delta.checkpointInterval": "50", "delta.dataSkippingNumIndexedCols": "-1"}
 """Statistics of every column: by itself Delta has those of the first 32, and readers prune by the last ones."""
@@ -40,17 +42,18 @@ log = logging.getLogger("seamline.lake")
 class Table(Followed):
     """One Delta table at one version; only ``refresh`` and its own commits move it on."""
 
-    def __init__(self, root: Path, handle: DeltaTable, token: int | None = None) -> None:
-        super().__init__(root, handle)
-        self.token = token
+    def __init__(self, root: Path, handle: DeltaTable, newest: str) -> None:
+        super().__init__(root, handle, newest)
+        self.token: int | None = None
 
     @classmethod
     def open(cls, root: Path) -> Table:
-        """Open a table at its newest version; NotFound where there is none."""
-        try:
-            return cls(root, DeltaTable(str(root)))
-        except TableNotFoundError:
-            raise NotFound(f"There is no table at {root}.", hint="has the stream ever run?") from None
+        """Open a table at its newest version, or before the first entry that is not whole.
+
+        NotFound where there is none; NotWhole where nothing can be opened before what is broken. A commit after
+        what is not whole is refused with NotWhole.
+        """
+        return cls(root, *wholeness.opened(root))
 
     @classmethod
     def ensure(
@@ -113,7 +116,7 @@ class Table(Followed):
                 )
         if missing := [field for field in wanted.fields if field.name not in held]:
             try:
-                self.handle.alter.add_columns(missing)
+                self.handle.alter.add_columns(missing, commit_properties=properties({}))
             except DeltaError:
                 self._anew()
                 if any(
@@ -124,16 +127,24 @@ class Table(Followed):
         return self.refresh()
 
     def fence(self, token: int) -> None:
-        """Take the table over: from here on only commits under ``token`` succeed (rule 4)."""
-        self.refresh()
-        held = self.txn(TOKEN)
-        if held is not None and held >= token:
-            raise FenceLost(
-                f"{self.root.name} already carries token {held}, ours is {token}.",
-                hint="a newer writer runs; this one exits.",
-            )
-        self.token = token
-        self._commit([], {TOKEN: token}, {}, fenced=True)
+        """Take the table over: from here on only commits under ``token`` succeed (rule 4).
+
+        A live writer's commits may come in between; only a newer token is stronger.
+        """
+        while True:
+            self.refresh()
+            held = self.txn(TOKEN)
+            if held is not None and held >= token:
+                raise FenceLost(
+                    f"{self.root.name} already carries token {held}, ours is {token}.",
+                    hint="a newer writer runs; this one exits.",
+                )
+            self.token = token
+            try:
+                self._commit([], {TOKEN: token}, {})
+            except (Conflict, FenceLost):
+                continue
+            return
 
     def append(
         self,
@@ -161,9 +172,7 @@ class Table(Followed):
             if self.txn(TOKEN) != self.token:
                 raise self._lost()
             marks[TOKEN] = self.token
-        return self._commit(
-            actions, marks, dict(metadata or {}), fenced=self.token is not None, instead=instead
-        )
+        return self._commit(actions, marks, dict(metadata or {}), instead=instead)
 
     def _commit(
         self,
@@ -171,31 +180,69 @@ class Table(Followed):
         txns: Mapping[str, int],
         metadata: Mapping[str, str],
         *,
-        fenced: bool,
         instead: pa.Schema | None = None,
     ) -> int:
         if instead is not None or not self._appends:
-            return self._commit_reshaped(actions, txns, metadata, fenced=fenced, instead=instead)
-        lines = delta_log.actions(
-            actions, txns, metadata, partition_by=self._partition_by, now=datetime.now(UTC)
-        )
-        ours = delta_log.parsed(self.version, lines)
-        while not self._put(lines):
-            first = delta_log.read(self.root, self.version + 1)
-            if first is None or first.shape:
-                raise self._overtaken()
-            if not ours.txns.keys().isdisjoint(first.txns):
-                raise self._lost() if fenced else self._overtaken()
-            if ours.removes & first.removes:
-                raise self._overtaken()
-            self._follow(first)
-        self._follow(replace(ours, version=self.version + 1))
+            return self._commit_reshaped(actions, txns, metadata, instead=instead)
+        draft = Draft.of(actions, txns, metadata, partition_by=self._partition_by, now=datetime.now(UTC))
+        while not self._place(draft):
+            pass
         if self.version % self._checkpoint_every == 0:
             self._keep_short()
         return self.version
 
-    def _put(self, lines: list[bytes]) -> bool:
-        return delta_log.put(self.root, self.version + 1, lines)
+    def _place(self, draft: Draft) -> bool:
+        """Put a commit under the next version; false where somebody else has it whom it does not concern."""
+        if not self._follows():
+            self._start_anew(draft.commit)
+        ours, data = draft.placed(self.version + 1, self.newest)
+        with delta_log.drafted(self.root, data) as file:
+            other = delta_log.settled(self.root, ours.version, lambda: self._put(file))
+        match Meeting.OURS if other is None else meeting.decided(ours, other, newest=self.newest):
+            case Meeting.OURS:
+                self._require_seen(ours)
+                self._follow(ours)
+                self._looked = since_boot()
+                return True
+            case Meeting.LOST:
+                raise self._lost()
+            case Meeting.LATE:
+                raise Conflict(
+                    f"An earlier commit of this writer has landed late in {self.root.name}.",
+                    hint="look at the table anew: what is there counts.",
+                )
+            case Meeting.OVERTAKEN:
+                raise self._overtaken()
+        self._follow(other or ours)
+        return False
+
+    def _put(self, draft: Path) -> bool:
+        return delta_log.link(draft, self.root, self.version + 1)
+
+    def _follows(self) -> bool:
+        """Tell whether the next number is free, or its entry there: it may have been taken once, and cleaned away."""
+        if (mark := self._marked()) == self._checkpoint:
+            return True
+        if delta_log.checkpointed(self.root) > self.version:
+            return delta_log.entry(self.root, self.version + 1).exists()
+        self._checkpoint = mark
+        return True
+
+    def _require_seen(self, ours: Commit) -> None:
+        """Take back a commit that has landed where another was cleaned away: its writer slept since its last look."""
+        if self._outlived() and delta_log.checkpointed(self.root) >= ours.version:
+            delta_log.entry(self.root, ours.version).unlink(missing_ok=True)
+            self._start_anew(ours)
+            raise self._overtaken()
+
+    def _start_anew(self, ours: Commit) -> None:
+        """Look at the table anew; FenceLost or Conflict where a commit was decided on what it was before."""
+        conflict = self._overtaken()
+        self._anew()
+        if self.token is not None and self.txn(TOKEN) != self.token:
+            raise self._lost()
+        if ours.txns or ours.removes:
+            raise conflict
 
     def _commit_reshaped(
         self,
@@ -203,27 +250,40 @@ class Table(Followed):
         txns: Mapping[str, int],
         metadata: Mapping[str, str],
         *,
-        fenced: bool,
         instead: pa.Schema | None,
     ) -> int:
-        """Commit through deltalake, which knows more of the protocol."""
+        """Commit through deltalake, which knows more of the protocol; whether it did so is read in the log."""
+        made = properties(txns, metadata)
         try:
             self.handle.create_write_transaction(
                 actions,
                 "append" if instead is None else "overwrite",
                 self.handle.schema() if instead is None else deltalake.Schema.from_arrow(instead),
                 partition_by=self._partition_by or None,
-                commit_properties=properties(txns, metadata),
+                commit_properties=made,
             )
-        except CommitFailedError as error:
-            words = str(error).lower()
-            if fenced and "concurrent transaction" in words:
-                raise self._lost() from error
-            if fenced or not any(each in words for each in OVERTAKEN):
+        except (DeltaError, OSError) as error:
+            if not self._landed((made.custom_metadata or {})[ID]):
+                if isinstance(error, CommitFailedError) and (refusal := self._refusal(str(error).lower())):
+                    raise refusal from error
                 raise
-            raise self._overtaken() from error
         self._anew()
         return self.version
+
+    def _landed(self, id: str) -> bool:
+        """Tell whether the commit of an id is in the log, above the version that is seen."""
+        version = self.version + 1
+        while (found := delta_log.read(self.root, version)) is not None:
+            if found.id == id:
+                return True
+            version += 1
+        return False
+
+    def _refusal(self, words: str) -> FenceLost | Conflict | None:
+        """Say that a commit was overtaken, where deltalake says so; None where it failed otherwise."""
+        if self.token is not None:
+            return self._lost() if "concurrent transaction" in words else None
+        return self._overtaken() if any(each in words for each in OVERTAKEN) else None
 
     def _keep_short(self) -> None:
         """Write a checkpoint, and let go of commits that are older than the table keeps them."""
@@ -253,8 +313,8 @@ class Table(Followed):
 
 
 def properties(txns: Mapping[str, int], metadata: Mapping[str, str] | None = None) -> CommitProperties:
-    """Give what goes with a commit."""
+    """Give what goes with a commit of deltalake's; it has an id, as ours have."""
     return CommitProperties(
-        custom_metadata=dict(metadata or {}) or None,
+        custom_metadata={**(metadata or {}), ID: str(uuid.uuid4())},
         app_transactions=[Transaction(app, version) for app, version in txns.items()] or None,
     )

@@ -23,6 +23,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + StraddlesCut              31  a slice crosses a cut
     + PublishRefused            32  the manifest does not accept the generation
     + Conflict                  33  somebody else decided first; read again
+    + NotWhole                  43  a power cut, or another hand, has left a part of a commit in a table's log
   - CertificateFailed           34
   - ReadUnstable                35  the tables kept changing under a read
   - MeasureFailed               36  a measure of the user's own failed on a value
@@ -191,6 +192,22 @@ class Conflict(ProtocolError):
     """Somebody else committed first; the decision must be made again on what they wrote."""
 
     exit_code = 33
+
+
+class NotWhole(ProtocolError):
+    """A file of a table's log is not what was written: the log ends before its version.
+
+    ``table`` is the table's folder, ``file`` the path of the commit or checkpoint.
+    """
+
+    exit_code = 43
+
+    def __init__(self, table: str, file: str, version: int, why: str) -> None:
+        self.table, self.file, self.version, self.why = table, file, version, why
+        super().__init__(
+            f"{file} is not whole: {why}.",
+            hint=f"what {table} holds from version {version} on cannot be read: bring the table back from a backup.",
+        )
 
 
 class CertificateFailed(SeamlineError):

@@ -26,7 +26,7 @@ from seamline.lake.log import known_epochs
 from seamline.lake.lookups import Lookups
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
-from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError
+from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError
 from seamline.model.holes import to_register
 from seamline.model.lookups import in_force
 from seamline.model.offsets import OffsetRange
@@ -213,7 +213,8 @@ class Driver:
     def again(self, query: StreamingQuery | None) -> StreamingQuery | None:
         """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
 
-        For a broker that does not answer it waits as long as it takes: a new driver could do no more.
+        For a broker that does not answer it waits as long as it takes: a new driver could do no more. After a
+        Conflict, as with a commit of its own that has landed late, the tables are looked at anew.
         """
         failure, failed = self.failure, query is not None
         if query is not None:
@@ -221,7 +222,9 @@ class Driver:
             failure = failure or query.exception()
         while not self.stopping.is_set():
             if failed:
-                if isinstance(failure, SeamlineError) and not isinstance(failure, KafkaUnavailable):
+                if isinstance(failure, SeamlineError) and not isinstance(
+                    failure, Conflict | KafkaUnavailable
+                ):
                     raise failure
                 self.tried(failure)
             try:

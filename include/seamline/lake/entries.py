@@ -1,0 +1,192 @@
+"""The entries of a Delta table's log as bytes: what a commit says, how ours is spelled, whether one is whole.
+
+Source: the Delta transaction protocol (https://github.com/delta-io/delta/blob/master/PROTOCOL.md), "Actions", "Commit
+Provenance Information". A commit of ours states in its ``commitInfo``, its first line, an id of its own, the id of the
+commit before it, and the number and the CRC-32 of its other lines: a power cut may leave any part of a file, or zeros.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+from zlib import crc32
+
+from deltalake.transaction import AddAction, RemoveAction
+
+ID = "txnId"
+"""As Delta calls it; what follows is ours."""
+AFTER = "seamline.after"
+LINES = "seamline.lines"
+SUM = "seamline.crc32"
+UNQUOTED = "/="
+"""What stands in a path as it is, beside letters, digits and ``-._~``."""
+ENGINE = "Seamline"
+Action = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version: what it says of itself, its ``txn`` actions by app id, and its files, by their path in the log.
+
+    ``shape`` tells that it has another schema, or other settings, or asks for more of those who read or write.
+    """
+
+    version: int
+    info: Mapping[str, Any] = field(default_factory=dict)
+    txns: Mapping[str, int] = field(default_factory=dict)
+    adds: tuple[Mapping[str, Any], ...] = ()
+    removes: frozenset[str] = frozenset()
+    shape: bool = False
+
+    @property
+    def id(self) -> str:
+        """Its own id, which no other commit has; empty where another writer gave it none."""
+        return str(self.info.get(ID) or "")
+
+    @property
+    def after(self) -> str:
+        """The id of the commit that it was made after; empty where its writer did not say."""
+        return str(self.info.get(AFTER) or "")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A commit of ours before it has a version: ``body`` are the lines after its first."""
+
+    commit: Commit
+    body: bytes
+
+    @classmethod
+    def of(
+        cls,
+        files: Iterable[AddAction | RemoveAction],
+        txns: Mapping[str, int],
+        metadata: Mapping[str, str],
+        *,
+        partition_by: list[str],
+        now: datetime,
+    ) -> Draft:
+        """Spell a commit; ``metadata`` stands in its ``commitInfo``."""
+        given = list(files)
+        actions: list[Action] = [
+            {"remove": removed(each)} for each in given if isinstance(each, RemoveAction)
+        ]
+        actions += [{"add": added(each)} for each in given if isinstance(each, AddAction)]
+        actions += [{"txn": {"appId": app, "version": version}} for app, version in txns.items()]
+        body = b"".join(map(line, actions))
+        info = {
+            "timestamp": int(now.timestamp() * 1000),
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Append", "partitionBy": json.dumps(partition_by)},
+            "engineInfo": ENGINE,
+            **metadata,
+            ID: str(uuid.uuid4()),
+            LINES: len(actions),
+            SUM: crc32(body),
+        }
+        return cls(told(-1, [{"commitInfo": info}, *actions]), body)
+
+    def placed(self, version: int, after: str) -> tuple[Commit, bytes]:
+        """Give the commit and the bytes of its entry, under a version, after the commit of an id."""
+        info = {**self.commit.info, AFTER: after}
+        return replace(self.commit, version=version, info=info), line({"commitInfo": info}) + self.body
+
+
+def line(action: Action) -> bytes:
+    """Spell an action as a line of an entry."""
+    return json.dumps(action, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def parsed(version: int, data: bytes) -> Commit:
+    """Take an entry apart; ValueError with the reason where it is not whole.
+
+    A commit of another writer is whole if each of its lines is an action: what is cut off behind a line cannot be seen.
+    """
+    info, rest = opened(data)
+    try:
+        return told(version, [info, *(json.loads(each) for each in rest.splitlines())])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"a line is no action: {error}") from error
+
+
+def flaw(data: bytes) -> str:
+    """Say why the bytes of an entry are not a whole commit; empty if they are.
+
+    The lines of one of ours are not taken apart: their sum is enough.
+    """
+    try:
+        info, _ = opened(data)
+        if LINES not in info.get("commitInfo", ()):
+            parsed(-1, data)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def opened(data: bytes) -> tuple[Action, bytes]:
+    """Give the first action of an entry, and its other lines; ValueError where ours are not those that it states."""
+    if not data.strip(b"\0"):
+        raise ValueError("it is filled with zeros" if data else "it is empty")
+    first, _, rest = data.partition(b"\n")
+    try:
+        action = json.loads(first)
+    except ValueError as error:
+        raise ValueError(f"its first line is no JSON: {error}") from error
+    info = action.get("commitInfo", {}) if isinstance(action, dict) else None
+    if not isinstance(info, dict):
+        raise ValueError("its first line is no action")
+    if LINES in info and (found := rest.count(b"\n")) != info[LINES]:
+        raise ValueError(f"it is cut off: {found} of {info[LINES]} lines are there")
+    if LINES in info and crc32(rest) != info[SUM]:
+        raise ValueError("its lines are not those that were written: their sum is another")
+    return action, rest
+
+
+def told(version: int, actions: Iterable[Action]) -> Commit:
+    """Sum up actions; those that say nothing of files, schema or ``txn`` are passed over, as Delta has it."""
+    info: Mapping[str, Any] = {}
+    txns: dict[str, int] = {}
+    adds, removes, shape = [], [], False
+    for each in actions:
+        for name, action in each.items():
+            match name:
+                case "add":
+                    adds.append(action)
+                case "remove":
+                    removes.append(action["path"])
+                case "txn":
+                    txns[action["appId"]] = int(action["version"])
+                case "commitInfo":
+                    info = action
+                case "metaData" | "protocol":
+                    shape = True
+    return Commit(version, info, txns, tuple(adds), frozenset(removes), shape)
+
+
+def added(file: AddAction) -> dict[str, Any]:
+    """Spell an ``add``."""
+    return {
+        "path": quote(file.path, safe=UNQUOTED),
+        "partitionValues": file.partition_values,
+        "size": file.size,
+        "modificationTime": file.modification_time,
+        "dataChange": file.data_change,
+        "stats": file.stats,
+    }
+
+
+def removed(file: RemoveAction) -> dict[str, Any]:
+    """Spell a ``remove``."""
+    return {
+        "path": quote(file.path, safe=UNQUOTED),
+        "dataChange": file.data_change,
+        "deletionTimestamp": file.deletion_timestamp,
+        "extendedFileMetadata": file.partition_values is not None,
+        **({"partitionValues": file.partition_values} if file.partition_values is not None else {}),
+        "size": file.size,
+    }
