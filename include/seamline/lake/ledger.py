@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake import files
 from seamline.lake.layout import Layout
+from seamline.lake.summaries import SCHEMA, written
 from seamline.lake.tables import EPOCH, Table
-from seamline.lake.types import INSTANT
 from seamline.model.epoch import Epoch
-
-SCHEMA = pa.schema(
-    [
-        ("epoch", pa.int64()),
-        ("kind", pa.string()),
-        ("edge", pa.bool_()),
-        ("rows", pa.int64()),
-        ("refused", pa.int64()),
-        ("watermark", INSTANT),
-        ("committed_at", INSTANT),
-        ("token", pa.int64()),
-        ("row", pa.string()),
-    ]
-)
 
 
 class Ledger:
@@ -47,9 +31,8 @@ class Ledger:
         if not epochs:
             return
         first, last = epochs[0].number, epochs[-1].number
-        rows = pa.Table.from_pylist([as_row(epoch) for epoch in epochs], schema=SCHEMA)
         name = f"{self.table.token or 0:06d}-{first:012d}-{last:012d}.parquet"
-        self.table.append([files.write(rows, self.table.root, name, stats=["epoch"])], txns={EPOCH: last})
+        self.table.append([written(epochs, self.table.root, name)], txns={EPOCH: last})
 
     def epochs(self) -> list[Epoch]:
         """Read every row, in order; a row that was written twice is given once."""
@@ -75,18 +58,3 @@ class Ledger:
     def _texts(self) -> list[str]:
         texts: list[str] = self.table.read(["row"])["row"].to_pylist()
         return texts
-
-
-def as_row(epoch: Epoch) -> dict[str, object]:
-    """Spread an epoch over the ledger's columns."""
-    return {
-        "epoch": epoch.number,
-        "kind": epoch.kind.value,
-        "edge": epoch.edge,
-        "rows": epoch.rows,
-        "refused": sum(epoch.refused.values()),
-        "watermark": epoch.watermark,
-        "committed_at": epoch.committed_at,
-        "token": epoch.token,
-        "row": epoch.to_json(),
-    }

@@ -23,7 +23,6 @@ from seamline.plan.upkeep import Block, Held, Piece
 BY_TIME = ("_event_time", "_epoch", "_partition", "_offset")
 """The master's order within a file: a build of one day reads the row groups of that day."""
 AS_READ = ("_epoch", "_partition", "_offset")
-BY_NUMBER = ("epoch",)
 NUMBERS = ("_epoch", "epoch")
 GROUP = 100_000
 """Rows of a row group."""

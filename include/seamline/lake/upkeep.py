@@ -8,19 +8,18 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import takewhile
 
-import pyarrow as pa
-
-from seamline.lake import files
+from seamline.lake import files, summaries
 from seamline.lake.attempts import swept_attempts
 from seamline.lake.cleaning import buried, cleaned
 from seamline.lake.compaction import bounds, compact, pack
 from seamline.lake.layout import Layout
-from seamline.lake.ledger import SCHEMA, Ledger, as_row
+from seamline.lake.ledger import Ledger
+from seamline.lake.ledger_packing import packed_ledger
 from seamline.lake.leftovers import cleared
 from seamline.lake.manifest import APP as DECIDED
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.packing import AS_READ, BY_NUMBER, BY_TIME, packed
+from seamline.lake.packing import AS_READ, BY_TIME, packed
 from seamline.lake.pins import Files
 from seamline.lake.retention import retain, swept
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
@@ -35,7 +34,6 @@ __all__ = ["Upkeep", "maintain"]
 
 ORDERS = {
     "quarantine": AS_READ,
-    "ledger": BY_NUMBER,
     "manifest": ("seq",),
     "builds": ("at",),
     "certificates": ("at",),
@@ -95,7 +93,8 @@ def of_records(layout: Layout, held: Held) -> Upkeep:
             beside = DECIDED if name == "manifest" else APP
             done = done.plus(packed(Table.open(layout.table(name)), held, order=order, beside=beside))
             done = done.plus(cleaned(layout.table(name), held))
-    return done
+    done = done.plus(packed_ledger(Table.open(layout.table("ledger")), held))
+    return done.plus(cleaned(layout.table("ledger"), held))
 
 
 def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
@@ -120,16 +119,15 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
     accepted = sum(rows for _, rows in known.values())
     if not missing and checked == master.epoch:
         return master, held, accepted, Upkeep()
-    written: list[files.DataFile] = []
+    made: list[files.DataFile] = []
     if missing:
         first, last = missing[0].number, missing[-1].number
-        table = pa.Table.from_pylist([as_row(epoch) for epoch in missing], schema=SCHEMA)
-        written = [files.write(table, ledger.root, upkept(ledger, Block(first, last)), stats=["epoch"])]
+        made = [summaries.written(missing, ledger.root, upkept(ledger, Block(first, last)))]
     try:
         # Without the app id of epochs, which is the stream's: two commits that carry it exclude each other.
-        ledger.append(written, txns={APP: ledger.version + 1, CHECKED: master.epoch})
+        ledger.append(made, txns={APP: ledger.version + 1, CHECKED: master.epoch})
     except Conflict as conflict:
-        return master, held, accepted, refused(ledger, written, conflict)
+        return master, held, accepted, refused(ledger, made, conflict)
     return master, held, accepted, Upkeep(repaired=len(missing))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from seamline.model.intervals import Interval, parse_moment, stamp
 from seamline.model.offsets import Lane, OffsetRange
@@ -93,8 +94,12 @@ class Epoch:
     @classmethod
     def from_json(cls, text: str) -> Epoch:
         """Read what ``to_json`` wrote."""
-        row = json.loads(text)
-        return cls(
+        return cls.from_row(json.loads(text))
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Epoch:
+        """Read the facts of what ``to_json`` wrote."""
+        return Epoch(
             number=row["number"],
             token=row["token"],
             committed_at=parse_moment(row["committed_at"]),

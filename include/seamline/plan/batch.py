@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import itemgetter
 
 from seamline.model.claims import Claim, running
+from seamline.model.condensed import arrived
 from seamline.model.epoch import Epoch
-from seamline.model.errors import BadRange
+from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.intervals import Grid, Interval, stamp
 from seamline.model.manifest import How, Manifest, Statement
 from seamline.model.restated import Restatement, about
@@ -128,10 +130,13 @@ def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
 
 
 class Arrivals:
-    """The accepted rows of every interval by the epoch that brought them, indexed once."""
+    """The accepted rows of every interval by the epochs that brought them, indexed once.
+
+    Of a condensed log it can tell what no sum hides: StraddlesCut for a number within a sum's arrivals.
+    """
 
     def __init__(self, ledger: Sequence[Epoch], *, until: int) -> None:
-        self._epochs: dict[str, list[int]] = {}
+        self._spans: dict[str, list[tuple[int, int]]] = {}
         self._totals: dict[str, list[int]] = {}
         for epoch in ledger:
             if epoch.number > until:
@@ -139,16 +144,16 @@ class Arrivals:
             for interval, rows in epoch.accepted.items():
                 totals = self._totals.setdefault(interval, [0])
                 totals.append(totals[-1] + rows)
-                self._epochs.setdefault(interval, []).append(epoch.number)
+                self._spans.setdefault(interval, []).append(arrived(epoch, interval))
 
     @property
     def intervals(self) -> Collection[str]:
         """The ids of the intervals that have rows."""
-        return self._epochs.keys()
+        return self._spans.keys()
 
     def rows(self, interval: str, *, until: int) -> int:
         """Count the rows of an interval in epochs up to ``until``, that one included."""
-        return self._totals.get(interval, [0])[bisect_right(self._epochs.get(interval, []), until)]
+        return self._totals.get(interval, [0])[self._at(interval, until)]
 
     def total(self, interval: str) -> int:
         """Count all rows of an interval."""
@@ -156,9 +161,30 @@ class Arrivals:
 
     def since(self, interval: str, *, after: int) -> int:
         """Give the first epoch above ``after`` that brought rows of an interval; NOTHING for none."""
-        epochs = self._epochs.get(interval, [])
-        at = bisect_right(epochs, after)
-        return epochs[at] if at < len(epochs) else NOTHING
+        spans, at = self._spans.get(interval, []), self._at(interval, after)
+        return spans[at][0] if at < len(spans) else NOTHING
+
+    def hides(self, interval: str, number: int) -> bool:
+        """Tell whether some rows of a sum came up to an epoch, and others above it."""
+        spans = self._spans.get(interval, [])
+        at = bisect_right(spans, number, key=itemgetter(1))
+        return at < len(spans) and spans[at][0] <= number
+
+    def _at(self, interval: str, number: int) -> int:
+        if self.hides(interval, number):
+            raise StraddlesCut(
+                f"A sum over the log crosses epoch {number}, up to which {interval} was asked for.",
+                hint="this is a bug: a log is condensed between the cuts that somebody asks about.",
+            )
+        return bisect_right(self._spans.get(interval, []), number, key=itemgetter(1))
+
+
+def cuts_within(ledger: Sequence[Epoch], manifest: Manifest, views: Collection[str]) -> set[int]:
+    """List the cuts of published generations that a condensed log must be parted at, for a plan to be made of it."""
+    edge = last_edge(ledger)
+    arrivals = Arrivals(ledger, until=edge.number if edge else NOTHING)
+    cuts = ((id, manifest.cut(view, id)) for id in arrivals.intervals for view in views)
+    return {cut for id, cut in cuts if arrivals.hides(id, cut)}
 
 
 def plan_batch(

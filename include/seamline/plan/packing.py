@@ -9,6 +9,9 @@ from seamline.plan.upkeep import Held, Piece
 TARGET = 256 << 20
 """Bytes, unpacked, of files that become one: what upkeep holds in memory. On disk JSON takes a quarter of it."""
 
+JUMP = 1_000
+"""Numbers: a file of the ledger spans no greater leap between two epochs."""
+
 
 def packable(pieces: Iterable[Piece], held: Held) -> list[Piece]:
     """Keep the files of epochs that the master holds; of several are those that were packed before.
@@ -20,6 +23,18 @@ def packable(pieces: Iterable[Piece], held: Held) -> list[Piece]:
         for each in pieces
         if each.last <= held.last and (each.first != each.last or each.first in held.numbers)
     ]
+
+
+def without_jumps(pieces: Iterable[Piece]) -> list[list[Piece]]:
+    """Part files, in the order of their epochs, where numbers leap: a start that is sure of nothing takes far ones."""
+    runs: list[list[Piece]] = []
+    reached = 0
+    for piece in sorted(pieces, key=lambda each: (each.first, each.last, each.path)):
+        if not runs or piece.first - reached > JUMP:
+            runs.append([])
+        runs[-1].append(piece)
+        reached = max(reached, piece.last)
+    return runs
 
 
 def plan_packing(pieces: Iterable[Piece], *, target: int = TARGET) -> list[tuple[Piece, ...]]:

@@ -1,0 +1,100 @@
+"""The ledger's files in the order of their epochs, and the rows of a condensed log that they give."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake.pins import Files
+from seamline.lake.summaries import LedgerFile
+from seamline.lake.tables import Table
+from seamline.model.condensed import condensed, first_of
+from seamline.model.epoch import Epoch
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files whose epochs overlap, as where a row was written twice; nearly always one."""
+
+    files: tuple[LedgerFile, ...]
+
+    @property
+    def first(self) -> int:
+        """The lowest epoch."""
+        return self.files[0].first
+
+    @property
+    def last(self) -> int:
+        """The highest epoch."""
+        return max(file.last for file in self.files)
+
+    def condensed(self) -> list[Epoch]:
+        """Give all epochs condensed."""
+        return self.files[0].condensed() if len(self.files) == 1 else condensed(self.epochs())
+
+    def epochs(self) -> list[Epoch]:
+        """Read all epochs, in order; one that is there twice is given once."""
+        found = {each.number: each for file in self.files for each in file.epochs()}
+        return [found[number] for number in sorted(found)]
+
+    def parted(self, cuts: Sequence[int], *, newest: bool) -> Iterator[Epoch]:
+        """Give rows that cross no cut, those of a row group with a cut in it one by one.
+
+        With ``newest`` those of the last one too.
+        """
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        if not blocks:
+            yield from self.epochs()
+        for at, block in enumerate(blocks):
+            if crossed(first_of(block[0]), block[-1].number, cuts) or (newest and at + 1 == len(blocks)):
+                yield from self.files[0].epochs([at])
+            else:
+                yield from block
+
+
+def crossed(first: int, last: int, cuts: Sequence[int]) -> bool:
+    """Tell whether one of the ``cuts``, in order, parts the epochs ``first..last``."""
+    at = bisect_right(cuts, first - 1)
+    return at < len(cuts) and cuts[at] < last
+
+
+def groups_of(table: Table) -> tuple[Group, ...]:
+    """List the live files of a ledger, by their statistics; a file without any is looked into."""
+    files = Files.of(table)
+    if not files.actions.num_rows:
+        return ()
+    facts = (files.low("epoch"), files.high("epoch"), files.actions["num_records"])
+    found = [
+        LedgerFile(path, *spans) if None not in spans else looked_into(path)
+        for path, *spans in zip(files.paths, *(each.to_pylist() for each in facts), strict=True)
+    ]
+    groups: list[list[LedgerFile]] = []
+    reached = -1
+    for file in sorted(found, key=lambda each: (each.first, each.last, each.path)):
+        if groups and file.first <= reached:
+            groups[-1].append(file)
+        else:
+            groups.append([file])
+        reached = max(reached, file.last)
+    return tuple(Group(tuple(files)) for files in groups)
+
+
+def looked_into(path: str) -> LedgerFile:
+    """Find out what statistics should have said."""
+    numbers = pq.read_table(path, columns=["epoch"], partitioning=None)["epoch"]
+    return LedgerFile(path, pc.min(numbers).as_py(), pc.max(numbers).as_py(), len(numbers))
+
+
+def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True) -> Iterator[Epoch]:
+    """Give the rows of a condensed log that cross no cut; with ``newest`` the last epoch is one."""
+    parts = sorted(set(cuts))
+    for group in groups:
+        last = newest and group is groups[-1]
+        if last or crossed(group.first, group.last, parts):
+            yield from group.parted(parts, newest=last)
+        else:
+            yield from group.condensed()
