@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.past import build
-from tests.unit.shop import Sale, Shop, sales_pipeline
+from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.files import described
 from seamline.lake.held import HeldLog
@@ -18,10 +18,11 @@ from seamline.lake.recounted import recounted
 from seamline.lake.upkeep import maintain
 from seamline.lake.volumes import unproven
 from seamline.model.audit import LaneEvidence, Wrong, audited, by_interval, miscounted, ranges_of
+from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane
 
 LANE = Lane("t", 0)
-DAY = "2013-01-01T00:00:00Z"
+FIRST = "2013-01-01T00:00:00Z"
 
 
 def evidence(**known: object) -> LaneEvidence:
@@ -98,7 +99,7 @@ def test_the_log_is_read_as_runs_and_counts(shop: Shop) -> None:
     assert lanes(shop) == {LANE: ([(0, 4)], {})} and (read, passed) == ({LANE: [(0, 4)]}, {})
     assert miscounted(log.epochs, log.rows()) == []
     assert {id: (day.accepted, day.rows) for id, day in by_interval(log.epochs, log.rows()).items()} == {
-        DAY: (3, 3),
+        FIRST: (3, 3),
         "2013-01-02T00:00:00Z": (1, 1),
     }
 
@@ -112,7 +113,7 @@ def test_a_file_that_is_there_twice_shows_in_offsets_and_counts(shop: Shop) -> N
     log = HeldLog.pin(shop.compiled, shop.layout)
     [finding] = miscounted(log.epochs, log.rows())
     assert (finding.wrong, finding.place, finding.count) == (Wrong.MISCOUNTED, "epoch 0", 2)
-    assert finding.said == f"4 rows of interval {DAY}, the ledger says 2"
+    assert finding.said == f"4 rows of interval {FIRST}, the ledger says 2"
 
 
 def test_a_file_that_is_gone_shows_as_absent_offsets(shop: Shop) -> None:
@@ -123,7 +124,7 @@ def test_a_file_that_is_gone_shows_as_absent_offsets(shop: Shop) -> None:
     [(lane, runs, twice)] = log.offsets()
     assert (lane, runs, twice) == (LANE, [(0, 2), (3, 4)], {})
     [finding] = miscounted(log.epochs, log.rows())
-    assert finding.said == f"0 rows of interval {DAY}, the ledger says 1"
+    assert finding.said == f"0 rows of interval {FIRST}, the ledger says 1"
 
 
 def test_what_no_master_holds_is_no_part_of_the_log(shop: Shop) -> None:
@@ -149,7 +150,7 @@ def test_slices_are_what_their_records_make(shop: Shop) -> None:
     maintain(shop.compiled, shop.layout)
     assert recount(shop) == []
     assert unproven(shop.compiled, shop.view, shop.layout) == (1, [])
-    assert interval.id == DAY
+    assert interval.id == FIRST
 
 
 def test_a_state_that_was_changed_is_found(shop: Shop) -> None:
@@ -190,9 +191,8 @@ def test_what_upkeep_merged_meanwhile_is_left_for_the_next_time(shop: Shop) -> N
     shop.epoch([Sale(5)])
     maintain(shop.compiled, shop.layout)
     assert recounted(shop.compiled, shop.view, shop.layout, log).findings == ()
-    pinned = replace(
-        log, epochs=HeldLog.pin(shop.compiled, shop.layout).epochs[:4], frontiers={shop.view.id: 3}
-    )
+    held = HeldLog.pin(shop.compiled, shop.layout).epochs[:4]
+    pinned = replace(log, log=held, epochs=held, frontiers={shop.view.id: 3})
     found = recounted(shop.compiled, shop.view, shop.layout, pinned)
     assert (found.until, found.findings) == (2, ())
 
@@ -220,3 +220,28 @@ def test_a_generation_that_lost_rows_is_found(shop: Shop) -> None:
         "generation g has 0 rows, the manifest says 1",
         "generation g counts 0 records, its build wrote 3",
     ]
+
+
+def test_an_audit_of_a_day_looks_at_what_brought_its_rows(tmp_path: Path) -> None:
+    """It finds what the whole one finds of that day, and nothing of another."""
+    shop = Shop(tmp_path)
+    for _ in range(3):
+        shop.epoch([Sale(1), Sale(2000)])
+    shop.epoch([Sale(2000)])
+    first, second = (Interval(START + day * DAY, START + (day + 1) * DAY) for day in (0, 1))
+    log = HeldLog.pin(shop.compiled, shop.layout, first)
+    assert [each.number for each in log.epochs] == [0, 1, 2]
+    assert log.epoch == 3
+    assert miscounted(log.epochs, log.rows()) == []
+    assert by_interval(log.epochs, log.rows())[first.id].rows == 3
+    assert len(by_interval(log.epochs, log.rows())) == 1
+    found = recounted(shop.compiled, shop.view, shop.layout, log)
+    assert (found.states, found.findings) == (3, ())
+    shop.slices.append(shop.partials([Sale(2000), Sale(2001)]), from_epoch=3, to_epoch=3)
+    assert recounted(shop.compiled, shop.view, shop.layout, log).findings == ()
+    [wrong] = recounted(
+        shop.compiled, shop.view, shop.layout, HeldLog.pin(shop.compiled, shop.layout, second)
+    ).findings
+    assert wrong.count == 1
+    [lane] = log.offsets()
+    assert lane[1:] == ([(0, 6)], {})

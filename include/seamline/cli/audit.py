@@ -13,8 +13,10 @@ from seamline.model.errors import AuditFailed
 
 @click.command()
 @click.argument("pipeline")
+@click.option("--from", "start", help="Only what brought rows of intervals from here,")
+@click.option("--to", "end", help="to here; it is not in. Without bounds all that was ever read.")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def audit(pipeline: str, format: str) -> int:
+def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int:
     """Compare what Kafka has, what was read, what the log holds and what each view makes of it.
 
     Exit code 39 where anything is wrong. Every audit is kept.
@@ -24,7 +26,7 @@ def audit(pipeline: str, format: str) -> int:
     from seamline.supervisor.auditing import audit as made
 
     compiled, layout = opened(pipeline)
-    found = made(compiled, layout, actor=actor())
+    found = made(compiled, layout, span=span(start, end), actor=actor())
     Audits.ensure(layout).append(found)
     click.echo(json.dumps(facts(found)) if format == "json" else "\n".join(lines(found)))
     return 0 if found.passed else AuditFailed.exit_code

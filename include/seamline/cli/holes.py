@@ -25,12 +25,12 @@ def list_(pipeline: str) -> None:
     """Show the register, what is missing now between the log and the topic, and what Kafka may delete unread soon."""
     from seamline.lake.control import ControlTable
     from seamline.lake.layout import Layout, warehouse
-    from seamline.lake.log import known_epochs
+    from seamline.lake.log import condensed_log
     from seamline.model.holes import holes as register
     from seamline.model.holes import rest, to_register, undecided
     from seamline.supervisor.topics import ageing, missing, soon
 
-    epochs = known_epochs(Layout(warehouse(), pipeline))
+    epochs = condensed_log(Layout(warehouse(), pipeline))
     lacking = rest(epochs)
     for epoch in register(epochs):
         for part in lacking[epoch.number]:

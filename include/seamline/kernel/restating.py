@@ -24,6 +24,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.types import COORDINATES, INSTANT, master_schema
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.condensed import first_of
 from seamline.model.epoch import Epoch
 from seamline.model.errors import ProtocolError
 from seamline.model.evolution import AND, fits
@@ -75,7 +76,7 @@ class Again:
         for epoch in as_judged(list(epochs), pipeline.record_version, verdicts):
             number = verdicts[epoch.number].restated if epoch.number in verdicts else 0
             if epoch.lookups and (not read or (read[-1], known[-1]) != (epoch.lookups, number)):
-                first.append(epoch.number)
+                first.append(first_of(epoch))
                 read.append(epoch.lookups)
                 known.append(number)
         return cls(pipeline, layout, tuple(decisions), tuple(first), tuple(read), tuple(known))

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import states
-from seamline.lake.held import HeldLog, epochs_table
+from seamline.lake.held import HeldLog, among
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.lake.originals import files_of, fitting
 from seamline.lake.scans import relations, scan
 from seamline.lake.side_by_side import place_names
@@ -42,16 +42,16 @@ def accuracy(
     """
     if view.counts or isinstance(view.windows, Gaps):
         return []
-    log = HeldLog.pin(pipeline, layout)
+    log = HeldLog.pin(pipeline, layout, span)
     paths = files_of(log.master, span, log.epoch)
     if not paths:
         return []
     rows = (
         f"(SELECT * FROM (SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
-        f"WHERE {fitting(pipeline.record_version)} AND _epoch IN (SELECT epoch FROM epochs_held) "
+        f"WHERE {fitting(pipeline.record_version)} AND {among('_epoch', log.epochs)} "
         f"AND epoch_us(_event_time) >= {micros(span.start)} AND epoch_us(_event_time) < {micros(span.end)})"
     )
-    with relations(blank=master_schema(pipeline).empty_table(), epochs_held=epochs_table(log.epochs)) as con:
+    with relations(blank=master_schema(pipeline).empty_table()) as con:
         pieces = states.partial(con, view, rows, by=[EPOCH])
     if not pieces.num_rows:
         return []
@@ -68,7 +68,7 @@ def accuracy(
 
 def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -> Interval | None:
     """Give the span of the last intervals that have rows; None where there is none."""
-    ids = sorted({id for epoch in known_epochs(layout) for id in epoch.accepted})[-count:]
+    ids = sorted({id for epoch in condensed_log(layout) for id in epoch.accepted})[-count:]
     if not ids:
         return None
     return Interval(pipeline.grid.named(ids[0]).start, pipeline.grid.named(ids[-1]).end)

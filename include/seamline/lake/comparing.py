@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from seamline.lake import states
 from seamline.lake.builds import BuildRow
 from seamline.lake.control import restatements
-from seamline.lake.held import ALIVE, epochs_table, uncrossed
+from seamline.lake.held import alive, uncrossed
 from seamline.lake.layout import Layout
 from seamline.lake.logs import log_of
 from seamline.lake.pins import Files, look
@@ -73,10 +73,9 @@ def compared(
         return []
     with relations(
         marks=marks_table(marks),
-        epochs_held=epochs_table(epochs),
         blank=rows_schema(pipeline).empty_table(),
     ) as con:
-        former = presented(view, before(con, pipeline, view, slices, generations))
+        former = presented(view, before(con, pipeline, view, slices, generations, alive(epochs)))
         new = presented(view, built(con, pipeline, view, generations))
         with relations(before=former, after=new):
             places = con.sql(joined(view)).to_arrow_table()
@@ -150,6 +149,7 @@ def before(
     view: CompiledView,
     slices: Files,
     generations: Files,
+    held: str,
 ) -> pa.Table:
     """Merge what answered before: the former generations, and the slices above their cuts."""
     names = ", ".join(map(quoted, partial_schema(view).names))
@@ -159,7 +159,7 @@ def before(
         parts.append(
             con.sql(
                 f"SELECT {INTERVAL}, {names} FROM {scan(slices.paths)} JOIN marks ON {INTERVAL} = {interval} "
-                f"WHERE from_epoch > _before AND to_epoch <= _until AND {ALIVE}"
+                f"WHERE from_epoch > _before AND to_epoch <= _until AND {held}"
             ).to_arrow_table()
         )
     return states.combine(view, parts, by=[INTERVAL])

@@ -9,7 +9,7 @@ from seamline.lake import serving
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.rejudged import judged_epochs
+from seamline.lake.rejudged import judged_log
 from seamline.lake.versions import named
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange
@@ -30,7 +30,7 @@ def flip_views(pipeline: CompiledPipeline, layout: Layout, wanted: Mapping[str, 
     views = {name: named(pipeline, layout, name) for name in wanted}
 
     def decision(manifest: Manifest) -> list[Statement]:
-        epochs = judged_epochs(pipeline, layout)
+        epochs = judged_log(pipeline, layout)
         with_rows = {each for epoch in epochs for each in epoch.accepted}
         reached, now = frontiers(manifest, layout), datetime.now(UTC)
         statements: list[Statement] = []

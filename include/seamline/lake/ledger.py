@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from seamline.lake.layout import Layout
+from seamline.lake.ledger_files import groups_of
 from seamline.lake.summaries import SCHEMA, written
 from seamline.lake.tables import EPOCH, Table
 from seamline.model.epoch import Epoch
@@ -33,6 +34,11 @@ class Ledger:
         first, last = epochs[0].number, epochs[-1].number
         name = f"{self.table.token or 0:06d}-{first:012d}-{last:012d}.parquet"
         self.table.append([written(epochs, self.table.root, name)], txns={EPOCH: last})
+
+    @property
+    def last(self) -> int:
+        """The last epoch that it has a row of, -1 for none; an earlier one may be missing."""
+        return max((group.last for group in groups_of(self.table)), default=-1)
 
     def epochs(self) -> list[Epoch]:
         """Read every row, in order; a row that was written twice is given once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from seamline.lake.pins import Files
 from seamline.lake.summaries import LedgerFile
 from seamline.lake.tables import Table
-from seamline.model.condensed import condensed, first_of
+from seamline.model.condensed import condensed, count_of, first_of
 from seamline.model.epoch import Epoch
 
 
@@ -40,6 +40,29 @@ class Group:
         """Read all epochs, in order; one that is there twice is given once."""
         found = {each.number: each for file in self.files for each in file.epochs()}
         return [found[number] for number in sorted(found)]
+
+    def newest(self, count: int) -> list[Epoch]:
+        """Read the last epochs, ``count`` of them at least where there are so many."""
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        wanted, groups = count, list[int]()
+        for at in reversed(range(len(blocks))):
+            if wanted <= 0:
+                break
+            groups.insert(0, at)
+            wanted -= count_of(blocks[at])
+        return self.files[0].epochs(groups) if blocks else self.epochs()
+
+    def bringing(self, intervals: Collection[str]) -> list[Epoch]:
+        """Read the row groups that have rows of some intervals."""
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        if not blocks:
+            return self.epochs()
+        wanted = [
+            at
+            for at, block in enumerate(blocks)
+            if any(not row.accepted.keys().isdisjoint(intervals) for row in block)
+        ]
+        return self.files[0].epochs(wanted)
 
     def parted(self, cuts: Sequence[int], *, newest: bool) -> Iterator[Epoch]:
         """Give rows that cross no cut, those of a row group with a cut in it one by one.

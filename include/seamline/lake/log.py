@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
@@ -48,6 +48,53 @@ def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None
     if until is not None:
         return condensed((row for row in rows if row.number <= until), bounds)
     return [*condensed(rows[:-1], bounds), *rows[-1:]]
+
+
+def newest_epochs(layout: Layout, count: int) -> list[Epoch]:
+    """List the newest ``count`` epochs that the master holds, in order; fewer where there are fewer."""
+    held = look(layout.table("ledger"), ("newest", count), lambda table: last_of(table, count)) or []
+    last = held[-1].number if held else -1
+    found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last)) or []
+    return [*held, *found][-count:]
+
+
+def epochs_bringing(layout: Layout, intervals: Collection[str]) -> list[Epoch]:
+    """List the epochs that brought rows of some intervals, in order; row groups that have none are not read."""
+    wanted = frozenset(intervals)
+    held, last = look(layout.table("ledger"), ("bringing", wanted), lambda it: bringing(it, wanted)) or (
+        [],
+        -1,
+    )
+    found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last)) or []
+    return [*held, *(each for each in found if brings(each, wanted))]
+
+
+def bringing(table: Table, intervals: Collection[str]) -> tuple[list[Epoch], int]:
+    """Read those of a ledger, and tell which epoch is its last."""
+    groups = groups_of(table)
+    held = [
+        epoch
+        for group in groups
+        if any(brings(row, intervals) for row in group.condensed())
+        for epoch in group.bringing(intervals)
+        if brings(epoch, intervals)
+    ]
+    return held, groups[-1].last if groups else -1
+
+
+def brings(epoch: Epoch, intervals: Collection[str]) -> bool:
+    """Tell whether an epoch accepted rows of some intervals."""
+    return not epoch.accepted.keys().isdisjoint(intervals)
+
+
+def last_of(table: Table, count: int) -> list[Epoch]:
+    """Read the last epochs of a ledger; of a packed file its last row groups."""
+    found: list[Epoch] = []
+    for group in reversed(groups_of(table)):
+        found = [*group.newest(count - len(found)), *found]
+        if len(found) >= count:
+            break
+    return found[-count:]
 
 
 def of_ledger(table: Table, cuts: Iterable[int] = ()) -> list[Epoch]:

@@ -12,7 +12,7 @@ from seamline.lake.claims import claims_of
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
-from seamline.lake.rejudged import judged_epochs
+from seamline.lake.rejudged import parted_log
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
@@ -43,12 +43,13 @@ def plan_run(
     many as the definition lets a run take (``max_dirty``), all of them if not ``bounded``.
     """
     claims = [each for each in claims_of(layout, now=datetime.now(UTC)) if each.run != run]
-    epochs = judged_epochs(pipeline, layout)
+    manifest, views = manifest_of(layout), [view.id for view in live(pipeline, layout).views]
+    epochs = parted_log(pipeline, layout, manifest, views)
     plan = plan_batch(
         epochs,
-        manifest_of(layout),
+        manifest,
         pipeline.grid,
-        [view.id for view in live(pipeline, layout).views],
+        views,
         asked=asked,
         dirty=dirty,
         restated=restatements(layout),

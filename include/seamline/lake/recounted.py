@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import states
-from seamline.lake.held import ALIVE, HeldLog, epochs_table, uncrossed
+from seamline.lake.held import HeldLog, alive, among, uncrossed
 from seamline.lake.layout import Layout
-from seamline.lake.originals import fitting
+from seamline.lake.originals import files_of, fitting
 from seamline.lake.pins import Files, look
 from seamline.lake.scans import relations, scan
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.states import floor_sql, quoted
-from seamline.lake.types import master_schema, partial_schema
+from seamline.lake.types import INSTANT, master_schema, partial_schema
 from seamline.model.audit import Finding, Wrong
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import parse_moment, stamp
@@ -57,14 +57,13 @@ def recounted(pipeline: CompiledPipeline, view: CompiledView, layout: Layout, lo
     if view.counts:
         return Recount(view.id, frontier, 0, tuple(late))
     with relations(
-        epochs_held=epochs_table(log.epochs),
         floors=floors(manifest, view, log),
         blank=master_schema(pipeline).empty_table(),
     ) as con:
         until = uncrossed(con, slices, frontier) if slices else frontier
-        kept = stated(con, view, slices, until, pipeline)
+        kept = stated(con, view, slices, until, log)
         with relations(stated=kept):
-            made = again(con, pipeline, view, log.master, until)
+            made = again(con, view, log, until)
             with relations(made=made):
                 wrong = con.sql(comparison(view)).to_arrow_table()
     return Recount(view.id, until, kept.num_rows, (*late, *told(view, wrong)))
@@ -96,31 +95,37 @@ def stated(
     view: CompiledView,
     slices: Files | None,
     until: int,
-    pipeline: CompiledPipeline,
+    log: HeldLog,
 ) -> pa.Table:
     """Read the slices that count, merged by block: ``_from``, ``_to`` and the states."""
     names = ", ".join(map(quoted, partial_schema(view).names))
     if slices is None or not slices.actions.num_rows:
         numbers = [pa.field(name, pa.int64()) for name in BLOCK]
         return pa.schema([*numbers, *partial_schema(view)]).empty_table()
+    if log.span is not None:
+        slices = slices.keep(pc.less(slices.low("pane").cast(INSTANT), pa.scalar(log.span.end, INSTANT)))
+        slices = slices.keep(
+            pc.greater_equal(slices.high("pane").cast(INSTANT), pa.scalar(log.span.start, INSTANT))
+        )
+    if not (paths := slices.paths):
+        return stated(con, view, None, until, log)
     rows = con.sql(
-        f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {scan(slices.paths)} "
-        f"JOIN floors ON _interval = {floor_sql('pane', pipeline.grid.length)} "
-        f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {ALIVE}"
+        f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {scan(paths)} "
+        f"JOIN floors ON _interval = {floor_sql('pane', log.pipeline.grid.length)} "
+        f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {alive(log.log)}"
     ).to_arrow_table()
     return states.combine(view, [rows], by=BLOCK)
 
 
-def again(
-    con: duckdb.DuckDBPyConnection, pipeline: CompiledPipeline, view: CompiledView, master: Files, until: int
-) -> pa.Table:
+def again(con: duckdb.DuckDBPyConnection, view: CompiledView, log: HeldLog, until: int) -> pa.Table:
     """Make the states of the same blocks from the master; a record that is in none is a block of its own."""
+    pipeline = log.pipeline
     interval = floor_sql("_event_time", pipeline.grid.length)
-    paths = master.paths
+    paths = log.master.paths if log.span is None else files_of(log.master, log.span, until)
     source = f"SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
     rows = (
         f"SELECT r.*, f._interval FROM ({source}SELECT * FROM blank) r JOIN floors f ON f._interval = {interval} "
-        f"WHERE _epoch > _floor AND _epoch <= {until} AND _epoch IN (SELECT epoch FROM epochs_held) "
+        f"WHERE _epoch > _floor AND _epoch <= {until} AND {among('_epoch', log.log)} "
         f"AND {fitting(pipeline.record_version)}"
     )
     pane = floor_sql("pane", pipeline.grid.length)

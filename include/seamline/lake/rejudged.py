@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,15 +19,18 @@ import pyarrow.compute as pc
 from seamline.lake import files
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log, known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
 from seamline.lake.types import QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.condensed import condensed
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict
 from seamline.model.evolution import AND
+from seamline.model.manifest import Manifest
+from seamline.plan.batch import cuts_within
 from seamline.plan.rejudging import Verdict, as_judged, floors
 
 APP = "seamline.rejudged"
@@ -115,11 +118,34 @@ def verdict(text: str) -> Verdict:
     return Verdict(**json.loads(text))
 
 
-def judged_epochs(pipeline: CompiledPipeline, layout: Layout) -> list[Epoch]:
-    """List every epoch that the master holds, as the pipeline's record version judges it where that was done."""
+def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()) -> list[Epoch]:
+    """Give the log condensed, parted at ``cuts``, as the pipeline's record version judges it where that was done.
+
+    Where some epochs were judged again each is read: a sum over them says what they were before.
+    """
     # The verdicts are read first: those on an epoch come after it.
     verdicts = Rejudged(pipeline, layout).verdicts()
-    return as_judged(known_epochs(layout), pipeline.record_version, verdicts)
+    if not verdicts:
+        return condensed_log(layout, cuts=cuts)
+    return condensed(as_judged(known_epochs(layout), pipeline.record_version, verdicts), cuts)
+
+
+def parted_log(
+    pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[str]
+) -> list[Epoch]:
+    """Give the log condensed, parted where some view's interval has rows on both sides of its cut."""
+    cuts: set[int] = set()
+    while True:
+        found = judged_log(pipeline, layout, cuts=cuts)
+        # What came in the meantime may lie on the other side of another cut.
+        if not (more := cuts_within(found, manifest, views)):
+            return found
+        cuts |= more
+
+
+def log_beside(layout: Layout, verdicts: Mapping[int, Verdict]) -> Sequence[Epoch]:
+    """Give the log to stand beside verdicts: condensed where there are none, else each epoch."""
+    return known_epochs(layout) if verdicts else condensed_log(layout)
 
 
 def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:

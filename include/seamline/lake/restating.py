@@ -7,7 +7,7 @@ from datetime import datetime
 
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.lake.lookups import keep
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
@@ -28,7 +28,7 @@ def restate(
     now: datetime,
 ) -> Restatement:
     """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it."""
-    epochs = known_epochs(layout)
+    epochs = condensed_log(layout)
     made = decided(pipeline, layout, epochs, name, span, version=version, actor=actor, reason=reason, now=now)
     ControlTable.ensure(layout).restate(made)
     return made

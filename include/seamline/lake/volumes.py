@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files, look
-from seamline.lake.rejudged import judged_epochs
+from seamline.lake.rejudged import parted_log
 from seamline.lake.scans import connection, scan
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.model.audit import Finding, Wrong
 from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.epoch import Epoch
+from seamline.model.intervals import Interval
 from seamline.model.manifest import Statement
+from seamline.model.seam import NOTHING
+from seamline.plan.batch import Arrivals
 
 Volumes = Mapping[tuple[str, str], tuple[int, int]]
 """By interval id and generation: rows in the table, and the records that are counted in them."""
 
 
-def unproven(pipeline: CompiledPipeline, view: CompiledView, layout: Layout) -> tuple[int, list[Finding]]:
-    """Check every published generation of a view version; give how many there are, and what is wrong."""
+def unproven(
+    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, span: Interval | None = None
+) -> tuple[int, list[Finding]]:
+    """Check every published generation of a view version, or those of the intervals of a span.
+
+    Gives how many there are, and what is wrong.
+    """
     manifest = manifest_of(layout)
-    published = {id: each for (name, id), each in manifest.published.items() if name == view.id}
-    held = volumes(look(layout.generations(view), "files", Files.of))
+    ids = None if span is None else {interval.id for interval in pipeline.grid.within(span)}
+    published = {
+        id: each
+        for (name, id), each in manifest.published.items()
+        if name == view.id and (ids is None or id in ids)
+    }
+    held = volumes(look(layout.generations(view), "files", Files.of), published.keys())
     rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
     built = {(row.interval, row.generation): row for row in rows if row.view == view.id}
-    epochs = judged_epochs(pipeline, layout)
+    log = parted_log(pipeline, layout, manifest, [view.id])
+    arrivals = Arrivals(log, until=log[-1].number if log else NOTHING)
     findings = [
         finding
         for id, each in sorted(published.items())
         for finding in wrong(
-            view, each, held.get((id, each.generation), (0, 0)), built.get((id, each.generation)), epochs
+            view, each, held.get((id, each.generation), (0, 0)), built.get((id, each.generation)), arrivals
         )
     ]
     return len(published), findings
 
 
-def volumes(files: Files | None) -> Volumes:
-    """Count what the generations' table holds."""
+def volumes(files: Files | None, intervals: Collection[str]) -> Volumes:
+    """Count what the generations' table holds of some intervals."""
     if files is None or not files.actions.num_rows:
         return {}
     by_interval: dict[str, list[str]] = {}
     for path, interval in zip(files.paths, files.partition("interval").to_pylist(), strict=True):
-        by_interval.setdefault(interval, []).append(path)
+        if interval in intervals:
+            by_interval.setdefault(interval, []).append(path)
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for interval, paths in by_interval.items():
         query = f"SELECT generation, count(*), sum(rows)::BIGINT FROM {scan(paths)} GROUP BY 1"
@@ -58,7 +72,7 @@ def wrong(
     each: Statement,
     held: tuple[int, int],
     built: BuildRow | None,
-    epochs: list[Epoch],
+    arrivals: Arrivals,
 ) -> Iterator[Finding]:
     """List what is wrong with one published generation."""
     place, (rows, records) = f"view {view.id} {each.interval}", held
@@ -70,7 +84,7 @@ def wrong(
     if records != built.state_rows:
         said = f"generation {each.generation} counts {records} records, its build wrote {built.state_rows}"
         yield Finding(Wrong.GENERATION, place, abs(records - built.state_rows), said)
-    accepted = sum(epoch.accepted.get(each.interval, 0) for epoch in epochs if epoch.number <= built.cut)
+    accepted = arrivals.rows(each.interval, until=built.cut)
     if accepted != built.rows_read:
         said = (
             f"generation {each.generation} was built from {built.rows_read} records, the log has {accepted}"

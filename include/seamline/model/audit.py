@@ -52,7 +52,8 @@ class LaneEvidence:
 
     ``kept`` is what Kafka has, None where the lane is gone. ``read`` are offsets that epochs have read, ``passed``
     those of holes, ``held`` those of records in the log, ``twice`` how often of those that are there more than once.
-    ``there`` are those of ``absent`` of which Kafka, asked again, gave a record.
+    ``there`` are those of ``absent`` of which Kafka, asked again, gave a record. ``read_to`` is where the lane was read
+    to, where not all that was read is looked at.
     """
 
     lane: Lane
@@ -62,6 +63,7 @@ class LaneEvidence:
     held: Runs
     twice: Mapping[int, int] = field(default_factory=dict)
     there: Runs = ()
+    read_to: int | None = None
 
     @property
     def absent(self) -> list[Run]:
@@ -97,6 +99,7 @@ def audited(evidence: LaneEvidence) -> tuple[LaneAudit, list[Finding]]:
     """Judge a lane."""
     kept, read, held = evidence.kept, evidence.read, evidence.held
     read_to = max((end for runs in (read, evidence.passed) for _, end in runs), default=0)
+    read_to = max(read_to, evidence.read_to or 0)
     lost = both(evidence.absent, evidence.there)
     askable = size(evidence.askable)
     audit = LaneAudit(
@@ -209,7 +212,7 @@ class ViewAudit:
 class Audit:
     """What the log holds as of an epoch, beside Kafka and the ledger, and what the views make of it.
 
-    ``reasons`` counts refused records.
+    ``reasons`` counts refused records. ``span`` is what it was of, empty for all that was ever read.
     """
 
     pipeline: str
@@ -222,6 +225,7 @@ class Audit:
     reasons: Mapping[str, int]
     views: tuple[ViewAudit, ...]
     findings: tuple[Finding, ...]
+    span: str = ""
 
     @property
     def passed(self) -> bool:

@@ -17,7 +17,8 @@ NAMED = 20
 
 def lines(audit: Audit) -> Iterator[str]:
     """Tell what was looked at, then what is wrong."""
-    yield f"{audit.pipeline}: audited to epoch {audit.epoch} in {audit.seconds:.1f} s"
+    of = f" of {audit.span}" if audit.span else ""
+    yield f"{audit.pipeline}: audited{of} to epoch {audit.epoch} in {audit.seconds:.1f} s"
     for lane in audit.lanes:
         yield f"  {lane.lane}: {', '.join(numbers(lane))}"
     accepted = sum(each.accepted for each in audit.intervals.values())
@@ -92,4 +93,5 @@ def audit_of(row: Mapping[str, Any]) -> Audit:
         reasons=row["reasons"],
         views=tuple(ViewAudit(**each) for each in row["views"]),
         findings=tuple(Finding(**{**each, "wrong": Wrong(each["wrong"])}) for each in row["findings"]),
+        span=row.get("span", ""),
     )

@@ -179,10 +179,18 @@ class Arrivals:
         return bisect_right(self._spans.get(interval, []), number, key=itemgetter(1))
 
 
+def by_arrival(ledger: Sequence[Epoch]) -> dict[str, dict[int, int]]:
+    """Give the rows of each interval by the epoch that brought them, those of a sum by the last that did."""
+    found: dict[str, dict[int, int]] = {}
+    for epoch in ledger:
+        for interval, rows in epoch.accepted.items():
+            found.setdefault(interval, {})[arrived(epoch, interval)[1]] = rows
+    return found
+
+
 def cuts_within(ledger: Sequence[Epoch], manifest: Manifest, views: Collection[str]) -> set[int]:
     """List the cuts of published generations that a condensed log must be parted at, for a plan to be made of it."""
-    edge = last_edge(ledger)
-    arrivals = Arrivals(ledger, until=edge.number if edge else NOTHING)
+    arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
     cuts = ((id, manifest.cut(view, id)) for id in arrivals.intervals for view in views)
     return {cut for id, cut in cuts if arrivals.hides(id, cut)}
 

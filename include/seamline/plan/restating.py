@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.condensed import first_of
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.evolution import fits
@@ -37,7 +38,7 @@ def first_uses(epochs: Sequence[Epoch], name: str, record_version: str) -> Mappi
     found: dict[str, int] = {}
     for epoch in epochs:
         if name in epoch.lookups and fits(epoch.record_version, record_version):
-            found.setdefault(epoch.lookups[name], epoch.number)
+            found.setdefault(epoch.lookups[name], first_of(epoch))
     return found
 
 

@@ -16,7 +16,7 @@ from seamline.lake.control import restatements
 from seamline.lake.failpoints import reach
 from seamline.lake.generations import Generations
 from seamline.lake.layout import Layout
-from seamline.lake.rejudged import judged_epochs
+from seamline.lake.rejudged import judged_log
 from seamline.lake.spans import micros
 from seamline.lake.types import partial_schema
 from seamline.lake.versions import live
@@ -47,8 +47,9 @@ def certify_run(
         raise NotFound(
             f"Run {run!r} of {pipeline.name} has built nothing.", hint="build first, then certify."
         )
-    ledger = judged_epochs(pipeline, layout)
-    logs = {cut: Log.until(cut, ledger) for cut in {row.cut for row in builds}}
+    cuts = {row.cut for row in builds}
+    ledger = judged_log(pipeline, layout, cuts=cuts)
+    logs = {cut: Log.until(cut, ledger) for cut in cuts}
     now = datetime.now(UTC)
     report = layout.report(run)
     making = Making(

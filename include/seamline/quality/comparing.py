@@ -10,7 +10,7 @@ from seamline.lake.builds import Builds
 from seamline.lake.comparing import compared
 from seamline.lake.comparisons import Comparisons
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.lake.versions import live
 from seamline.model.comparison import Comparison
 from seamline.model.compiled import CompiledPipeline
@@ -23,7 +23,7 @@ def compare_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Co
 
     While it is answered nobody takes away the slices that it needs.
     """
-    builds, epochs = Builds.ensure(layout).of(run), known_epochs(layout)
+    builds, epochs = Builds.ensure(layout).of(run), condensed_log(layout)
     found = [
         each
         for view in live(pipeline, layout).views

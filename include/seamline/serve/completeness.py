@@ -8,13 +8,13 @@ from seamline.lake.certificates import Certificates
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
-from seamline.lake.rejudged import judged_epochs
+from seamline.lake.rejudged import parted_log
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.holes import holes, touching
 from seamline.model.manifest import Manifest
-from seamline.plan.batch import unknown
+from seamline.plan.batch import by_arrival, unknown
 from seamline.serve.status import state
 
 
@@ -45,21 +45,18 @@ class Cell:
 
 def completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
     """List every interval that has rows, of every version that runs; oldest first, views in their order."""
-    epochs = judged_epochs(pipeline, layout)
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
-    accepted: dict[str, dict[int, int]] = {}
-    for each in epochs:
-        for interval, rows in each.accepted.items():
-            accepted.setdefault(interval, {})[each.number] = rows
+    versions = live(pipeline, layout).views
+    epochs = parted_log(pipeline, layout, manifest, [view.id for view in versions])
     register, decisions = holes(epochs), restatements(layout)
     newest = {
         (f"{each.view}/{each.fingerprint}", each.interval.id): each
         for each in (Certificates.ensure(layout).of() if Table.exists(layout.table("certificates")) else ())
     }
     found = []
-    for id, by_epoch in sorted(accepted.items()):
+    for id, by_epoch in sorted(by_arrival(epochs).items()):
         span = pipeline.grid.named(id)
-        for view in live(pipeline, layout).views:
+        for view in versions:
             published = manifest.published.get((view.id, id))
             certificate = newest.get((view.id, id))
             cut = published.epoch if published else manifest.floor(view.id, id)

@@ -18,9 +18,8 @@ from seamline.lake.answers import Answer, IntervalAnswer
 from seamline.lake.certificates import Certificates
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
 from seamline.lake.presented import id_of
-from seamline.lake.rejudged import Rejudged
+from seamline.lake.rejudged import Rejudged, log_beside
 from seamline.lake.snapshot import Snapshot
 from seamline.lake.spans import Span, micros
 from seamline.lake.tables import Table
@@ -178,8 +177,8 @@ def taken_apart(
     )
     own = only(taken.filter(panes), values)
     decided = restated(pipeline, layout, answer)
-    epochs = known_epochs(layout) if decided else []
     verdicts, decisions = Rejudged(pipeline, layout).verdicts(), restatements(layout)
+    epochs = log_beside(layout, verdicts) if decided else []
     again = {
         id: Again.of(pipeline, layout, epochs, decisions[: answer.intervals[id].restated], verdicts)
         for id in decided

@@ -14,10 +14,11 @@ from seamline.lake.layout import Layout, home
 from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files
-from seamline.lake.rejudged import REASON, Rejudged, judged_epochs
+from seamline.lake.rejudged import REASON, Rejudged, parted_log
 from seamline.lake.scans import connection, scan
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.condensed import count_of, refusing
 from seamline.model.epoch import Epoch
 from seamline.model.holes import holes
 from seamline.model.intervals import stamp
@@ -25,7 +26,7 @@ from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
 from seamline.model.restated import Restatement
 from seamline.model.seam import NOTHING, Status
-from seamline.plan.batch import last_edge, unknown
+from seamline.plan.batch import by_arrival, last_edge, unknown
 from seamline.plan.rejudging import Verdict, unjudged
 from seamline.supervisor.said import unreconciled
 
@@ -34,7 +35,9 @@ DECISIONS = 10
 
 def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
     """Tell epoch, edge, watermark, stream, and per view how many intervals are in which state."""
-    epochs = judged_epochs(pipeline, layout)
+    manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
+    live = live_views(pipeline, manifest)
+    epochs = parted_log(pipeline, layout, manifest, [view.id for view in live.views])
     lines = [pipeline.name]
     if epochs:
         newest, edge = epochs[-1], last_edge(epochs)
@@ -63,12 +66,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         )
     for claim in claims_of(layout, now=now or datetime.now(UTC)):
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
-    manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
-    accepted: dict[str, dict[int, int]] = {}
-    for each in epochs:
-        for interval, rows in each.accepted.items():
-            accepted.setdefault(interval, {})[each.number] = rows
-    live = live_views(pipeline, manifest)
+    accepted = by_arrival(epochs)
     decisions = restatements(layout)
     lines += unmade(pipeline, manifest, [view.id for view in live.views], accepted, decisions)
     for view in live.views:
@@ -94,13 +92,13 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
 
 def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
     """Tell how many records were refused for each reason, and when the last was, the most frequent first."""
-    counts, last = Counter[str](), dict[str, Epoch]()
+    counts, last = Counter[str](), dict[str, tuple[int, datetime]]()
     for each in epochs:
         counts.update(each.refused)
-        last |= dict.fromkeys(each.refused, each)
+        last |= {reason: refusing(each, reason) for reason in each.refused}
     for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
-        newest = last[reason]
-        yield f"    {count} {reason}, last in epoch {newest.number} ({stamp(newest.committed_at)})"
+        number, at = last[reason]
+        yield f"    {count} {reason}, last in epoch {number} ({stamp(at)})"
 
 
 def decided(manifest: Manifest, view: str) -> Iterator[str]:
@@ -132,7 +130,7 @@ def judged_again(
         )
     if waiting:
         yield (
-            f"  {len(waiting)} epochs were judged by another record version than {version}: the next build "
+            f"  {count_of(waiting)} epochs were judged by another record version than {version}: the next build "
             "judges them again"
         )
 

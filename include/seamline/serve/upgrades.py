@@ -15,7 +15,7 @@ from seamline.lake.history import certificates_of
 from seamline.lake.layout import Layout
 from seamline.lake.planning import costed
 from seamline.lake.reads import answer
-from seamline.lake.rejudged import judged_epochs
+from seamline.lake.rejudged import parted_log
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.spans import named as starts_of
 from seamline.lake.versions import live, named, served
@@ -69,11 +69,12 @@ def versions(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> tupl
 def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> BatchPlan:
     """Plan what the new version was never built of, however much that is; the run builds all live versions."""
     manifest = manifest_of(layout)
+    views = [view.id for view in live(pipeline, layout).views]
     plan = plan_batch(
-        judged_epochs(pipeline, layout),
+        parted_log(pipeline, layout, manifest, views),
         manifest,
         pipeline.grid,
-        [view.id for view in live(pipeline, layout).views],
+        views,
         asked=None,
         dirty=True,
         restated=restatements(layout),
@@ -85,7 +86,8 @@ def upgrade(
     pipeline: CompiledPipeline, layout: Layout, old: CompiledView, new: CompiledView, span: Interval | None
 ) -> Upgrade:
     """Compare what is published of two versions, over the intervals (in ``span``) of which both count the same."""
-    manifest, epochs = manifest_of(layout), judged_epochs(pipeline, layout)
+    manifest = manifest_of(layout)
+    epochs = parted_log(pipeline, layout, manifest, [old.id, new.id])
     arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
     found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, restatements(layout))
     if span is not None:

@@ -14,9 +14,8 @@ from seamline.kernel.restating import HINT, TROUBLE, Again
 from seamline.lake.failpoints import reach
 from seamline.lake.generations import Generations, Volume
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
 from seamline.lake.master import Master
-from seamline.lake.rejudged import Rejudged
+from seamline.lake.rejudged import Rejudged, log_beside
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
 from seamline.model.intervals import EPOCH, Interval
@@ -97,7 +96,7 @@ def again(
     for each in mine:
         meant = meant | ((f.col("_epoch") <= each.epoch) & inside([each.span]))
     verdicts = Rejudged(pipeline, layout).verdicts()
-    judge = Again.of(pipeline, layout, known_epochs(layout), decisions, verdicts)
+    judge = Again.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
     return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(judge.batches, rows.schema))
 

@@ -22,7 +22,7 @@ from seamline.kernel.judging import KernelResult
 from seamline.lake.control import ControlTable, Desired, Drained
 from seamline.lake.ending import end
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.lake.lookups import Lookups
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
@@ -58,7 +58,7 @@ class Driver:
         self.checkpoints = Checkpoints(self.folder)
         self.topics = Topics(pipeline.name, pipeline.definition.source)
         self.control = ControlTable.ensure(layout)
-        epochs = known_epochs(layout)
+        epochs = condensed_log(layout)
         self.topics.require_whole(epochs, self.control.read().accepted)
         self.lookups = Lookups(pipeline.record.lookups, layout, in_force(epochs, pipeline.record_version))
         self.parent = os.getppid()

@@ -14,7 +14,7 @@ from seamline.lake import states
 from seamline.lake.failpoints import reach
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.slices import Slices
@@ -43,7 +43,7 @@ class Writer:
         self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None
     ) -> None:
         self.layout, self.token, self.jvm = layout, token, jvm
-        require_order(pipeline.record_version, known_epochs(layout))
+        require_order(pipeline.record_version, condensed_log(layout))
         self.master = Master.ensure(layout, pipeline)
         self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
         self.ledger = Ledger.ensure(layout)
@@ -75,7 +75,7 @@ class Writer:
     def births(self, pipeline: CompiledPipeline) -> Manifest:
         """Record the birth of every view version that the manifest does not know, before its first slice."""
         definitions = dict.fromkeys((view.id for view in pipeline.views), to_json(pipeline.definition))
-        filled = max((each for epoch in known_epochs(self.layout) for each in epoch.accepted), default="")
+        filled = max((each for epoch in condensed_log(self.layout) for each in epoch.accepted), default="")
         manifest = ManifestTable.ensure(self.layout)
         while True:
             current = manifest.read()
@@ -94,18 +94,16 @@ class Writer:
         return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
 
     def repaired(self) -> list[Epoch]:
-        """Repair the ledger from the master's commits and give all of it.
+        """Repair the ledger from the master's commits and give the log condensed.
 
         A commit may have landed without an answer: the tables are looked at anew.
         """
         for table in self.tables:
             table.refresh()
         self.frontiers = {view: max(at, self.master.frontier(view)) for view, at in self.frontiers.items()}
-        held = self.ledger.epochs()
-        missing = self.master.missing(held[-1].number if held else -1)
-        self.ledger.append(missing)
+        self.ledger.append(self.master.missing(self.ledger.last))
         self.sure = True
-        return [*held, *missing]
+        return condensed_log(self.layout)
 
     def take(self) -> int:
         """Take the next number: one attempt, one number."""

@@ -25,17 +25,27 @@ from seamline.model.audit import (
     ranges_of,
 )
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.holes import positions
+from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane
 
 ANSWERS_WITHIN = 8.0
 
 
 def audit(
-    pipeline: CompiledPipeline, layout: Layout, *, actor: str = "", env: Mapping[str, str] = os.environ
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    *,
+    span: Interval | None = None,
+    actor: str = "",
+    env: Mapping[str, str] = os.environ,
 ) -> Audit:
-    """Audit all that was ever read. Raises NotFound without a master, KafkaUnavailable, TopicMissing."""
+    """Audit all that was ever read, or what brought rows of the intervals of a span.
+
+    Raises NotFound without a master, KafkaUnavailable, TopicMissing, BadRange for a span off the grid.
+    """
     began = datetime.now(UTC)
-    log = HeldLog.pin(pipeline, layout)
+    log = HeldLog.pin(pipeline, layout, span)
     source = pipeline.definition.source
     connection = resolve(source.connection, env)
     ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
@@ -54,7 +64,7 @@ def audit(
     views = []
     for view in live(pipeline, layout).views:
         recount = recounted(pipeline, view, layout, log)
-        generations, wrong = unproven(pipeline, view, layout)
+        generations, wrong = unproven(pipeline, view, layout, span)
         views.append(ViewAudit(view.id, recount.until, recount.states, generations))
         findings += [*recount.findings, *wrong]
     return Audit(
@@ -68,6 +78,7 @@ def audit(
         reasons=reasons,
         views=tuple(views),
         findings=tuple(findings),
+        span=str(span) if span else "",
     )
 
 
@@ -75,15 +86,20 @@ def evidence_of(log: HeldLog, ends: TopicEnds) -> list[LaneEvidence]:
     """Bring together what is known of every lane that Kafka has, or was read, or is in the log."""
     read, passed = ranges_of(log.epochs)
     held = {lane: (runs, twice) for lane, runs, twice in log.offsets()}
+    reached = positions(log.log)
+    # Of a span only the lanes of which it has something: the others have nothing to be compared with.
+    lanes = {*read, *passed, *held, *(ends.ends if log.span is None else ())}
     return [
         LaneEvidence(
             lane,
             kept(ends, lane),
             read.get(lane, ()),
             passed.get(lane, ()),
-            *held.get(lane, ((), {})),
+            held.get(lane, ((), {}))[0],
+            held.get(lane, ((), {}))[1],
+            read_to=reached.get(lane),
         )
-        for lane in sorted({*ends.ends, *read, *passed, *held})
+        for lane in sorted(lanes)
     ]
 
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.flipping import flip_views
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.lake.snapshot import manifest_of
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange
@@ -158,7 +158,7 @@ def moved(
 ) -> Move:
     """Decide on what is passed over; what an earlier such order passes over and no stream has met yet is void."""
     offsets = offsets_now(pipeline, place, env)
-    ledger = known_epochs(layout)
+    ledger = condensed_log(layout)
     held = positions(ledger)
     found = passed_over(held, offsets.beginnings, offsets.ends, wanted(place, offsets, held))
     kept = gaps(ledger, offsets.beginnings)
@@ -184,7 +184,7 @@ def savepoint(
     order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable, now: datetime
 ) -> Savepoint:
     """Name the newest epoch that is held; BadRange before the first, and where the name is taken."""
-    ledger = known_epochs(layout)
+    ledger = condensed_log(layout)
     if not ledger:
         raise BadRange(
             f"{pipeline.name} has no epoch yet.", hint="start its stream; there is nothing to go back to."
@@ -212,7 +212,7 @@ def saved(pipeline: CompiledPipeline, control: ControlTable, point: Savepoint) -
 def restored(order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable) -> list[str]:
     """Serve the versions that a savepoint names; the log is not cut back, and nothing is read twice."""
     point = named(control.read().savepoints, order.name)
-    ledger = known_epochs(layout)
+    ledger = condensed_log(layout)
     if not ledger or ledger[-1].number < point.epoch:
         raise BadRange(
             f"The log ends at epoch {ledger[-1].number if ledger else -1}, before the savepoint's {point.epoch}.",
@@ -251,7 +251,7 @@ def fillings(
     pipeline: CompiledPipeline, layout: Layout, number: int | None, actor: str, reason: str
 ) -> list[OffsetRange]:
     """Ask for holes to be filled, the one of that number or all; give the offsets."""
-    missing = rest(known_epochs(layout))
+    missing = rest(condensed_log(layout))
     if number is not None and number not in missing:
         raise BadRange(
             f"Epoch {number} is no hole with something missing.",

@@ -11,7 +11,7 @@ from functools import partial
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import resolve
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.definition import KafkaSource
 from seamline.model.errors import SeamlineError
@@ -72,7 +72,7 @@ def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
     """Compare the log with the topic as it is now."""
     source = compiled.definition.source
     with TopicAdmin(resolve(source.connection)) as admin:
-        return gaps(known_epochs(layout), by_lane(admin, source, admin.beginning_offsets))
+        return gaps(condensed_log(layout), by_lane(admin, source, admin.beginning_offsets))
 
 
 def ageing(
@@ -88,7 +88,7 @@ def ageing(
             old = admin.offsets_at(name, now - keeps / 2) if keeps else begins
             half |= {Lane(id, partition): at for partition, at in old.items()}
             first |= {Lane(id, partition): at for partition, at in begins.items()}
-    found = gaps(known_epochs(layout), half)
+    found = gaps(condensed_log(layout), half)
     return [
         replace(gap, start=max(gap.start, first[gap.lane]))
         for gap in found

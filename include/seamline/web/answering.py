@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import pyarrow as pa
 
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log
 from seamline.lake.reads import answer
 from seamline.lake.versions import named, served
 from seamline.lake.windowing import spelled as spelled_set
@@ -144,7 +144,7 @@ def drawn(
 
 def last_range(pipeline: CompiledPipeline, layout: Layout) -> tuple[str, str]:
     """Give the span of the last intervals that have rows, as text; empty where there are none."""
-    ids = sorted({id for epoch in known_epochs(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
+    ids = sorted({id for epoch in condensed_log(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
     return (ids[0], stamp(pipeline.grid.named(ids[-1]).end)) if ids else ("", "")
 
 

@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse, Response
 from seamline.lake.audits import audits_of
 from seamline.lake.comparisons import comparisons_of
 from seamline.lake.layout import definitions
-from seamline.lake.log import known_epochs
+from seamline.lake.log import newest_epochs
 from seamline.lake.planning import plan_run
 from seamline.lake.versions import named, served
 from seamline.model.catalog import known
@@ -104,7 +104,7 @@ def completeness(
 ) -> Response:
     """Draw every interval by view; one of them in full."""
     compiled, layout = opened(pipeline)
-    epochs = known_epochs(layout)
+    epochs = newest_epochs(layout, 1)
     watermark = epochs[-1].watermark if epochs else None
     found = squares(cells_of(compiled, layout), compiled.grid, watermark)
     groups: dict[tuple[str, str], list[Square]] = {}
@@ -253,7 +253,7 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
 
     compiled, layout = opened(pipeline)
     seen = observe(pipeline, layout, compiled, env=kafka_env(compiled))
-    epochs = known_epochs(layout)[-EPOCHS:]
+    epochs = newest_epochs(layout, EPOCHS)
     return html(
         request,
         "stream.html",
