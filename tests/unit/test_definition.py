@@ -68,6 +68,12 @@ WRONG = {
     "event id column": (with_source(event_id=["uid"]), "source.event_id", "no column 'uid'"),
     "format": (with_source(format="xml"), "source.format", "'xml' is not known"),
     "max future": (with_source(max_future="soon"), "source.max_future", "not a duration"),
+    "record's bytes": (
+        with_source(max_record_bytes=0),
+        "source.max_record_bytes",
+        "0 is no bound of a record",
+    ),
+    "record's parts": (with_source(max_record_parts=True), "source.max_record_parts", "no bound of a record"),
     "watermark": (with_source(watermark=Watermark("a bit")), "source.watermark", "not a duration"),
     "trigger": (
         dataclasses.replace(ORDERS, stream=Stream(trigger="fast")),

@@ -1,9 +1,9 @@
 """How a raw record becomes a row or is refused, written as one DuckDB query.
 
-The first reason that applies is the record's reason, in this order: empty value, tombstone, not utf-8 (of
-formats that are text), malformed json (csv, text, avro, protobuf), missing field, mistyped field, error in
-transform, error in a look-up's key, error in a derived column, null event time, event time before start, event
-time in the future, event time in the past, rule, error in an expression.
+Of the records within ``kernel.bounds`` the first reason that applies is the record's reason, in this order: empty
+value, tombstone, not utf-8 (of formats that are text), malformed json (csv, text, avro, protobuf), missing field,
+mistyped field, error in transform, error in a look-up's key, error in a derived column, null event time, event time
+before start, event time in the future, event time in the past, rule, error in an expression.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.asking import asked, read_by
+from seamline.kernel.bounds import outsized
 from seamline.kernel.formats import Reader, reader_of
 from seamline.kernel.formats.reader import decoded, texts
 from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
@@ -52,7 +53,7 @@ class KernelConfig:
     the views to compute. ``condemned`` refuses every record as a kernel error (rule 17); ``dry`` writes no file, to
     find out whether it is a record that makes the kernel fail. ``watermark`` is the
     pipeline's when the epoch begins, ``at`` the time of processing. ``lookups`` are files of pinned versions,
-    ``marks`` what the survey found.
+    ``marks`` what the survey found. With ``bounded`` off no record is refused for what it may cost: it was accepted.
     """
 
     pipeline: CompiledPipeline
@@ -69,6 +70,7 @@ class KernelConfig:
     at: datetime = EPOCH
     lookups: Mapping[str, Path] = field(default_factory=dict)
     marks: pa.Table | None = None
+    bounded: bool = True
 
 
 @dataclass
@@ -149,9 +151,20 @@ def engine() -> duckdb.DuckDBPyConnection:
 def judged(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
 ) -> tuple[pa.Table, pa.Table]:
-    """Part records into master rows and quarantine rows, both in the order they came."""
+    """Part records into master rows and quarantine rows, in the order they came; those out of bounds are last."""
     if config.condemned:
         return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
+    if not config.bounded:
+        return parted(con, rows, config, reader)
+    rows, large = outsized(rows, config.pipeline.definition.source, parts=reader.parts)
+    accepted, refused = parted(con, rows, config, reader)
+    return accepted, pa.concat_tables([refused, large]) if large.num_rows else refused
+
+
+def parted(
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
+) -> tuple[pa.Table, pa.Table]:
+    """Let the reader and the definition part records that are within bounds."""
     own = [REPEATED] if config.pipeline.record.dedup else []
     raw = rows.select(["_value", "_topic", "_partition", "_offset", "_kafka_timestamp", *own])
     for name, column in {

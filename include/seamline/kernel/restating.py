@@ -148,6 +148,7 @@ class Again:
             master=Path(),
             quarantine=Path(),
             lookups={name: self.layout.lookup(name, kept) for name, kept in versions},
+            bounded=False,
         )
         raw = rows.select(COORDINATES.names)
         if pipeline.record.dedup:

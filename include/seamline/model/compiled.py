@@ -165,7 +165,15 @@ def grid_of(pipeline: Pipeline) -> Grid:
 
 
 def check_counts(pipeline: Pipeline, problems: Problems) -> None:
-    """Note bounds of the batch layer that no run can keep."""
+    """Note bounds that no run, or no record, can keep."""
+    for name in ("max_record_bytes", "max_record_parts"):
+        if type(bound := getattr(pipeline.source, name)) is not int or bound < 1:
+            problems.note(
+                f"source.{name}",
+                pipeline.source.origin,
+                f"{bound!r} is no bound of a record.",
+                "a whole number from 1 on.",
+            )
     for name, least in (("max_dirty", 1), ("approve_above", 0), ("keep_generations", 0)):
         given = getattr(pipeline.batch, name)
         if type(given) is not int or given < least:

@@ -49,6 +49,9 @@ class KafkaSource:
     ``added`` lists columns that the topic got later, one each, in the order they came; none is NOT NULL.
     With ``dedup_within`` the stream too takes out a record whose ``event_id`` the same interval has: as long as
     the first one's event time is not further than that behind the watermark.
+
+    A record of more than ``max_record_bytes`` (value and key, as they are once decompressed), or a JSON object of more
+    than ``max_record_parts`` members and items, is refused before anything is made of it.
     """
 
     topic: str | Sequence[str]
@@ -63,6 +66,8 @@ class KafkaSource:
     very_late: str = "1 day"
     added: Sequence[str] = ()
     dedup_within: str = ""
+    max_record_bytes: int = 64_000_000
+    max_record_parts: int = 500_000
     origin: Origin = remembered()
 
     @property

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
-from seamline.model.definition import Pipeline, View
+from seamline.model.definition import KafkaSource, Pipeline, View
 from seamline.model.evolution import extended
 from seamline.model.formats import format_of
 from seamline.model.lookups import pinned
@@ -17,6 +18,10 @@ from seamline.model.user_code import code_hash, function_of, name_of
 
 KERNEL = 1
 """Raised when the kernel itself judges a record differently."""
+
+
+DEFAULTS = {each.name: each.default for each in fields(KafkaSource) if each.name.startswith("max_record_")}
+"""What a record may cost where a definition does not say: versions of before there were bounds keep their names."""
 
 
 def digest(facts: Any) -> str:
@@ -39,6 +44,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
             for each in pinned(pipeline)
         ],
         "added": added_facts(uses),
+        "bounds": [[name, bound] for name, bound in bounds_of(source).items() if bound != DEFAULTS[name]],
     }
     return {
         **{name: said for name, said in steps.items() if said},
@@ -51,6 +57,11 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "start": pipeline.batch.start,
         "rules": [[rule.name, rule.condition] for rule in pipeline.rules],
     }
+
+
+def bounds_of(source: KafkaSource) -> dict[str, int]:
+    """List what a record may cost; with another bound records that were refused are judged again."""
+    return {name: getattr(source, name) for name in DEFAULTS}
 
 
 def transform_facts(pipeline: Pipeline) -> list[str]:

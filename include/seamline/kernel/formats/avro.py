@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fastavro import parse_schema, schemaless_reader
+from fastavro import _read_py, parse_schema, schemaless_reader
 
 from seamline.kernel.formats.decoded import DecodedReader
 from seamline.model.formats import Format
@@ -24,6 +24,8 @@ class AvroReader(DecodedReader):
     def __init__(self, format: Format, schema: Schema, added: int = 0) -> None:
         super().__init__(format, schema, added)
         self.written = parse_schema(json.loads(self.format.schema))
+        # The compiled reader overruns its stack at some thousand levels, and takes the process with it.
+        self.read = _read_py.schemaless_reader if recursive(self.written) else schemaless_reader
 
     def decode(self, value: bytes) -> Mapping[str, Any]:
         start = 0
@@ -33,8 +35,20 @@ class AvroReader(DecodedReader):
             start = CONFLUENT
         stream = io.BytesIO(value)
         stream.seek(start)
-        found = schemaless_reader(stream, self.written, None)
+        found = self.read(stream, self.written, None)
         if left := len(value) - stream.tell():
             raise ValueError(f"{left} bytes left over")
         wanted = {field.name for field in self.schema.fields}
         return {name: each for name, each in found.items() if name in wanted}  # type: ignore[union-attr]
+
+
+def recursive(schema: Any, around: frozenset[str] = frozenset()) -> bool:
+    """Tell whether a parsed schema has a record within itself, so that a value may be of any depth."""
+    if isinstance(schema, str):
+        return schema in around
+    if isinstance(schema, list):
+        return any(recursive(each, around) for each in schema)
+    if schema["type"] == "record":
+        inside = around | {schema["name"]}
+        return any(recursive(field["type"], inside) for field in schema["fields"])
+    return any(recursive(schema[part], around) for part in ("items", "values", "type") if part in schema)

@@ -18,6 +18,7 @@ class DecodedReader(JsonReader):
     """``decode`` gives an object of Python values; types are then checked by the rules of JSON."""
 
     exact_texts = True
+    parts = False
 
     def decode(self, value: bytes) -> Mapping[str, Any]:
         """Give a record's fields; raise anything where the bytes are no record."""

@@ -22,6 +22,7 @@ class JsonReader(Reader):
     """Whether a DECIMAL may be written as text, which keeps all of its digits."""
     trusting = True
     """To ask whether a text is JSON is to parse it once more."""
+    parts = True
 
     def steps(self) -> Iterator[str]:
         paths = ", ".join(path(field.name) for field in self.schema.fields)
