@@ -275,3 +275,28 @@ def test_a_record_that_breaks_the_kernel(
     line.require_clean()
     epochs = line.judge()
     trial.prove("the kernel failed", sum(epoch.refused.get("kernel error", 0) for epoch in epochs) == 1)
+
+
+def test_a_record_that_kills_the_driver_each_time(
+    lines: Callable[..., Line], seed: int, trial: Trial
+) -> None:
+    """As the machine does where memory runs out: each start knows what the one before has died of.
+
+    The record is refused alone, its neighbours are where they belong, and the supervisor does not give up.
+    """
+    line = lines(seed, env={"SEAMLINE_DEADLY": "fugu"})
+    record = Sent("p0", -1, None, b'{"producer": "p0", "seq": 5, "at": "2024-01-05T00:00:00Z", "x": "fugu"}')
+    with line.reader:
+        line.send(400)
+        with writer(line.kafka, line.topic_id, line.log) as out:
+            write(out, line.topic, [(0, record)])
+        line.send(400)
+        line.supervise()
+        line.drained(3 * PATIENCE)
+    line.stop()
+    line.require_clean()
+    epochs = line.judge()
+    trial.prove("the record was refused", sum(epoch.refused.get("kernel error", 0) for epoch in epochs) == 1)
+    tokens = {epoch.token for epoch in epochs}
+    trial.prove(f"the driver died, tokens {tokens}", max(tokens) > 5)
+    assert not (line.folder / "attempt.json").exists()

@@ -75,6 +75,11 @@ WRONG = {
     ),
     "record's parts": (with_source(max_record_parts=True), "source.max_record_parts", "no bound of a record"),
     "watermark": (with_source(watermark=Watermark("a bit")), "source.watermark", "not a duration"),
+    "worker's memory": (
+        dataclasses.replace(ORDERS, stream=Stream(worker_memory="plenty")),
+        "stream.worker_memory",
+        "'plenty' is no memory",
+    ),
     "trigger": (
         dataclasses.replace(ORDERS, stream=Stream(trigger="fast")),
         "stream.trigger",

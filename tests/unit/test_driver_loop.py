@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from seamline.model.errors import Conflict, KafkaUnavailable, OffsetGap, Seamlin
 from seamline.plan.epochs import Turns
 from seamline.spark import epochs as epochs_module
 from seamline.spark import stream
+from seamline.spark.attempted import Attempted
 from seamline.spark.attempts import KernelFailed
 from seamline.spark.epochs import Epochs
 from seamline.spark.stream import Driver
@@ -231,7 +233,9 @@ def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
 
 
 @pytest.mark.parametrize("guilty", [True, False], ids=["the record", "a full disk"])
-def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(epochs: Any, guilty: bool) -> None:
+def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
+    epochs: Any, tmp_path: Path, guilty: bool
+) -> None:
     """On a full disk each attempt fails as well, and good records would be refused one by one.
 
     What the attempt without files has surveyed is not held with the one that writes them.
@@ -245,6 +249,7 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(epochs: 
         return KernelResult()
 
     epochs.computed = computed
+    epochs.size, epochs.attempted = SimpleNamespace(proved=False), Attempted(tmp_path / "attempt.json")
     epochs.register = SimpleNamespace(forget=lambda: runs.append("forgotten"))
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
     epochs.lookups = SimpleNamespace(current=dict)

@@ -31,6 +31,8 @@ def read_by(
     if reader.trusting:
         try:
             return asked(con, write(config.pipeline, reader, "raw"), raw, config)
+        except duckdb.OutOfMemoryException:
+            raise
         except (duckdb.Error, UnicodeDecodeError):
             # DuckDB's message quotes the record, and may end within a letter.
             reader.trusting = False

@@ -251,9 +251,14 @@ def aggregate(
 
 @contextmanager
 def noted(view: CompiledView, result: KernelResult) -> Iterator[None]:
-    """Note what fails for a view; it is behind then, and harms no other (rule 6)."""
+    """Note what fails for a view; it is behind then, and harms no other (rule 6).
+
+    That memory does not suffice is no trouble of a view's: it is a record, or the epoch is too large.
+    """
     try:
         yield
+    except (duckdb.OutOfMemoryException, MemoryError):
+        raise
     except (duckdb.Error, pa.ArrowException, MeasureFailed, ValueError, TypeError, RuntimeError) as error:
         result.failed[view.id] = f"{type(error).__name__}: {error}"
 

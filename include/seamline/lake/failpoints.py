@@ -8,7 +8,8 @@ view's files written, nothing committed), ``generation`` (a view's commit), ``bu
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), or ``freeze``: all are stopped, as a suspended machine's are.
 ``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value holds the text: a bug
-that one record sets off.
+that one record sets off. ``SEAMLINE_DEADLY=<text>`` kills the driver, its JVM and its workers there, each time: a
+record for which the machine runs out of memory.
 """
 
 from __future__ import annotations
@@ -87,7 +88,12 @@ def reach(point: str, *, jvm: int | None = None) -> None:
 
 
 def swallow(values: pa.ChunkedArray) -> None:
-    """Fail as a bug in the kernel would if one of the values is poisonous."""
-    poison = os.environ.get("SEAMLINE_POISON", "").encode()
-    if poison and any(poison in (value or b"") for value in values.to_pylist()):
+    """Fail as a bug in the kernel would if one of the values is poisonous, die if one is deadly."""
+    poison, deadly = (os.environ.get(name, "").encode() for name in ("SEAMLINE_POISON", "SEAMLINE_DEADLY"))
+    if not poison and not deadly:
+        return
+    found = [value or b"" for value in values.to_pylist()]
+    if deadly and any(deadly in value for value in found):
+        Family.of_worker().strike("all")
+    if poison and any(poison in value for value in found):
         raise RuntimeError("a record was poisonous")

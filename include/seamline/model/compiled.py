@@ -16,6 +16,7 @@ from seamline.model.fingerprint import record_version
 from seamline.model.formats import Format, format_of
 from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
 from seamline.model.lookups import check_decorating
+from seamline.model.memory import parse_memory
 from seamline.model.problems import NAME, Problems
 from seamline.model.record import Record, check_source, compile_record
 from seamline.model.schema import Schema
@@ -116,6 +117,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         problems.attempt(
             f"stream.{setting}", origin, partial(parse_duration, declared, zero=setting == "trigger")
         )
+    problems.attempt("stream.worker_memory", origin, lambda: parse_memory(pipeline.stream.worker_memory))
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     check_counts(pipeline, problems)

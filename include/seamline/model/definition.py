@@ -142,7 +142,8 @@ class Stream:
     An epoch begins ``trigger`` after the one before; with "0 seconds" as soon as there is something to read.
     An epoch reads at most ``max_offsets_per_epoch``, and fewer where it would take much longer than
     ``epoch_target``. A stream that has something to read and holds no epoch for ``stuck_after`` is started anew.
-    ``master`` is Spark's, ``memory`` its driver's heap.
+    ``master`` is Spark's, ``memory`` its driver's heap; a Python worker that wants more than ``worker_memory`` fails,
+    and the record that made it is found.
     """
 
     trigger: str = "1 second"
@@ -151,6 +152,7 @@ class Stream:
     stuck_after: str = "2 minutes"
     master: str = "local[2]"
     memory: str = "2g"
+    worker_memory: str = "4g"
     edge_epochs: int = 30
     edge_every: str = "1 minute"
     serve_every: str = "10 seconds"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seamline.kernel.judging import KernelResult
 from seamline.model.offsets import OffsetRange
 from seamline.plan.epochs import tasks
+from seamline.spark.attempted import Note
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,35 @@ def narrow(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
     """Let fewer tasks read a small epoch: each of them costs time of its own, and makes a file."""
     count = tasks(sum(map(len, ranges)))
     return frame.coalesce(count) if count < len(ranges) else frame
+
+
+def answers(frame: DataFrame) -> bool:
+    """Tell whether the JVM behind a frame still answers."""
+    try:
+        return frame.sparkSession.sparkContext.defaultParallelism > 0
+    except Exception:  # noqa: BLE001 - whatever py4j makes of a dead JVM
+        return False
+
+
+def unread(note: Note | None, ids: Mapping[str, str]) -> pa.RecordBatch:
+    """Make the raw record that stands for one that cannot be read: its place, without key, value and headers.
+
+    What it said is in Kafka alone; its time is now.
+    """
+    assert note is not None
+    [part] = note.ranges
+    [topic] = [name for name, id in ids.items() if id == part.lane.topic_id]
+    return pa.RecordBatch.from_pydict(
+        {
+            "key": pa.nulls(1, pa.binary()),
+            "value": pa.nulls(1, pa.binary()),
+            "headers": pa.nulls(1, pa.string()),
+            "topic": [topic],
+            "partition": pa.array([part.lane.partition], pa.int32()),
+            "offset": pa.array([part.start], pa.int64()),
+            "timestamp": pa.array([datetime.now(UTC)], pa.timestamp("us", "UTC")),
+        }
+    )
 
 
 def said(error: Exception) -> str:

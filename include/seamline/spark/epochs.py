@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from seamline.kernel.judging import KernelConfig, KernelResult
+from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake.control import Drained
 from seamline.lake.lookups import Lookups
 from seamline.model.epoch import Epoch, Kind
@@ -22,7 +22,8 @@ from seamline.model.seam import NOTHING
 from seamline.plan.epochs import EdgePolicy
 from seamline.plan.refusals import Refusals
 from seamline.spark.arrow_batches import MEASURED, batch_size
-from seamline.spark.attempts import Attempt, KernelFailed, narrow, said
+from seamline.spark.attempted import DRY, JUDGED, KEPT, Attempted, Note
+from seamline.spark.attempts import Attempt, KernelFailed, answers, narrow, said, unread
 from seamline.spark.catch_up import catch_up
 from seamline.spark.progress import Progress, rests
 from seamline.spark.pulse import Pulse
@@ -55,6 +56,9 @@ class Epochs:
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = Progress.resumed(ledger, topics.starts(writer.master), datetime.now(UTC))
         self.size = EpochSize(stream)
+        self.attempted = Attempted(heartbeat.with_name("attempt.json"))
+        if self.size.recall(self.attempted.read(), self.progress.vector):
+            log.warning("The driver before died of an epoch; reading %s records at a time", self.size.limit)
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
         self.unstated: set[str] = set()
@@ -74,24 +78,39 @@ class Epochs:
         ranges = ranges_between(before.vector, ends)
         if not ranges:
             return
+        start = dict(self.progress.vector)
+        self.attempted.begin(Note(tuple(ranges), JUDGED, self.size.kept()))
         try:
             self.size_batches(frame)
-            attempt = self.attempt(narrow(frame, ranges), self.progress.vector, condemned=self.size.condemned)
+            # Spark gives every lane a record: another one may have come beside the one that is condemned.
+            condemned = self.size.condemned if sum(map(len, ranges)) == 1 else ""
+            attempt = self.attempt(narrow(frame, ranges), self.progress.vector, condemned=condemned)
         except KernelFailed as error:
             self.record_bytes = 0
+            if not answers(frame):
+                # The JVM is dead, and this process ends: the note stands for the next one.
+                raise error.cause from None
             # Tasks read Kafka: a broker that is away is no failure of a record.
             self.topics.assert_same()
-            self.size.failed(said(error.cause), ends, ranges)
+            self.size.failed(said(error.cause), ends, ranges, kept=self.attempted.kept)
+            self.attempted.over(start, self.size.kept())
             raise error.cause from None
+        self.attempted.over(start, self.size.kept())
         now = datetime.now(UTC)
         after = before.read(ranges, attempt.result.max_event_time, now)
         due = stopping or before.edge_due(self.policy, attempt.number, now)
         epoch = replace(self.blank(attempt.number, after, now), edge=due, **attempt.facts(ranges))
         self.hold(after, epoch, attempt)
         self.size.held(sum(map(len, ranges)), time.monotonic() - began)
+        self.tell_trouble()
         self.retries, self.record_bytes = 0, attempt.result.record_bytes
         self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
         self.heartbeat()
+
+    def tell_trouble(self) -> None:
+        """Keep what halving has learned, for the next driver, until the trouble is behind us."""
+        if self.attempted.note:
+            self.attempted.over(self.progress.vector, self.size.kept())
 
     def size_batches(self, frame: DataFrame) -> None:
         """Tell Spark in what batches to hand the micro-batch over; a query keeps what it was told."""
@@ -119,9 +138,12 @@ class Epochs:
         """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
         self.topics.assert_same()
         versions = self.lookups.current()
-        if condemned and self.harmless(frame, held, versions):
-            log.warning("A record is not to blame for what failed: %s", condemned)
-            condemned = ""
+        if condemned and not self.size.proved:
+            self.attempted.stage(DRY)
+            if self.harmless(frame, held, versions):
+                log.warning("A record is not to blame for what failed: %s", condemned)
+                condemned = ""
+        self.attempted.stage(KEPT if condemned else JUDGED)
         number, views = self.writer.take(), self.writer.current
         self.writer.done("planned")
         result = self.computed(frame, number, views, held, versions, condemned)
@@ -198,6 +220,8 @@ class Epochs:
             dry=dry,
         )
         try:
+            if condemned and self.attempted.kept and self.size.unread:
+                return run([unread(self.attempted.note, self.topics.ids)], config)
             if self.register and not condemned:
                 config = self.register.survey(frame, config)
                 self.writer.done("surveyed")
@@ -218,6 +242,7 @@ class Epochs:
         """Read again where the master ends, and in which size to go on from there."""
         self.reread()
         self.size.restart(self.progress.vector)
+        self.tell_trouble()
         self.batch_size = MEASURED
 
     def rest(self, drained: Drained | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import resource
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -17,6 +18,7 @@ from seamline.kernel.judging import KernelConfig, KernelResult, engine, facts, r
 from seamline.lake.files import DataFile
 from seamline.model.errors import ProtocolError
 from seamline.model.intervals import parse_moment
+from seamline.model.memory import parse_memory
 from seamline.model.offsets import Lane
 
 REPORT = StructType([StructField("kind", StringType()), StructField("payload", BinaryType())])
@@ -33,11 +35,24 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
         from pyspark import TaskContext
 
         context = TaskContext.get()
+        if context:
+            limit_memory(config.pipeline.definition.stream.worker_memory)
         result = run(batches, config, task=context.partitionId() if context else 0)
         yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)
         settle()
 
     return task
+
+
+def limit_memory(most: str) -> None:
+    """Let this process fail, rather than the machine, where it wants more; runs in a task.
+
+    What may be written to counts (Linux, RLIMIT_DATA), and not every address that DuckDB and Arrow set aside, as it
+    would with ``spark.executor.pyspark.memory``. DuckDB's own limit holds for its buffers, and not for its vectors.
+    """
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (parse_memory(most), resource.getrlimit(resource.RLIMIT_DATA)[1])
+    )
 
 
 def warm(spark: SparkSession) -> None:

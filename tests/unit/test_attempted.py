@@ -1,0 +1,213 @@
+"""Drivers that die of a record, one after another: what each leaves behind, and that the stream gets past it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seamline.kernel.judging import KernelResult
+from seamline.model.definition import Stream
+from seamline.model.epoch import Epoch
+from seamline.model.errors import DefinitionError
+from seamline.model.memory import parse_memory
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.spark import epochs as epochs_module
+from seamline.spark.attempted import DRY, JUDGED, KEPT, Attempted, Note
+from seamline.spark.attempts import unread
+from seamline.spark.epochs import Epochs
+from seamline.spark.progress import Progress
+from seamline.spark.sizing import EpochSize
+
+A, B = Lane("t", 0), Lane("t", 1)
+
+
+class Died(BaseException):
+    """The machine has killed the driver: nothing of it runs any more."""
+
+
+class Machine:
+    """Runs drivers over ``sizes`` records a lane; a record of ``deadly`` kills in the stages that are named.
+
+    ``held`` is what the master holds: the ranges of each epoch, and whether it was condemned.
+    """
+
+    def __init__(
+        self, folder: Path, sizes: dict[Lane, int], deadly: dict[tuple[Lane, int], Sequence[str]]
+    ) -> None:
+        self.file, self.sizes, self.deadly = folder / "attempt.json", sizes, deadly
+        self.vector = dict.fromkeys(sizes, 0)
+        self.held: list[tuple[tuple[OffsetRange, ...], str]] = []
+        self.deaths = 0
+
+    def driver(self) -> Any:
+        """Start a driver as Epochs does; Spark, Kafka and the tables are made up."""
+        made: Any = object.__new__(Epochs)
+        made.progress = Progress(dict(self.vector))
+        made.size = EpochSize(Stream(max_offsets_per_epoch=1_000_000))
+        made.attempted = Attempted(self.file)
+        made.size.recall(made.attempted.read(), made.progress.vector)
+        made.pulse = SimpleNamespace(begin=lambda: 0.0)
+        made.register, made.lookups = None, SimpleNamespace(current=dict)
+        made.writer = SimpleNamespace(take=lambda: 1, current=frozenset(), done=lambda _: None, token=1)
+        made.topics = SimpleNamespace(assert_same=lambda: None, tell_group=lambda *_: None, ids={"t": "t"})
+        made.pipeline = SimpleNamespace(name="p")
+        made.reread = list
+        made.policy, made.retries = SimpleNamespace(due=lambda *_: False), 0
+        made.size_batches = made.heartbeat = lambda *_: None
+        made.blank = lambda number, *_: Epoch(number, 1, datetime.now(UTC), "v")
+        made.meet = lambda _: made.progress
+        made.computed = lambda *given, dry=False: self.compute(made, given[-1], dry)
+
+        def hold(after: Progress, epoch: Epoch, attempt: Any) -> None:
+            made.progress, self.vector = after, dict(after.vector)
+            self.held.append((epoch.ranges, made.said))
+
+        made.hold = hold
+        return made
+
+    def compute(self, made: Any, condemned: str, dry: bool) -> KernelResult:
+        """Run the kernel; the stage is what the note says, for a death leaves nothing else."""
+        note = Attempted(self.file).read()
+        assert note
+        assert note.stage == (DRY if dry else KEPT if condemned else JUDGED)
+        made.said = condemned
+        if condemned and made.size.unread:
+            return KernelResult()
+        for part in note.ranges:
+            if any(note.stage in self.deadly.get((part.lane, at), ()) for at in range(part.start, part.end)):
+                raise Died
+        return KernelResult()
+
+    def run(self) -> None:
+        """Start drivers until all is held; each reads as Spark would plan it."""
+        while self.vector != self.sizes:
+            made = self.driver()
+            try:
+                while self.vector != self.sizes:
+                    made.read(SimpleNamespace(), self.ends(made.size), stopping=False)
+                    made.restart()
+            except Died:
+                self.deaths += 1
+                assert self.deaths < 20, "the supervisor has given up"
+
+    def ends(self, size: EpochSize) -> dict[Lane, int]:
+        """Plan as Spark does: a share of the limit for each lane with a backlog, and one record at least."""
+        lanes = [lane for lane in self.sizes if self.vector[lane] < self.sizes[lane]]
+        if size.suspects:
+            lanes = [size.suspects[0]] if size.suspects[0] in lanes else lanes[:1]
+        share = max(size.limit // len(lanes), 1)
+        ends = {lane: min(self.vector[lane] + share, self.sizes[lane]) for lane in lanes}
+        return {**self.vector, **ends}
+
+
+@pytest.fixture(autouse=True)
+def whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The frame is nobody's."""
+    monkeypatch.setattr(epochs_module, "narrow", lambda frame, _: frame)
+    monkeypatch.setattr(epochs_module, "answers", lambda _: True)
+
+
+def counted(machine: Machine) -> list[tuple[Lane, int]]:
+    """List the places that were condemned, and assert that every record was held once."""
+    places = [
+        (part.lane, at) for parts, _ in machine.held for part in parts for at in range(part.start, part.end)
+    ]
+    assert sorted(places) == sorted((lane, at) for lane, size in machine.sizes.items() for at in range(size))
+    return [
+        (part.lane, at)
+        for parts, why in machine.held
+        if why
+        for part in parts
+        for at in range(part.start, part.end)
+    ]
+
+
+@pytest.mark.parametrize("deadly", [(JUDGED, DRY), (JUDGED, DRY, KEPT)], ids=["to judge", "to read"])
+@pytest.mark.parametrize("at", [0, 17_803, 29_999])
+def test_a_record_that_kills_the_driver_each_time_is_found_and_passed(
+    tmp_path: Path, at: int, deadly: tuple[str, ...]
+) -> None:
+    """A start after an out-of-memory kill does not begin at full size again; it is forgotten once held."""
+    machine = Machine(tmp_path, {A: 30_000, B: 9_000}, {(A, at): deadly})
+    machine.run()
+    assert counted(machine) == [(A, at)]
+    assert not machine.file.exists()
+
+
+@settings(max_examples=20)
+@given(
+    dead=st.sets(st.tuples(st.sampled_from([A, B]), st.integers(0, 2_999)), max_size=1),
+    sizes=st.tuples(st.integers(3_000, 9_000), st.integers(3_000, 9_000)),
+)
+def test_nothing_else_is_condemned(tmp_path_factory: pytest.TempPathFactory, dead: Any, sizes: Any) -> None:
+    """Whatever lies beside it, in whichever lane."""
+    machine = Machine(
+        tmp_path_factory.mktemp("machine"),
+        dict(zip([A, B], sizes, strict=True)),
+        dict.fromkeys(dead, (JUDGED, DRY)),
+    )
+    machine.run()
+    assert counted(machine) == sorted(dead)
+
+
+def test_a_driver_that_somebody_kills_condemns_nothing(tmp_path: Path) -> None:
+    """Where the trial of the record that is left comes to an end, it is not to blame."""
+    machine = Machine(tmp_path, {A: 1_000}, {})
+    for _ in range(7):
+        made = machine.driver()
+        note = Note((OffsetRange(A, 0, 1),), JUDGED, made.size.kept())
+        made.attempted.begin(note)
+    machine.run()
+    assert counted(machine) == []
+
+
+def test_a_death_outside_of_the_kernel_is_no_failure_of_a_record(tmp_path: Path) -> None:
+    """Between the kernel and the master's commit there is nothing that a record could be blamed for."""
+    attempted, size = Attempted(tmp_path / "attempt.json"), EpochSize(Stream())
+    attempted.begin(Note((OffsetRange(A, 5, 9),), JUDGED))
+    attempted.over({A: 5}, size.kept())
+    assert not size.recall(attempted.read(), {A: 5})
+    assert (size.failures, size.limit) == (0, size.most)
+
+
+def test_what_fills_a_hole_leaves_the_note_of_the_stream_alone(tmp_path: Path) -> None:
+    """Its deaths are not those of the epoch that the stream reads next."""
+    attempted = Attempted(tmp_path / "attempt.json")
+    attempted.over({A: 5}, {"limit": 3})
+    before = attempted.file.read_text()
+    attempted.stage(KEPT)
+    assert attempted.file.read_text() == before
+    assert not attempted.kept
+
+
+def test_a_note_that_nobody_can_read_is_none(tmp_path: Path) -> None:
+    """Half a file, or another release's, begins at full size; a full disk stops nothing."""
+    (tmp_path / "attempt.json").write_text('{"start": {}')
+    assert Attempted(tmp_path / "attempt.json").read() is None
+    full = Attempted(Path("/dev/full/attempt.json"))
+    full.begin(Note((OffsetRange(A, 0, 1),)))
+    full.over({A: 1}, {})
+
+
+def test_what_cannot_be_read_has_its_place_in_the_quarantine() -> None:
+    """Its bytes are Kafka's alone."""
+    made = unread(Note((OffsetRange(B, 7, 8),)), {"orders": "t"})
+    assert pa.Table.from_batches([made]).drop_columns("timestamp").to_pylist() == [
+        {"key": None, "value": None, "headers": None, "topic": "orders", "partition": 1, "offset": 7}
+    ]
+
+
+def test_memory_is_spelled_as_spark_spells_it() -> None:
+    """A plain number would be bytes to one reader and megabytes to the other."""
+    assert [parse_memory(each) for each in ("512m", "4g", "2GB")] == [512 << 20, 4 << 30, 2 << 30]
+    for wrong in ("4", "0g", "g", "4 g", "1k"):
+        with pytest.raises(DefinitionError):
+            parse_memory(wrong)
