@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
@@ -24,10 +25,10 @@ from seamline import (
     sum,
 )
 from seamline.lake import states
-from seamline.lake.presented import touching
 from seamline.lake.reads import answer
 from seamline.lake.scans import aligned, span_number
 from seamline.lake.types import INSTANT
+from seamline.lake.verdicts import touching
 from seamline.lake.windowing import windowed
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledView, compile_pipeline
@@ -190,8 +191,8 @@ def test_a_session_depends_on_the_days_from_which_it_could_be_joined() -> None:
     def days(first: int, last: int) -> tuple[int, int]:
         midnight = day * 1440
         start, end = ((midnight + each) * minute for each in (first, last + 30))
-        low, high = touching(view, start, end) or (0, 0)
-        return low - day, high - day
+        low, high = touching(view, np.array([start]), np.array([end]))
+        return int(low[0]) - day, int(high[0]) - day
 
     assert days(600, 1409) == (0, 0)
     assert days(600, 1410) == (0, 0)

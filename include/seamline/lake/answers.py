@@ -9,27 +9,10 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.ways import STATUSES, Ways
+from seamline.lake.windowing import Numbers
 from seamline.model.intervals import stamp
 from seamline.model.seam import Phase, Side, Status
-
-
-@dataclass(frozen=True)
-class IntervalAnswer:
-    """How one interval was answered: ``rows_since`` are the rows counted from slices, above the cut.
-
-    ``restated`` is how many restatements the build of the generation knew; ``note`` says who decided that it answers,
-    where that was not its certificate alone. ``missing`` bounds how many records its numbers may lack: offsets that
-    Kafka had lost before they were read, and that may belong to it.
-    """
-
-    status: Status
-    cut: int
-    generation: str
-    rows_since: int
-    complete_to: int
-    restated: int = 0
-    note: str = ""
-    missing: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,7 +35,7 @@ class Answer:
     side: Side
     table: pa.Table
     states: pa.Table
-    intervals: Mapping[str, IntervalAnswer]
+    intervals: Ways
     whole: frozenset[str] | None
     epoch: int
     until: int
@@ -64,42 +47,36 @@ class Answer:
     as_of: bool = False
 
     @property
-    def answered(self) -> list[IntervalAnswer]:
-        """The intervals that have a number; those still building are left out."""
-        return [each for each in self.intervals.values() if each.status is not Status.BUILDING]
+    def answered(self) -> Numbers:
+        """The places of the intervals that have a number; those still building are left out."""
+        return self.intervals.of(*(each for each in STATUSES if each is not Status.BUILDING))
 
     @property
     def complete_to(self) -> int:
         """The epoch up to which every interval is right: the least over the intervals."""
-        return min((each.complete_to for each in self.answered), default=self.until)
+        return int(self.intervals.complete_to[self.answered].min()) if len(self.answered) else self.until
 
     @property
     def complete_to_max(self) -> int:
         """The epoch up to which the furthest interval is right."""
-        return max((each.complete_to for each in self.answered), default=self.until)
+        return int(self.intervals.complete_to[self.answered].max()) if len(self.answered) else self.until
 
     @property
     def exact_duplicates_to(self) -> int | None:
         """The epoch up to which duplicates are taken out exactly; None where no event id is declared."""
         if not self.has_event_id:
             return None
-        return (
-            min((each.cut for each in self.answered if each.generation), default=-1)
-            if all(each.generation for each in self.answered)
-            else -1
-        )
+        return least_cut(self.intervals, self.answered)
 
     @property
     def certified(self) -> list[str]:
         """The ids of the intervals that are certified and untouched since."""
-        return [id for id, each in self.intervals.items() if each.status is Status.CERTIFIED]
+        return self.intervals.ids(self.intervals.of(Status.CERTIFIED))
 
     @property
     def final(self) -> bool:
         """True if every interval is certified and nothing came from the speed layer, which was asked."""
-        return (
-            self.side is Side.MERGED and bool(self.intervals) and len(self.certified) == len(self.intervals)
-        )
+        return self.side is Side.MERGED and [*self.intervals.tally()] == [Status.CERTIFIED]
 
     def only(self, phases: Collection[Phase]) -> Answer:
         """Keep the rows whose window has come so far."""
@@ -129,7 +106,7 @@ class Answer:
             said.append(f" Duplicates are removed exactly up to epoch {exact}")
         if exact is not None:
             said.append(f", and within {self.dedup_within} after." if self.dedup_within else ".")
-        if missing := max((each.missing for each in self.intervals.values()), default=0):
+        if missing := int(self.intervals.missing.max()):
             said.append(
                 f" A number may lack up to {missing} records that Kafka had lost before they were read."
             )
@@ -139,8 +116,15 @@ class Answer:
 
     def tally(self) -> dict[str, int]:
         """Count the intervals by status, those that occur."""
-        found = [each.status for each in self.intervals.values()]
-        return {status.value: found.count(status) for status in Status if status in found}
+        return {status.value: count for status, count in self.intervals.tally().items()}
+
+
+def least_cut(ways: Ways, answered: Numbers) -> int:
+    """Give the least cut of generations that answer; -1 where one of the intervals has none."""
+    if len(ways.told) < len(answered):
+        return -1
+    found = [ways.at(place) for place in answered.tolist()]
+    return min((each.cut if each.generation else -1 for each in found), default=-1)
 
 
 SIDES = {

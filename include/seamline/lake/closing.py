@@ -30,10 +30,10 @@ class Edges:
     last: int = -1
     """The last epoch that was looked at, edge or not."""
 
-    def closing(self, end: int, until: int) -> int | None:
-        """Give the first edge up to ``until`` at which the watermark had reached ``end``."""
-        at = bisect_left(self.marks, end)
-        return self.numbers[at] if at < len(self.numbers) and self.numbers[at] <= until else None
+    def mark_before(self, epoch: int) -> int | None:
+        """Give the watermark, in microseconds since 1970, at the last edge before an epoch."""
+        at = bisect_left(self.numbers, epoch)
+        return self.marks[at - 1] if at else None
 
     def plus(self, found: list[tuple[int, bool, datetime | None]]) -> Edges:
         """Add later epochs: number, whether an edge, watermark."""

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import states
-from seamline.lake.answers import IntervalAnswer
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import REASON, Rejudged, rows_schema
@@ -18,6 +17,7 @@ from seamline.lake.scans import connection, literal, scan
 from seamline.lake.spans import micros
 from seamline.lake.states import quoted
 from seamline.lake.types import INSTANT, arrow_type
+from seamline.lake.ways import IntervalAnswer
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import Interval, parse_moment

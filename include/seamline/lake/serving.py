@@ -17,11 +17,11 @@ from seamline.lake.answers import Answer
 from seamline.lake.behind import SERVED, SHOWN, behind
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
-from seamline.lake.presented import id_of
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT, arrow_type, decoration_fields, key_fields
 from seamline.lake.versions import served
+from seamline.lake.ways import id_of
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import Conflict

@@ -19,8 +19,6 @@ from seamline.model.compiled import GROUPING, CompiledView
 from seamline.model.ruling import Gaps, Ruling, Whole
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
-Place = tuple[int, int | None]
-"""A window's start, and its end if it has one."""
 CELL, START, END = "_cell", "_start", "_end"
 COUNTED = {"rows": "sum", "_speed": "sum", "_newest": "max"}
 """What is carried beside the states: rows, those from slices, and the newest epoch among these (or -1)."""
@@ -43,8 +41,8 @@ def of_set(view: CompiledView, taken: pa.Table, keys: Sequence[str]) -> pa.Table
         case Ruling() as ruling:
             found = of_ruling(view, cells, keys, ruling)
         case Whole(start=start):
-            whole = replaced(cells, CELL, np.full(cells.num_rows, start, np.int64))
-            found = placed(merged(view, [whole], keys), {start: (start, None)})
+            whole = merged(view, [replaced(cells, CELL, np.full(cells.num_rows, start, np.int64))], keys)
+            found = bounded(whole, column(whole, CELL), None)
         case Gaps(gap=gap):
             found = of_gaps(view, taken, keys, gap)
     schema = windowed_schema(view)
@@ -74,13 +72,10 @@ def of_ruling(view: CompiledView, cells: pa.Table, keys: Sequence[str], ruling: 
     numbers = (readings(ruling.clock, column(cells, CELL)) - ruling.origin) // length
     single = merged(view, [replaced(cells, CELL, numbers)], keys)
     if ruling.step < ruling.size:
-        count = ruling.size // ruling.step
-        return placed(accumulated(view, single, keys, count), grown(ruling, single, count))
+        return grown(ruling, accumulated(view, single, keys, ruling.size // ruling.step))
     whole = slid(view, single, keys, ruling.size // ruling.slide)
-    found: dict[int, Place] = {
-        number: (ruling.at(number), ruling.at_end(number)) for number in pc.unique(whole[CELL]).to_pylist()
-    }
-    return placed(whole, found)
+    first = ruling.origin + column(whole, CELL) * ruling.slide
+    return bounded(whole, reached(ruling.clock, first), reached(ruling.clock, first + ruling.size))
 
 
 def of_gaps(view: CompiledView, taken: pa.Table, keys: Sequence[str], gap: int) -> pa.Table:
@@ -96,6 +91,15 @@ def readings(clock: Clock, instants: Numbers) -> Numbers:
     at = np.searchsorted(np.array(clock.since, np.int64), panes, side="right") - 1
     shown = panes + np.array(clock.ahead, np.int64)[at]
     found: Numbers = np.maximum(shown, np.array(clock.tops, np.int64)[at] - 1)[place]
+    return found
+
+
+def reached(clock: Clock, shown: Numbers) -> Numbers:
+    """Give the first instants at which clocks have come as far as readings (see ``Clock.reached``)."""
+    at = np.searchsorted(np.array(clock.tops, np.int64), shown, side="right") - 1
+    found: Numbers = np.maximum(
+        np.array(clock.since, np.int64)[at], shown - np.array(clock.ahead, np.int64)[at]
+    )
     return found
 
 
@@ -125,29 +129,21 @@ def accumulated(view: CompiledView, single: pa.Table, keys: Sequence[str], count
     return power
 
 
-def grown(ruling: Ruling, single: pa.Table, count: int) -> dict[int, Place]:
-    """Place the windows that begin with a run of cells; of two with the same end the first stays."""
-    found: dict[int, Place] = {}
-    for number in np.unique(column(single, CELL) // count).tolist():
-        start = before = ruling.at(number)
-        for cell in range(number * count, (number + 1) * count):
-            end = ruling.clock.reached(ruling.origin + (cell + 1) * ruling.step)
-            if end > before:
-                found[cell] = (start, end)
-            before = end
-    return found
+def grown(ruling: Ruling, whole: pa.Table) -> pa.Table:
+    """Place the windows that end with each cell of their run; of two with the same end the first stays."""
+    cells, count = column(whole, CELL), ruling.size // ruling.step
+    before = reached(ruling.clock, ruling.origin + cells * ruling.step)
+    ends = reached(ruling.clock, ruling.origin + (cells + 1) * ruling.step)
+    starts = reached(ruling.clock, ruling.origin + cells // count * ruling.slide)
+    return bounded(whole, starts, ends).filter(pa.array(ends > before))
 
 
-def placed(found: pa.Table, windows: dict[int, Place]) -> pa.Table:
-    """Give windows their start and end in the place of their numbers; those without a place are left out."""
-    numbers = pa.array(list(windows), pa.int64())
-    at = pc.index_in(found[CELL], numbers)
-    known = pc.is_valid(at)
-    found, at = found.filter(known), at.filter(known)
-    for name, side in ((START, 0), (END, 1)):
-        bounds = pa.array([each[side] for each in windows.values()], pa.int64())
-        found = found.append_column(name, pc.take(bounds, at))
-    return found.drop_columns([CELL])
+def bounded(found: pa.Table, starts: Numbers, ends: Numbers | None) -> pa.Table:
+    """Give windows their bounds in the place of their numbers."""
+    last = pa.nulls(found.num_rows, pa.int64()) if ends is None else pa.array(ends, pa.int64())
+    return (
+        found.drop_columns([CELL]).append_column(START, pa.array(starts, pa.int64())).append_column(END, last)
+    )
 
 
 def moved(table: pa.Table, by: int) -> pa.Table:

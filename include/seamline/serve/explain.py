@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 from seamline.kernel.restating import Again
 from seamline.lake import layout as places
 from seamline.lake import originals, reads, states
-from seamline.lake.answers import Answer, IntervalAnswer
+from seamline.lake.answers import Answer
 from seamline.lake.certificates import Certificates
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.presented import id_of
 from seamline.lake.rejudged import Rejudged, log_beside
 from seamline.lake.snapshot import Snapshot
 from seamline.lake.spans import Span, micros
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT, arrow_type
 from seamline.lake.versions import named, served
+from seamline.lake.ways import IntervalAnswer, id_of
 from seamline.lake.windowing import spelled as spelled_set
 from seamline.model.catalog import load
 from seamline.model.certificate import Certificate

@@ -109,7 +109,7 @@ def footer(answer: Answer) -> str:
 
 def notes(answer: Answer) -> list[str]:
     """Tell of each interval that a person's decision serves who that was, and why."""
-    told = [f"  {short(id)} {each.note}" for id, each in answer.intervals.items() if each.note]
+    told = [f"  {short(id)} {note}" for id, note in answer.intervals.notes().items()]
     more = [f"  ... and {len(told) - NOTES} more"] if len(told) > NOTES else []
     return [*told[:NOTES], *more]
 
@@ -118,15 +118,7 @@ def certified(answer: Answer) -> list[str]:
     """Name the intervals by status, neighbours joined."""
     lines = []
     for status in Status:
-        runs: list[list[str]] = []
-        ids = list(answer.intervals)
-        for at, id in enumerate(ids):
-            if answer.intervals[id].status is not status:
-                continue
-            if runs and runs[-1][1] == (ids[at - 1] if at else ""):
-                runs[-1][1] = id
-            else:
-                runs.append([id, id])
+        runs = answer.intervals.runs(status)
         if runs:
             spelled = [short(a) if a == b else f"{short(a)}..{short(b)}" for a, b in runs]
             more = f" and {len(spelled) - 6} more" if len(spelled) > 6 else ""
