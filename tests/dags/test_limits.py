@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import pytest
 
-from seamline.lake.scans import connection
+from seamline.lake.deadline import in_time, until
+from seamline.lake.scans import connection, relations
+from seamline.lake.states import asked
 from seamline.model.errors import TooSlow
 from seamline.web import limits
 from seamline.web.limits import answered, within
@@ -20,6 +23,29 @@ def test_a_query_that_takes_too_long_is_broken_off() -> None:
         connection().sql(ENDLESS).fetchall()
     with within():
         assert connection().sql("SELECT 42").fetchall() == [(42,)]
+
+
+def test_a_merge_that_takes_too_long_is_broken_off() -> None:
+    """States are merged by a DuckDB of their own, which runs on if only the one that reads files is stopped."""
+    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), within(0.2):
+        asked(ENDLESS)
+    assert asked("SELECT 42 AS n")["n"].to_pylist() == [42]
+
+
+def test_loops_of_python_look_at_the_time() -> None:
+    """DuckDB's interrupt does not reach them: a user's measure may take long for each of many rows."""
+    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), within(0.2):
+        for _ in in_time(itertools.count()):
+            pass
+    assert [*in_time(range(2))] == [0, 1]
+
+
+def test_what_begins_after_its_time_is_not_begun() -> None:
+    """One call of Arrow cannot be broken off; the next query of the answer is not asked any more."""
+    with pytest.raises(TooSlow), until(0):
+        asked("SELECT 42 AS n")
+    with pytest.raises(TooSlow), until(0), relations():
+        raise AssertionError
 
 
 def test_so_many_wait_and_no_more(monkeypatch) -> None:

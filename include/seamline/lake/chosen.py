@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.deadline import in_time
 from seamline.lake.pins import Files
 from seamline.lake.scans import connection, scan
 from seamline.lake.snapshot import Snapshot
@@ -31,7 +32,7 @@ def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
     manifest, view = snapshot.manifest, snapshot.view.id
     ids = {interval for name, interval in [*manifest.published, *manifest.floors] if name == view}
     rows = []
-    for id in sorted(ids):
+    for id in in_time(sorted(ids)):
         found = None if side is Side.SPEED else snapshot.generation(id)
         cut = found.epoch if found else snapshot.floor(id)
         rows.append(
@@ -98,7 +99,7 @@ def counted(files: Files, named: pa.Table) -> int:
     by_interval: dict[str, list[str]] = {}
     for path, interval in zip(paths, files.partition("interval").to_pylist(), strict=True):
         by_interval.setdefault(interval, []).append(path)
-    for interval, some in by_interval.items():
+    for interval, some in in_time(by_interval.items()):
         found = con.execute(
             f"SELECT count(*) FROM {scan(some)} WHERE generation IN "
             "(SELECT _generation FROM named WHERE _interval = ?)",

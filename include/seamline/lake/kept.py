@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seamline.lake.deadline import in_time
+
 SMALL = 1_000_000
 """Bytes on disk: what is larger is read where it is, a few columns and row groups of it."""
 MOST = 64_000_000
@@ -37,7 +39,7 @@ class Kept:
         if UNPACKED * sum(found.st_size for _, found in small) > self.most:
             return [], list(paths)
         others = [path for path, found in looked if found.st_size > self.small]
-        return [self.table((path, found.st_ino, found.st_mtime_ns)) for path, found in small], others
+        return [self.table((path, found.st_ino, found.st_mtime_ns)) for path, found in in_time(small)], others
 
     def table(self, key: tuple[str, int, int]) -> pa.Table:
         """Give the contents of a file, read the first time."""

@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.answers import Answer
 from seamline.lake.chosen import Unsettled
+from seamline.lake.deadline import in_time
 from seamline.lake.decorations import decorated
 from seamline.lake.layout import Layout
 from seamline.lake.presented import presented
@@ -82,7 +83,7 @@ def answer(
 def settled(view: CompiledView, once: Callable[[], T]) -> T:
     """Read ``once``, which pins anew, and again while tables move under it; ReadUnstable after several attempts."""
     last: Exception | None = None
-    for attempt in range(ATTEMPTS):
+    for attempt in in_time(range(ATTEMPTS)):
         try:
             return once()
         except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
@@ -129,7 +130,7 @@ def followed(
 
     Gives the windows, the states they were made of, and the bounds.
     """
-    for attempt in count():
+    for attempt in in_time(count()):
         taken = take(snapshot, panes, side, where)
         found = windowed(snapshot.view, weighed(counting(snapshot, taken, side)))
         wider = beyond(snapshot.view, found, panes, min(attempt, 16))

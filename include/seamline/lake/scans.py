@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import duckdb
 import pyarrow as pa
 
+from seamline.lake.deadline import check
 from seamline.lake.per_thread import PerThread
 from seamline.model.clock import MICROSECOND
 from seamline.model.intervals import EPOCH
@@ -28,6 +29,7 @@ connection = PerThread(opened)
 @contextmanager
 def relations(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
     """Let this thread's DuckDB know tables by name, for as long as it takes: it holds on to what it knows."""
+    check()
     con = connection()
     for name, table in tables.items():
         con.register(name, table)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from seamline.lake.deadline import in_time
 from seamline.lake.snapshot import Snapshot
 from seamline.lake.spans import micros, within
 from seamline.lake.ways import STATUSES, Flags, IntervalAnswer, Ways, id_of
@@ -58,7 +59,7 @@ def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: 
 def answering(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
     """Say how the intervals at ``starts`` are answered, of which so many rows came from slices."""
     found = plain(snapshot, starts, since, side)
-    for at in np.flatnonzero(np.isin(starts, told_by(snapshot).starts)).tolist():
+    for at in in_time(np.flatnonzero(np.isin(starts, told_by(snapshot).starts)).tolist()):
         each = found.told[at] = way(snapshot, id_of(int(starts[at])), int(since[at]), side)
         found.statuses[at], found.cuts[at] = STATUSES.index(each.status), each.cut
         found.complete_to[at] = each.complete_to

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import sessions
+from seamline.lake.deadline import check
 from seamline.lake.measures import Steps, family_of, quoted
 from seamline.lake.per_thread import PerThread
 from seamline.lake.scans import aligned, span_number
@@ -49,6 +50,7 @@ own = PerThread(connection)
 
 def asked(query: str, **tables: pa.Table) -> pa.Table:
     """Ask this thread's own DuckDB about some tables; opening one takes longer than most merges."""
+    check()
     con = own()
     for name, table in tables.items():
         con.register(name, table)
@@ -197,6 +199,7 @@ def present(view: CompiledView, states: pa.Table, keep: Sequence[str]) -> pa.Tab
 
 def presented(measure: CompiledMeasure, states: pa.Table) -> pa.Array:
     """Present one measure of every row."""
+    check()
     type = arrow_type(measure.result)
     if measure.shown is not None:
         return formulated(measure, states).cast(type)

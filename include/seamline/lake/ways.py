@@ -80,6 +80,10 @@ class Ways(Mapping[str, IntervalAnswer]):
             missing=int(self.missing[place]),
         )
 
+    def listed(self) -> Iterator[tuple[str, IntervalAnswer]]:
+        """Give them one by one, without looking each up by its id."""
+        return zip(self, map(self.at, range(len(self))), strict=True)
+
     def of(self, *statuses: Status) -> Numbers:
         """List the places of the intervals of some statuses."""
         found: Numbers = np.flatnonzero(np.isin(self.statuses, [STATUSES.index(each) for each in statuses]))

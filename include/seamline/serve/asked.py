@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline.lake.answers import Answer
+from seamline.lake.deadline import in_time
 from seamline.model.compiled import CompiledView
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment, stamp
@@ -177,6 +178,6 @@ def told(answer: Answer, question: Question) -> dict[str, Any]:
                 "note": each.note,
                 "missing": each.missing,
             }
-            for id, each in answer.intervals.items()
+            for id, each in in_time(answer.intervals.listed())
         },
     }

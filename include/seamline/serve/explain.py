@@ -277,22 +277,17 @@ def only(table: pa.Table, key: Row) -> pa.Table:
 
 def parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[Part]:
     """Present each generation's and each slice's share by itself, generations first."""
+    by = ["_speed", "_at", "from_epoch", "to_epoch"]
+    merged = states.added_up(view, taken, by, {"rows": "sum"})
+    groups = merged.select([*by, "rows"]).to_pylist()
     found = []
-    for speed in (False, True):
-        own = taken.filter(pc.equal(taken["_speed"], speed))
-        groups = own.group_by(["_at", "from_epoch", "to_epoch"], use_threads=False).aggregate(
-            [("rows", "sum")]
-        )
-        for group in groups.to_pylist():
-            mask = pc.equal(own["_at"], group["_at"])
-            if speed:
-                mask = pc.and_(mask, pc.equal(own["from_epoch"], group["from_epoch"]))
-                mask = pc.and_(mask, pc.equal(own["to_epoch"], group["to_epoch"]))
-            interval = id_of(group["_at"])
-            way = answer.intervals[interval]
-            source = f"slice of {interval}" if speed else f"generation {way.generation} of {interval}"
-            epochs = (group["from_epoch"], group["to_epoch"]) if speed else (0, way.cut)
-            found.append(Part(source, epochs, group["rows_sum"], presented(view, own.filter(mask))))
+    for group, row in zip(groups, states.present(view, merged, keep=[]).to_pylist(), strict=True):
+        interval = id_of(group["_at"])
+        way = answer.intervals[interval]
+        speed = group["_speed"]
+        source = f"slice of {interval}" if speed else f"generation {way.generation} of {interval}"
+        epochs = (group["from_epoch"], group["to_epoch"]) if speed else (0, way.cut)
+        found.append(Part(source, epochs, group["rows"], row))
     return sorted(found, key=lambda part: (part.source.startswith("slice"), part.epochs))
 
 

@@ -13,6 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 
 from seamline import __version__
+from seamline.lake.answers import Answer
 from seamline.lake.layout import definitions
 from seamline.lake.planning import plan_run
 from seamline.lake.versions import named, served
@@ -84,8 +85,9 @@ def rows(
     question = Question(keys, null, start, end, as_of, served_at, side, version, phase, limit, offset, format)
     compiled, layout = opened(pipeline)
     _, shown = served(compiled, layout, named(compiled, layout, view), version)
-    answer = answered(
-        lambda: read(
+
+    def made() -> tuple[Answer, bytes]:
+        found = read(
             f"{pipeline}.{view}",
             condition(shown, question),
             start,
@@ -97,8 +99,9 @@ def rows(
             served_at=served_at,
             format="answer",
         )
-    )
-    body = written(answer, question)
+        return found, written(found, question)
+
+    answer, body = answered(made)
     mark = tag(body)
     headers = {
         "ETag": mark,

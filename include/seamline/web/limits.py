@@ -18,7 +18,9 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from seamline.lake.deadline import too_slow, until
 from seamline.lake.scans import connection
+from seamline.lake.states import own
 from seamline.model.errors import BadRange, TooSlow
 
 MOST_BYTES = 64 * 1024
@@ -81,25 +83,25 @@ def answered(make: Callable[[], T], seconds: float = SECONDS) -> T:
 
 @contextmanager
 def within(seconds: float = SECONDS) -> Iterator[None]:
-    """Break off this thread's query after so long; TooSlow."""
-    con, done = connection(), threading.Event()
+    """Break off this thread's work after so long: its queries, and its loops where they look at the time; TooSlow."""
+    cons, done = (connection(), own()), threading.Event()
 
     def interrupt() -> None:
         # Again and again: between two queries there is nothing to break off.
         over = done.wait(seconds)
         while not over:
-            con.interrupt()
+            for con in cons:
+                con.interrupt()
             over = done.wait(0.05)
 
     watch = threading.Thread(target=interrupt, daemon=True)
     watch.start()
     try:
-        yield
-    except duckdb.InterruptException:
-        raise TooSlow(
-            f"There was no answer within {seconds:g} s.",
-            hint="ask for fewer windows or keys, or use seamline.read.",
-        ) from None
+        with until(seconds):
+            try:
+                yield
+            except duckdb.InterruptException:
+                raise too_slow() from None
     finally:
         done.set()
         watch.join()

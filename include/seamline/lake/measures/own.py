@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from seamline.lake.deadline import in_time
 from seamline.lake.measures.steps import Finish, Steps, listed, names_of, quoted, scratch, value_of
 from seamline.lake.types import arrow_type
 from seamline.model.compiled import CompiledMeasure
@@ -35,7 +36,7 @@ class Owned:
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         own = owner(measure)
-        shown = [own.present(unpacked(state)) for state in parts[0].to_pylist()]
+        shown = [own.present(unpacked(state)) for state in in_time(parts[0].to_pylist())]
         return pa.array(shown, arrow_type(measure.result))
 
 
@@ -51,10 +52,10 @@ def finish(measure: CompiledMeasure, state_of: Made) -> Finish:
     names = [field.name for field in type]
 
     def packed(items: Iterable[Any] | None) -> dict[str, Any] | None:
-        state = reduce(own.plus, map(state_of, items or ()), None)
+        state = reduce(own.plus, map(state_of, in_time(items or ())), None)
         return None if state is None else dict(zip(names, state, strict=True))
 
-    return lambda column: pa.array([packed(items) for items in column.to_pylist()], type)
+    return lambda column: pa.array([packed(items) for items in in_time(column.to_pylist())], type)
 
 
 def unpacked(state: dict[str, Any] | None) -> tuple[Any, ...] | None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.deadline import in_time
 from seamline.lake.measures.steps import Finish, Steps, listed, names_of, quoted, scratch, value_of
 from seamline.model.compiled import CompiledMeasure
 from seamline.model.measures import Quantiles, Ranked
@@ -43,7 +44,7 @@ def kept_or_sketched(measure: CompiledMeasure, gathered: dict[str, str], most: i
 
 def sketched(make: Sketching) -> Finish:
     """Make the sketches of the groups that need one."""
-    return lambda pending: pa.array([sketch_of(group, make) for group in pending], pa.binary())
+    return lambda pending: pa.array([sketch_of(group, make) for group in in_time(pending)], pa.binary())
 
 
 def sketch_of(group: pa.StructScalar, make: Sketching) -> bytes | None:
@@ -94,7 +95,7 @@ class Different:
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         counts = pc.list_value_length(parts[0]).fill_null(0).to_numpy().astype(np.int64)
-        for at in np.flatnonzero(parts[1].is_valid().to_numpy()):
+        for at in in_time(np.flatnonzero(parts[1].is_valid().to_numpy())):
             counts[at] = round(sketches.hll_sketch.deserialize(parts[1][at].as_py()).get_estimate())
         return pa.array(counts)
 
@@ -119,7 +120,7 @@ class RankedValues:
         ranks = measure.measure.ranks
         values, sketch = (part.combine_chunks() for part in parts)
         found = exact(values, ranks)
-        for at in np.flatnonzero(sketch.is_valid().to_numpy(zero_copy_only=False)):
+        for at in in_time(np.flatnonzero(sketch.is_valid().to_numpy(zero_copy_only=False))):
             made = sketches.kll_doubles_sketch.deserialize(sketch[at].as_py())
             found[at] = [made.get_quantile(rank, True) for rank in ranks]
         empty = pc.and_(pc.is_null(values), pc.is_null(sketch))
