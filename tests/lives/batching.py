@@ -1,0 +1,189 @@
+"""What runs, upkeep and people do to what is published."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar
+
+from tests.lives.checks import check, check_log
+from tests.lives.faults import Mishap
+from tests.lives.operations import Operation
+from tests.lives.records import DAY, START
+from tests.lives.world import HERE, World
+
+from seamline.lake.flipping import flip_view
+from seamline.lake.history import released, rolled_back
+from seamline.lake.planning import job_of, plan_run
+from seamline.lake.publishing import publish_run
+from seamline.lake.upkeep import maintain
+from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
+from seamline.model.intervals import Interval
+from seamline.model.seam import Side
+from seamline.plan.publish import Decision
+from seamline.quality.certify import certify_run
+from seamline.spark.batch import build
+from seamline.spark.rejudging import rejudge
+
+BATCH_POINTS = ("states", "generation", "built", "certified")
+PUBLISH_POINTS = ("published", "served")
+
+
+@dataclass(frozen=True)
+class Build(Operation):
+    """A run builds what is dirty, or a day, and certifies it; it may die on the way."""
+
+    weight: ClassVar[int] = 3
+    day: int
+    point: str
+
+    @classmethod
+    def draw(cls, chance: Random) -> Build:
+        point = chance.choice([*BATCH_POINTS, "", "", "", ""])
+        return cls(chance.choice([-1, -1, 0, 1, 2]), point)
+
+    def run(self, world: World) -> None:
+        if not world.log:
+            return
+        world.made += 1
+        name = f"run-{world.made}"
+        asked = None if self.day < 0 else day_of(self.day)
+        with world.process():
+            world.fates.strike(self.point)
+            build_run(world, name, asked)
+
+
+def day_of(day: int) -> Interval:
+    """Name a day."""
+    return Interval(START + day * DAY, START + (day + 1) * DAY)
+
+
+def build_run(world: World, name: str, asked: Interval | None) -> None:
+    """Plan, build and certify a run."""
+    rejudge(HERE, world.pipeline, world.layout, until=world.newest)
+    plan = plan_run(world.pipeline, world.layout, asked=asked, dirty=asked is None, run=name)
+    if not plan.builds:
+        return
+    build(HERE, world.pipeline, world.layout, job_of(world.pipeline, plan, run=name))
+    certify_run(world.pipeline, world.layout, name)
+    world.runs.append(name)
+
+
+@dataclass(frozen=True)
+class Publish(Operation):
+    """A run that was built is published, the newest or an older one; it may die on the way."""
+
+    weight: ClassVar[int] = 3
+    which: int
+    point: str
+
+    @classmethod
+    def draw(cls, chance: Random) -> Publish:
+        return cls(chance.choice([0, 0, 0, 1, 2]), chance.choice([*PUBLISH_POINTS, "", "", ""]))
+
+    def run(self, world: World) -> None:
+        if not world.runs:
+            return
+        name = world.runs[-1 - self.which % len(world.runs)]
+        with world.process(), suppress(PublishRefused, Conflict):
+            world.fates.strike(self.point)
+            publish_run(world.pipeline, world.layout, name)
+            world.runs.remove(name)
+
+
+@dataclass(frozen=True)
+class BatchDiesAtCommit(Operation):
+    """A whole run that dies before or after one of its commits."""
+
+    weight: ClassVar[int] = 2
+    at: int
+    mishap: Mishap
+
+    @classmethod
+    def draw(cls, chance: Random) -> BatchDiesAtCommit:
+        return cls(chance.randrange(8), chance.choice([*Mishap][:4]))
+
+    def run(self, world: World) -> None:
+        if not world.log:
+            return
+        world.made += 1
+        name = f"run-{world.made}"
+        with world.process(), suppress(PublishRefused, Conflict, OSError):
+            world.fates.ask(self.mishap, self.at)
+            build_run(world, name, None)
+            if name in world.runs:
+                publish_run(world.pipeline, world.layout, name)
+
+
+@dataclass(frozen=True)
+class Rollback(Operation):
+    """A person rolls an interval back to the generation before, or gives it free again."""
+
+    day: int
+    release: bool
+
+    @classmethod
+    def draw(cls, chance: Random) -> Rollback:
+        return cls(chance.randrange(3), chance.random() < 0.3)
+
+    def run(self, world: World) -> None:
+        if not world.log:
+            return
+        view = world.pipeline.views[0].name
+        with suppress(PublishRefused, BadRange, NotFound):
+            if self.release:
+                released(world.pipeline, world.layout, view, day_of(self.day), actor="x", reason="y")
+            else:
+                decision = Decision("x", "y", rollback=True, despite=True)
+                rolled_back(world.pipeline, world.layout, view, day_of(self.day), decision=decision)
+                world.seen.clear()
+
+
+@dataclass(frozen=True)
+class Flip(Operation):
+    """The definition's own versions are served."""
+
+    def run(self, world: World) -> None:
+        if not world.log:
+            return
+        for view in world.pipeline.views:
+            with suppress(PublishRefused):
+                flip_view(world.pipeline, world.layout, view.name)
+
+
+@dataclass(frozen=True)
+class Upkeep(Operation):
+    """Upkeep runs; it may die before or after one of its commits."""
+
+    weight: ClassVar[int] = 2
+    at: int
+    mishap: Mishap
+
+    @classmethod
+    def draw(cls, chance: Random) -> Upkeep:
+        return cls(
+            chance.choice([-1, -1, 0, 1, 2, 3, 5]), chance.choice([Mishap.DIES_BEFORE, Mishap.DIES_AFTER])
+        )
+
+    def run(self, world: World) -> None:
+        with world.process():
+            if self.at >= 0:
+                world.fates.ask(self.mishap, self.at)
+            maintain(world.pipeline, world.layout)
+
+
+@dataclass(frozen=True)
+class Look(Operation):
+    """Somebody looks at one side alone, and at master and quarantine as another engine does."""
+
+    harmless: ClassVar[bool] = True
+    side: Side
+
+    @classmethod
+    def draw(cls, chance: Random) -> Look:
+        return cls(chance.choice([Side.BATCH, Side.SPEED]))
+
+    def run(self, world: World) -> None:
+        check(world, self.side)
+        check_log(world)

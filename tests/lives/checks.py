@@ -1,0 +1,159 @@
+"""Compare what is answered, and what tables hold that other engines read, with the plain count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from tests.lives.oracle import Claim, Held, Rows, Wrong, answered, named, require_same, same, wanted
+from tests.lives.world import World
+
+from seamline.lake.control import ControlTable
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.reads import answer
+from seamline.lake.tables import Table
+from seamline.lake.versions import live
+from seamline.model.compiled import CompiledView
+from seamline.model.manifest import Manifest, fold
+from seamline.model.seam import Side
+
+PLACE = ("_partition", "_offset")
+
+
+def check(world: World, side: Side = Side.MERGED) -> None:
+    """Ask every version of every view, and compare: numbers, claims, and that neither goes back."""
+    require_decisions(world)
+    if not world.log:
+        return
+    manifest = decided(world)
+    for view in live(world.pipeline, world.layout).views:
+        if view.id not in manifest.births:
+            continue
+        found = answer(world.pipeline, view, world.layout, side=side, version=view.fingerprint)
+        if found.epoch != world.newest:
+            raise Wrong(f"{view.id} answers at epoch {found.epoch}, the master was given {world.newest}")
+        claims = claimed(world, view, manifest, found.until)
+        for id, told in found.intervals.items():
+            mine = claims.get(id)
+            if side is Side.MERGED and mine and told.complete_to != max(mine.cut, mine.until):
+                raise Wrong(f"{view.id} {id} claims {told.complete_to}, it is {mine}")
+        if side is Side.MERGED:
+            never_back(world, view, claims)
+        rows = answered(view, found.table)
+        right = wanted(world.con, world.shape, view, world.held, claims, side)
+        if settled(world, view, manifest):
+            require_same(f"{view.id}, {side}, until {found.until}", rows, right)
+
+
+def require_decisions(world: World) -> None:
+    """Raise Wrong where the control table has forgotten what people said."""
+    if world.wanted or world.named:
+        found = ControlTable.ensure(world.layout).read()
+        if world.wanted and found.actor != world.wanted:
+            raise Wrong(f"control has forgotten {world.wanted}, it says {found.desired} by {found.actor!r}")
+        if list(found.savepoints) != world.named:
+            raise Wrong(f"control has {len(found.savepoints)} savepoints of {len(world.named)}")
+
+
+def decided(world: World) -> Manifest:
+    """Read the manifest, which forgets nothing that it ever said."""
+    table = ManifestTable.ensure(world.layout)
+    said = sorted(table.statements(), key=lambda each: (each.seq, each.view, each.interval, each.act))
+    if any(each not in said for each in world.statements):
+        raise Wrong(f"the manifest has forgotten some of its {len(world.statements)} statements")
+    world.statements = said
+    return fold(said, table.table.version)
+
+
+def claimed(world: World, view: CompiledView, manifest: Manifest, until: int) -> dict[str, Claim]:
+    """Say for each interval that has records how far a view counts; what is not built to its floor is left out."""
+    found = {}
+    for id in {each.interval for each in world.held}:
+        if not manifest.building(view.id, id):
+            current = manifest.published.get((view.id, id))
+            floor = manifest.floor(view.id, id)
+            found[id] = Claim(current.epoch if current else floor, until, floor)
+    return found
+
+
+def never_back(world: World, view: CompiledView, claims: Mapping[str, Claim]) -> None:
+    """Raise Wrong where an interval counts less far than it did."""
+    for id, claim in claims.items():
+        far, place = max(claim.cut, claim.until), f"{view.id} {id}"
+        if far < world.seen.get(place, -1):
+            raise Wrong(f"{place} counts to {far}, and counted to {world.seen[place]}")
+        world.seen[place] = far
+
+
+def settled(world: World, view: CompiledView, manifest: Manifest) -> bool:
+    """Tell whether every interval on which a view depends is answered: what touches one that is not is left out."""
+    days = {each.day for each in world.held}
+    if "empty days of a version" not in world.on:
+        days = {day + more for day in days for more in (-1, 0, 1)}
+    return not any(manifest.building(view.id, named(day)) for day in days)
+
+
+def check_serving(world: World) -> None:
+    """Compare the serving tables with the plain count, as they are after the stream has refreshed them."""
+    manifest = decided(world)
+    for view in world.pipeline.views:
+        if manifest.serving.get(view.name) != view.id or not Table.exists(world.layout.serving(view)):
+            continue
+        found = answer(world.pipeline, view, world.layout, version=view.fingerprint)
+        claims = claimed(world, view, manifest, found.until)
+        if settled(world, view, manifest):
+            right = wanted(world.con, world.shape, view, world.held, claims)
+            table = DeltaTable(str(world.layout.serving(view)))
+            rows = answered(view, table.to_pyarrow_table())
+            require_same(f"serving table of {view.id} at {found.epoch}", rows, right)
+            pruned(view, table, right, decimals="exact statistics" in world.on)
+
+
+def pruned(view: CompiledView, table: DeltaTable, right: Rows, *, decimals: bool) -> None:
+    """Ask for rows by the value of a key and of a measure: what statistics leave out, no engine finds."""
+    dataset = table.to_pyarrow_dataset()
+    names = [key.name for key in view.keys]
+    for name in [*names, *(each.name for each in view.measures if plain(each.result, decimals))]:
+        values = [key[names.index(name)] if name in names else row[name] for key, row in right.items()]
+        for value in {each for each in values if each is not None}:
+            found = dataset.to_table(
+                columns=[name], filter=pc.field(name) == pa.scalar(value, dataset.schema.field(name).type)
+            )
+            if found.num_rows != (count := sum(same(each, value) for each in values)):
+                raise Wrong(f"{view.id} has {found.num_rows} rows where {name} = {value!r}, right is {count}")
+
+
+def plain(type: str, decimals: bool) -> bool:
+    """Tell whether a value of a type can be asked for."""
+    return type in ("INT", "BIGINT", "STRING", "DATE") or (decimals and type.startswith("DECIMAL"))
+
+
+def check_log(world: World) -> None:
+    """Compare master and quarantine with what was sent: each record once, in the right one, as it was meant."""
+    held = {(each.lane.partition, each.offset): each for each in world.held}
+    numbers = set(world.epochs)
+    for name, good in (("master", True), ("quarantine", False)):
+        if not Table.exists(world.layout.table(name)):
+            continue
+        rows = DeltaTable(str(world.layout.table(name))).to_pyarrow_table().to_pylist()
+        rows = [row for row in rows if row["_epoch"] in numbers]
+        found = Counter((row["_partition"], row["_offset"]) for row in rows)
+        right = Counter(place for place, each in held.items() if (each.record.row is not None) is good)
+        if found != right:
+            raise Wrong(
+                f"{name}: lacks {sorted(right - found)[:5]}, has {sorted(found - right)[:5]} too much"
+            )
+        for row in rows if good else ():
+            as_meant(held[row["_partition"], row["_offset"]], row)
+
+
+def as_meant(each: Held, row: Mapping[str, Any]) -> None:
+    """Raise Wrong where a row is not what its record means."""
+    assert each.record.row is not None
+    for name, value in each.record.row.items():
+        if not same(row[name], value) and row[name] is not value:
+            raise Wrong(f"{each.lane}/{each.offset}: {name} is {row[name]!r}, sent was {value!r}")

@@ -1,0 +1,100 @@
+"""Power cuts: what of the newest commits and files a disk keeps, where nobody had them synced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+from typing import ClassVar
+
+from tests.lives.faults import Disk
+from tests.lives.operations import Operation
+from tests.lives.world import World
+
+from seamline.lake import delta_log
+from seamline.model.errors import ProtocolError
+
+
+class Left(StrEnum):
+    """What is left of a file."""
+
+    NOTHING = "nothing"
+    EMPTY = "empty"
+    CUT = "cut at a line"
+    ZEROS = "zeros"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True)
+class PowerCut(Operation):
+    """Every process is gone, and with them what their newest commits wrote; a plain start makes up for it.
+
+    ``evenly``: all tables lose what was committed since one instant; else each loses a part of that.
+    """
+
+    switch: ClassVar[str] = "power cuts"
+    weight: ClassVar[int] = 2
+    seed: int
+    back: int
+    evenly: bool
+    log: Left
+    data: Left
+
+    @classmethod
+    def draw(cls, chance: Random) -> PowerCut:
+        log = chance.choice([Left.NOTHING, Left.EMPTY, Left.EMPTY, Left.CUT, Left.ZEROS])
+        data = chance.choice([Left.NOTHING, Left.EMPTY, Left.WHOLE])
+        return cls(
+            chance.randrange(10**6), chance.choice([1, 2, 3, 6, 12, 30]), chance.random() < 0.5, log, data
+        )
+
+    def run(self, world: World) -> None:
+        world.power_off()
+        newest = world.fates.disk.commits[-self.back :]
+        for entry in lost(world.fates.disk, newest, Random(self.seed), evenly=self.evenly):
+            for file in files_of(entry):
+                leave(file, self.data)
+            leave(entry, self.log)
+            world.fates.disk.commits.remove(entry)
+        world.moved()
+        world.start()
+
+
+def lost(disk: Disk, newest: Sequence[Path], chance: Random, *, evenly: bool) -> list[Path]:
+    """Choose the entries that are lost, of each table the newest ones; what was synced stays."""
+    found = []
+    for table in sorted({entry.parent for entry in newest}):
+        mine = [entry for entry in newest if entry.parent == table]
+        count = len(mine) if evenly else chance.randint(0, len(mine))
+        for entry in reversed(mine[len(mine) - count :]):
+            if disk.keeps(entry):
+                break
+            found.append(entry)
+    return found
+
+
+def files_of(entry: Path) -> Iterable[Path]:
+    """List the data files that a commit adds."""
+    try:
+        commit = delta_log.read(entry.parent.parent, int(entry.stem))
+    except ProtocolError:
+        return []
+    return [entry.parent.parent / str(add["path"]) for add in (commit.adds if commit else ())]
+
+
+def leave(file: Path, left: Left) -> None:
+    """Leave so much of a file, under another number of it, as a disk would after a repair."""
+    if not file.exists() or left is Left.WHOLE:
+        return
+    content = file.read_bytes()
+    file.unlink()
+    match left:
+        case Left.EMPTY:
+            file.write_bytes(b"")
+        case Left.CUT:
+            lines = content.splitlines(keepends=True)
+            file.write_bytes(b"".join(lines[: len(lines) // 2]))
+        case Left.ZEROS:
+            file.write_bytes(bytes(len(content)))

@@ -1,0 +1,128 @@
+"""Definitions as somebody may write them, made from a seed: names, types, keys, windows, measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from tests.lives.records import EXACT, POOLS, Column
+
+import seamline
+from seamline import Batch, KafkaSource, Pipeline, View, Watermark
+from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.definition import Stream
+from seamline.model.errors import DefinitionError
+from seamline.model.measures import Measure
+from seamline.model.windows import Global, Session, Sliding, Tumbling, Window
+
+PLAIN = ("customer", "amount", "shop", "kind", "note", "price")
+HOSTILE = (
+    "s", "i", "n", "x", "v", "k", "e", "t", "a", "value", "values", "item", "items", "key", "rows", "pane", "epoch",
+    "count", "sum", "total", "error", "state", "states", "interval", "generation", "window", "grouping", "select",
+    "order", "group", "where", "table", "end", "from_epoch", "to_epoch", "partition", "offset", "topic", "timestamp",
+    "Key", "VALUE", "date", "time", "start", "struct", "list", "map", "left", "lost", "at", "cell", "id", "place",
+)  # fmt: skip
+WINDOWS: tuple[Callable[[], Window], ...] = (
+    lambda: Tumbling("1 hour"),
+    lambda: Tumbling("1 day"),
+    lambda: Sliding("2 hours", "1 hour"),
+    lambda: Session("45 minutes"),
+    lambda: Global(),
+    lambda: Tumbling("15 minutes", offset="5 minutes"),
+)
+NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(18,2)", "DECIMAL(38,18)")
+KEYS = ("STRING", "INT", "BIGINT", "BOOLEAN", "DATE", "DECIMAL(18,2)")
+ROUGH = ("DOUBLE",)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a life's definition is drawn from; the pipeline follows from it."""
+
+    columns: tuple[Column, ...]
+    time: str
+    id: str
+    unique: bool
+    lanes: int
+    pipeline: CompiledPipeline
+
+
+def shaped(chance: Random, *, on: Collection[str]) -> Shape:
+    """Draw a definition that `seamline check` passes; ``on`` says how hostile names and values are."""
+    while True:
+        try:
+            return attempted(chance, on=on)
+        except DefinitionError:
+            # A name that is refused does no harm.
+            continue
+
+
+def attempted(chance: Random, *, on: Collection[str]) -> Shape:
+    """Draw a definition; DefinitionError where it is refused."""
+    names = "hostile names" in on
+    pool = chance.sample(HOSTILE, 7) if names else chance.sample(PLAIN, 5)
+    time, id = ("at", "number") if not names else (f"{pool.pop()}", f"{pool.pop()}")
+    columns = tuple(column(name, chance, on=on) for name in pool[: chance.randint(2, 4)])
+    unique = chance.random() < 0.4
+    views = [view(f"v{at}", columns, chance, names=names) for at in range(chance.randint(1, 2))]
+    spelled = ", ".join(f"{each.name} {each.type}" for each in columns)
+    pipeline = Pipeline(
+        name="life",
+        source=KafkaSource(
+            topic="events",
+            schema=f"{id} BIGINT NOT NULL, {spelled}, {time} TIMESTAMP",
+            event_time=time,
+            event_id=[id] if unique else [],
+            watermark=Watermark("10 minutes", idle_after="1 hour"),
+            max_future="3 days",
+        ),
+        views=views,
+        batch=Batch("1 day", "2024-01-01", provisional=chance.random() < 0.3),
+        stream=Stream(edge_epochs=chance.choice([1, 1, 2, 4]), serve_every="1 hour"),
+    )
+    return Shape(columns, time, id, unique, chance.randint(1, 3), compile_pipeline(pipeline))
+
+
+def column(name: str, chance: Random, *, on: Collection[str]) -> Column:
+    """Draw a column."""
+    type = chance.choice([*POOLS])
+    pool = POOLS[type]
+    pool = EXACT.get(type, pool) if "exact decimals" in on else pool
+    return Column(name, type, tuple(chance.sample(pool, min(5, len(pool)))))
+
+
+def view(name: str, columns: Sequence[Column], chance: Random, *, names: bool) -> View:
+    """Draw a view."""
+    fit = [each.name for each in columns if each.type in KEYS]
+    keys = chance.sample(fit, min(chance.randint(0, 2), len(fit)))
+    taken = [each.name for each in columns]
+    free = [each for each in HOSTILE if each not in taken] if names else [f"m{at}" for at in range(9)]
+    labels = chance.sample(free, chance.randint(1, 4))
+    measures = {label: measure(columns, chance) for label in labels}
+    return View(name, keys=keys, window=chance.choice(WINDOWS)(), measures=measures)
+
+
+def measure(columns: Sequence[Column], chance: Random) -> Measure:
+    """Draw a measure of a column that it fits, or a count."""
+    of = chance.choice(list(columns))
+    fit: list[Callable[[], Measure]] = [seamline.count, lambda: seamline.count(of.name)]
+    if of.type in NUMBERS:
+        fit += [lambda: seamline.sum(of.name), lambda: seamline.avg(of.name)]
+    if of.type in NUMBERS and not of.type.startswith("DECIMAL"):
+        fit.append(lambda: seamline.histogram(of.name, [0, 2]))
+    if of.type not in ("BOOLEAN", "DOUBLE"):
+        fit += [lambda: seamline.min(of.name), lambda: seamline.max(of.name)]
+    if of.type not in ROUGH:
+        fit += [lambda: seamline.top(of.name, 2), lambda: seamline.collect_distinct(of.name, limit=3)]
+    fit += [lambda: seamline.first(of.name), lambda: seamline.last(of.name)]
+    return chance.choice(fit)()
+
+
+def changed(shape: Shape, at: int) -> Shape:
+    """Give the definition with another version of one view: one more count."""
+    views = list(shape.pipeline.definition.views)
+    place = at % len(views)
+    name = f"more{at}"
+    views[place] = replace(views[place], measures={**views[place].measures, name: seamline.count()})
+    return replace(shape, pipeline=compile_pipeline(replace(shape.pipeline.definition, views=views)))

@@ -1,0 +1,44 @@
+"""How every life ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tests.lives.batching import Build, Publish, Upkeep
+from tests.lives.checks import check, check_log
+from tests.lives.faults import Mishap
+from tests.lives.operations import Operation
+from tests.lives.sending import close
+from tests.lives.streaming import Epoch, Idle, Serve
+from tests.lives.world import World
+
+from seamline.model.seam import Side
+
+
+@dataclass(frozen=True)
+class End(Operation):
+    """All goes well to the end: everything is read, built and published, and every number is final."""
+
+    weight: ClassVar[int] = 0
+    seed: int = 1
+
+    def run(self, world: World) -> None:
+        world.start()
+        close(world, self.seed, 4)
+        Epoch(10**6).run(world)
+        Idle(10**6).run(world)
+        behind = world.running().writer.behind
+        if behind:
+            raise AssertionError(f"views stay behind: {world.running().writer.errors}")
+        for lane, sent in world.topic.lanes.items():
+            assert world.ends[lane] == len(sent), f"{lane} was read to {world.ends[lane]} of {len(sent)}"
+        check(world)
+        Serve().run(world)
+        Build(-1, "").run(world)
+        Publish(0, "").run(world)
+        Upkeep(-1, Mishap.DIES_AFTER).run(world)
+        Serve().run(world)
+        for side in Side:
+            check(world, side)
+        check_log(world)

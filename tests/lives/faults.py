@@ -1,0 +1,155 @@
+"""What may befall a process at a commit or at a failpoint, and what its disk keeps of it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from seamline.lake import delta_log, failpoints
+
+
+class Died(BaseException):
+    """The process is gone; nothing in it may take that for an error."""
+
+
+class Mishap(StrEnum):
+    """What happens at a commit."""
+
+    DIES_BEFORE = "dies before it"
+    DIES_AFTER = "dies after it"
+    FAILS = "is told that it failed, as it did"
+    LANDS = "is told that it failed, though it landed"
+    TAKEN = "is told that its version was taken, by itself"
+
+
+@dataclass
+class Disk:
+    """Every commit in order, and by device and inode the files that were synced, and those whose folder was since."""
+
+    commits: list[Path] = field(default_factory=list)
+    synced: set[tuple[int, int]] = field(default_factory=set)
+    named: set[tuple[int, int]] = field(default_factory=set)
+
+    def note(self, fd: int) -> None:
+        """Remember that a file, or a folder with all that is in it by now, was synced."""
+        found = os.fstat(fd)
+        self.synced.add((found.st_dev, found.st_ino))
+        path = Path(f"/proc/self/fd/{fd}").resolve()
+        if path.is_dir():
+            self.named |= {key_of(each) for each in path.iterdir() if each.is_file()}
+
+    def keeps(self, file: Path) -> bool:
+        """Tell whether a file survives: its content was synced, and then the folder that names it."""
+        return (key := key_of(file)) in self.synced and key in self.named
+
+
+def key_of(path: Path) -> tuple[int, int]:
+    """Tell a file whatever its name."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+@dataclass
+class Fates:
+    """What happens at the commits and failpoints of one process; ``commits`` count those of a single operation."""
+
+    disk: Disk = field(default_factory=Disk)
+    at: int = -1
+    mishap: Mishap = Mishap.DIES_BEFORE
+    table: str = ""
+    point: str = ""
+    passed: int = 0
+    struck: bool = False
+    before: Any = None
+
+    def ask(self, mishap: Mishap, at: int, table: str = "") -> None:
+        """Let something happen at the ``at``-th commit from now on, of a table of that name if it has one."""
+        self.mishap, self.at, self.table, self.passed, self.struck = mishap, at, table, 0, False
+
+    def strike(self, point: str) -> None:
+        """Let the process die at a failpoint."""
+        self.point, self.struck = point, False
+
+    def clear(self) -> None:
+        """Let nothing more happen."""
+        self.at, self.point, self.before = -1, "", None
+
+    def put(self, root: Path, version: int, lines: Iterable[bytes]) -> bool:
+        """Commit, unless something happens."""
+        if self.before is not None:
+            self.before(root)
+        meant = self.at >= 0 and (not self.table or root.name == self.table)
+        now = meant and self.passed == self.at
+        self.passed += meant
+        if not now:
+            return self.landed(root, version, lines)
+        self.at, self.struck = -1, True
+        match self.mishap:
+            case Mishap.DIES_BEFORE:
+                raise Died(f"before version {version} of {root.name}")
+            case Mishap.FAILS:
+                raise OSError("no answer")
+        done = self.landed(root, version, lines)
+        match self.mishap:
+            case Mishap.DIES_AFTER:
+                raise Died(f"after version {version} of {root.name}")
+            case Mishap.LANDS:
+                raise OSError("no answer")
+        return False if done else done
+
+    def landed(self, root: Path, version: int, lines: Iterable[bytes]) -> bool:
+        """Commit for good."""
+        done = PUT(root, version, lines)
+        if done:
+            self.disk.commits.append(delta_log.entry(root, version))
+        return done
+
+    def reach(self, point: str, *_: object, **__: object) -> None:
+        """Die at a failpoint that was asked for."""
+        if point == self.point:
+            self.point, self.struck = "", True
+            raise Died(f"at {point}")
+
+
+PUT = delta_log.put
+
+
+class Victim:
+    """In the place of the processes that a failpoint strikes."""
+
+    def strike(self, victim: str) -> None:
+        """Be gone."""
+        raise Died(victim)
+
+
+@contextmanager
+def fateful(fates: Fates) -> Iterator[None]:
+    """Let commits and failpoints of this process go by its fates, and note what is synced."""
+
+    class Passed(Counter[str]):
+        def __getitem__(self, point: str) -> int:
+            return 0
+
+        def __setitem__(self, point: str, _: int) -> None:
+            fates.reach(point)
+
+    def noting(real: Any) -> Any:
+        def sync(fd: Any) -> None:
+            real(fd)
+            fates.disk.note(fd if isinstance(fd, int) else fd.fileno())
+
+        return sync
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(delta_log, "put", fates.put))
+        stack.enter_context(patch.object(failpoints, "passed", Passed()))
+        for name in ("fsync", "fdatasync"):
+            stack.enter_context(patch.object(os, name, noting(getattr(os, name))))
+        yield

@@ -1,0 +1,140 @@
+"""Spark's place taken by this process: what the jobs ask of Spark, done in the caller's thread on Arrow tables.
+
+The kernel, the partial states of a build and the judging of records again are the shipped ones: they run in Spark's
+tasks on Arrow batches, and know no difference. What Spark itself computes has an equal here: the slices of a catch-up,
+and the raw records of a judging again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from seamline.lake import states
+from seamline.lake.layout import Layout
+from seamline.lake.slices import Slices
+from seamline.lake.types import COORDINATES, master_schema, partial_schema, slices_schema
+from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.spark import catch_up, rejudging, stream
+from seamline.spark.writer import Writer
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class Frame:
+    """Raw records, as a data frame of them."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+        self.sparkSession = Here()
+
+    def coalesce(self, _: int) -> Frame:
+        """One task reads all as it is."""
+        return self
+
+    def mapInArrow(self, task: Callable[[Batches], Batches], _: object) -> Frame:  # noqa: N802 - Spark's name
+        """Run a task over all rows."""
+        return Frame(pa.Table.from_batches(list(task(iter(self.rows.to_batches())))))
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        """Give the rows."""
+        return self.rows
+
+
+class Numbers:
+    """What is asked of an RDD of numbers, a partition for each."""
+
+    def __init__(self, numbers: Sequence[int], task: Callable[[Iterable[int]], Iterable[Any]] = iter) -> None:
+        self.numbers, self.task = numbers, task
+
+    def mapPartitions(self, task: Callable[[Iterable[int]], Iterable[Any]]) -> Numbers:  # noqa: N802
+        """Give the numbers to a task, one by one."""
+        return Numbers(self.numbers, task)
+
+    def collect(self) -> list[Any]:
+        """Run the tasks, one after the other."""
+        return [row for number in self.numbers for row in self.task([number])]
+
+
+class Here:
+    """What is asked of a Spark session: two tasks at once, none of them anywhere else."""
+
+    defaultParallelism = 2  # noqa: N815 - Spark's name
+
+    @property
+    def sparkContext(self) -> Here:  # noqa: N802 - Spark's name
+        """It is its own context."""
+        return self
+
+    @property
+    def conf(self) -> Here:
+        """It is its own configuration, and"""
+        return self
+
+    @property
+    def streams(self) -> Here:
+        """has no streams of which to tell."""
+        return self
+
+    def set(self, *_: object) -> None:
+        """Batches are of the size that they are."""
+
+    def addListener(self, _: object) -> None:  # noqa: N802 - Spark's name
+        """Nothing will be heard."""
+
+    def parallelize(self, numbers: Sequence[int], _: int) -> Numbers:
+        """Give numbers to tasks."""
+        return Numbers(numbers)
+
+
+def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
+    """Compute what a catch-up adds, epoch by epoch, by the kernel's SQL over the master."""
+    rows = aligned(writer.pipeline, DeltaTable(str(writer.master.table.root)).to_pyarrow_table())
+    epochs = rows["_epoch"]
+    rows = rows.filter(pc.and_(pc.greater(epochs, after), pc.less_equal(epochs, until)))
+    with states.connection() as con:
+        con.register("held_rows", rows)
+        found = states.partial(con, slices.view, "held_rows", by=["_epoch"])
+    numbers = found["_epoch"]
+    schema = slices_schema(slices.view)
+    whole = found.select(partial_schema(slices.view).names)
+    whole = whole.append_column("from_epoch", numbers).append_column("to_epoch", numbers)
+    return whole.select(schema.names).cast(schema)
+
+
+def aligned(pipeline: CompiledPipeline, rows: pa.Table) -> pa.Table:
+    """Give rows the columns of a definition, whatever else is there."""
+    blank = master_schema(pipeline).empty_table()
+    return pa.concat_tables([blank, rows], promote_options="permissive")
+
+
+def raw_records(_: object, __: object, layout: Layout, block: Sequence[Epoch]) -> Frame:
+    """Give the coordinates and bytes of all that some epochs read, accepted or refused."""
+    numbers = pa.array([epoch.number for epoch in block], pa.int64())
+    parts = []
+    for name in ("master", "quarantine"):
+        rows = DeltaTable(str(layout.table(name))).to_pyarrow_table(columns=COORDINATES.names)
+        parts.append(
+            rows.filter(pc.is_in(rows["_epoch"], numbers)).select(COORDINATES.names).cast(COORDINATES)
+        )
+    return Frame(pa.concat_tables(parts))
+
+
+@contextmanager
+def sparkless(topics: Callable[..., object]) -> Iterator[None]:
+    """Run drivers and builds without Spark and Kafka; ``topics`` stands in the place of ``Topics``."""
+    with (
+        patch.object(catch_up, "computed", computed),
+        patch.object(rejudging, "raw_records", raw_records),
+        patch.object(stream, "Topics", topics),
+        patch.object(stream, "warm", lambda _: None),
+        patch.object(stream, "jvm_pid", lambda _: None),
+    ):
+        yield

@@ -1,0 +1,176 @@
+"""What must be answered: the records sent, of each interval those up to the epoch that the answer claims, each once.
+
+It knows which records an epoch read by what was sent, not by what tables hold; a view's measures of them are folded one
+by one (``seamline.testing.oracle``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from tests.lives.definitions import Shape
+from tests.lives.records import DAY, START, Record
+from tests.lives.topic import NAME
+
+from seamline.model.compiled import CompiledView
+from seamline.model.intervals import stamp
+from seamline.model.offsets import Lane
+from seamline.model.seam import Side
+from seamline.testing.folding import sources
+from seamline.testing.oracle import Row, counted, presented
+
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+"""Measures by keys and window."""
+NEAR = 1e-9
+"""Doubles are added up in any order."""
+
+
+class Wrong(AssertionError):
+    """An answer, or a table that another engine reads, is not the plain count."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A record and the epoch that read it."""
+
+    epoch: int
+    lane: Lane
+    offset: int
+    record: Record
+
+    @property
+    def day(self) -> int:
+        """Number the day of the record from START on."""
+        return (self.record.at - START) // DAY
+
+    @property
+    def interval(self) -> str:
+        """Name the day of the record."""
+        return named(self.day)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an answer says of one interval: the cut of what is published (or the floor), and how far it counts.
+
+    Up to the ``floor`` there may be no slices.
+    """
+
+    cut: int
+    until: int
+    floor: int = -1
+
+
+def named(day: int) -> str:
+    """Name a day's interval."""
+    return stamp(START + day * DAY)
+
+
+def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]:
+    """Give the input of a view: what records mean, and nothing that the kernel made of them."""
+    columns = [each.measure.of or None for each in sources(view)]
+    found = []
+    for each in held:
+        row = each.record.row
+        if row is not None:
+            found.append(
+                Row(
+                    each.epoch,
+                    (each.record.at, each.lane.partition, each.offset, 0),
+                    NAME,
+                    each.interval,
+                    (row[shape.id],) if shape.unique else (),
+                    {key.name: row[key.name] for key in view.keys},
+                    tuple(row[name] if name else None for name in columns),
+                    counts=True,
+                )
+            )
+    return found
+
+
+def wanted(
+    con: duckdb.DuckDBPyConnection,
+    shape: Shape,
+    view: CompiledView,
+    held: Iterable[Held],
+    claims: Mapping[str, Claim],
+    side: Side = Side.MERGED,
+) -> Rows:
+    """Count plainly; ``claims`` are by interval id, and an interval without one is not answered."""
+    by_interval: dict[str, list[Row]] = {}
+    for row in rows_of(shape, view, held):
+        by_interval.setdefault(row.interval, []).append(row)
+    kept: list[Row] = []
+    for id, rows in by_interval.items():
+        if id in claims:
+            claim = claims[id]
+            if side is Side.SPEED:
+                kept += [row for row in rows if claim.floor < row.epoch <= claim.until]
+            else:
+                far = max(claim.cut, claim.until)
+                kept += counted(view, rows, {id: claim.cut}, far, side, unique=shape.unique)
+    found = presented(con, view, kept, {id: claim.cut for id, claim in claims.items()}, side)
+    return keyed(view, found)
+
+
+def keyed(view: CompiledView, rows: Iterable[Mapping[str, Any]]) -> Rows:
+    """Put rows under their keys and window; Wrong where two are of the same."""
+    names = [*(key.name for key in view.keys), "window_start", "window_end"]
+    shown = [each.name for each in view.measures]
+    found: Rows = {}
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        if key in found:
+            raise Wrong(f"{view.qualified} has {key} twice")
+        found[key] = {name: row[name] for name in [*shown, "batch_part", "speed_part"]}
+    return found
+
+
+def answered(view: CompiledView, table: pa.Table) -> Rows:
+    """Read an answer, or a serving table."""
+    return keyed(view, table.to_pylist())
+
+
+def require_same(what: str, found: Rows, right: Rows, *, parts: bool = True) -> None:
+    """Raise Wrong with the first places at which an answer is not the plain count."""
+    odd = []
+    for key in [*right, *(key for key in found if key not in right)]:
+        mine, theirs = found.get(key), right.get(key)
+        if mine is None or theirs is None:
+            odd.append(f"{key}: {mine}, right is {theirs}")
+            continue
+        names = [name for name in theirs if parts or name not in ("batch_part", "speed_part")]
+        odd += [
+            f"{key}: {name} {mine[name]!r}, right is {theirs[name]!r}"
+            for name in names
+            if not same(mine[name], theirs[name])
+        ]
+    if odd:
+        more = f", and {len(odd) - 4} more" if len(odd) > 4 else ""
+        raise Wrong(f"{what}: " + "; ".join(odd[:4]) + more)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Compare two presented values: exactly, but for doubles."""
+    if isinstance(one, float) or isinstance(other, float):
+        if one is None or other is None:
+            return False
+        return one == other or math.isclose(one, other, rel_tol=NEAR)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if listed(one) and listed(other):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, Decimal) or isinstance(other, Decimal):
+        return one is not None and other is not None and Decimal(one) == Decimal(other)
+    return type(one) is type(other) and bool(one == other)
+
+
+def listed(value: Any) -> bool:
+    """Tell whether a value is a list."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)

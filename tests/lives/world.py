@@ -1,0 +1,253 @@
+"""One life: a warehouse with its stream, builds and upkeep as they are shipped; beside it what was sent and held."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.lives.definitions import Shape
+from tests.lives.faults import Died, Fates, fateful, key_of
+from tests.lives.here import Here, sparkless
+from tests.lives.oracle import Held, Wrong
+from tests.lives.topic import Read, Topic
+
+from seamline.lake import delta_log, states
+from seamline.lake.layout import Layout
+from seamline.lake.master import ledger_row
+from seamline.model.epoch import Epoch, Kind
+from seamline.model.errors import FenceLost, SeamlineError
+from seamline.model.offsets import OffsetRange, Vector
+from seamline.spark.attempts import KernelFailed
+from seamline.spark.stream import Driver
+
+FOLDERS = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+HERE: Any = Here()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A version of the master's log as it was seen, by its file, and the epoch that it holds."""
+
+    version: int
+    file: tuple[int, int]
+    epoch: Epoch | None
+
+    def stands(self, root: Path) -> bool:
+        """Tell whether it is still there, as it was."""
+        try:
+            return key_of(delta_log.entry(root, self.version)) == self.file
+        except FileNotFoundError:
+            return False
+
+
+class World:
+    """Everything of a life. ``held`` is what the master has committed, by what was seen of the commits themselves."""
+
+    def __init__(self, shape: Shape, on: Collection[str] = ()) -> None:
+        self.shape, self.on = shape, on
+        self.topic = Topic.of(shape.lanes)
+        self.folder = Path(tempfile.mkdtemp(prefix="life-", dir=FOLDERS))
+        self.layout = Layout(self.folder / "w", "life")
+        self.fates = Fates()
+        self.held: list[Held] = []
+        self.epochs: list[int] = []
+        self.ends: dict[Any, int] = dict.fromkeys(self.topic.lanes, 0)
+        self.numbers: set[int] = set()
+        self.log: list[Entry] = []
+        self.known = 0
+        self.cut = False
+        self.moves = 0
+        self.wanted = ""
+        self.named: list[Any] = []
+        self.token = 0
+        self.driver: Driver | None = None
+        self.stalled: list[Driver] = []
+        self.runs: list[str] = []
+        self.made = 0
+        self.seen: dict[str, int] = {}
+        self.statements: list[Any] = []
+        self.con = states.connection()
+        self.stack = ExitStack()
+
+    def __enter__(self) -> World:
+        self.stack.enter_context(sparkless(partial(Read, self.topic)))
+        self.stack.enter_context(fateful(self.fates))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for driver in [self.driver, *self.stalled]:
+            if driver is not None:
+                abandon(driver)
+        self.stack.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def newest(self) -> int:
+        """E, as far as commits of the master were seen to land."""
+        return self.epochs[-1] if self.epochs else -1
+
+    @property
+    def pipeline(self) -> Any:
+        """The definition at hand."""
+        return self.shape.pipeline
+
+    def running(self) -> Driver:
+        """Give the driver, started if none runs."""
+        return self.driver or self.start()
+
+    def start(self) -> Driver:
+        """Start a driver under the next token, as a supervisor does; it looks whether it was fenced off itself."""
+        driver = self.begun()
+        driver.start(HERE)
+        self.driver = driver
+        self.look()
+        return driver
+
+    def begun(self) -> Driver:
+        """Make a driver that has touched nothing yet."""
+        self.token += 1
+        return Driver(self.pipeline, self.layout, self.token, self.folder)
+
+    def gone(self) -> None:
+        """The driver's process is gone."""
+        if self.driver is not None:
+            abandon(self.driver)
+        self.driver = None
+
+    def power_off(self) -> None:
+        """Every process is gone."""
+        self.gone()
+        for driver in self.stalled:
+            abandon(driver)
+        self.stalled = []
+
+    def moved(self) -> None:
+        """Give the warehouse another place: no process of before remembers anything of it."""
+        self.moves += 1
+        place = self.folder / f"w{self.moves}"
+        self.layout.warehouse.rename(place)
+        commits = self.fates.disk.commits
+        commits[:] = [place / each.relative_to(self.layout.warehouse) for each in commits]
+        self.layout, self.cut = Layout(place, "life"), True
+        self.seen.clear()
+
+    def epoch(self, more: int) -> None:
+        """Read up to so many records of each lane and hold them; what fails is tried again as the driver does."""
+        driver = self.running()
+        vector = dict(driver.epochs.progress.vector)
+        ends = {lane: min(vector.get(lane, 0) + more, len(sent)) for lane, sent in self.topic.lanes.items()}
+        self.read(driver, vector, ends)
+
+    def read(self, driver: Driver, vector: Vector, ends: Vector) -> None:
+        """Make one epoch."""
+        ranges = [
+            OffsetRange(lane, vector.get(lane, 0), end)
+            for lane, end in ends.items()
+            if end > vector.get(lane, 0)
+        ]
+        with self.watched():
+            try:
+                driver.epochs.read(self.topic.raw(ranges), ends, stopping=False)  # type: ignore[arg-type]
+            except (FenceLost, KernelFailed):
+                raise
+            except SeamlineError:
+                raise
+            except Exception:
+                if not self.fates.struck:
+                    raise
+                driver.epochs.restart()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """See which epochs the master gets, whatever becomes of who commits them."""
+        try:
+            yield
+        finally:
+            self.look()
+
+    def look(self) -> None:
+        """Take in what the master's own log has gained: a number once, and ranges that join."""
+        root = self.layout.table("master")
+        while self.log and not self.log[-1].stands(root):
+            if not self.cut:
+                raise Wrong(f"version {self.log[-1].version} of the master was taken back")
+            self.log.pop()
+        if len(self.log) < self.known:
+            self.trim()
+        while (commit := delta_log.read(root, len(self.log))) is not None:
+            epoch = ledger_row(commit.info)
+            self.log.append(Entry(commit.version, key_of(delta_log.entry(root, commit.version)), epoch))
+            if epoch is not None:
+                self.take(epoch)
+        self.known = len(self.log)
+
+    def trim(self) -> None:
+        """Forget what a power cut took from the master."""
+        kept = [entry.epoch for entry in self.log if entry.epoch]
+        self.epochs, self.held, self.ends = [], [], dict.fromkeys(self.topic.lanes, 0)
+        for epoch in kept:
+            self.hold(epoch)
+
+    def take(self, epoch: Epoch) -> None:
+        """Take in an epoch that the master holds."""
+        if epoch.number <= max(self.numbers, default=-1):
+            raise Wrong(f"epoch {epoch.number} came after {max(self.numbers)}")
+        self.numbers.add(epoch.number)
+        self.hold(epoch)
+
+    def hold(self, epoch: Epoch) -> None:
+        """Note what an epoch holds."""
+        self.epochs.append(epoch.number)
+        for part in epoch.ranges:
+            if epoch.kind is not Kind.AMEND:
+                if part.start != self.ends[part.lane]:
+                    raise Wrong(f"epoch {epoch.number} reads {part} after {self.ends[part.lane]}")
+                self.ends[part.lane] = part.end
+            if epoch.kind is not Kind.HOLE:
+                sent = self.topic.lanes[part.lane][part.start : part.end]
+                self.held += [
+                    Held(epoch.number, part.lane, part.start + at, record) for at, record in enumerate(sent)
+                ]
+
+    @contextmanager
+    def process(self) -> Iterator[None]:
+        """Be a process of its own: it may die."""
+        try:
+            yield
+        except Died:
+            pass
+        finally:
+            self.fates.clear()
+
+    @contextmanager
+    def driving(self) -> Iterator[None]:
+        """Be the driver's process: when it dies, or was fenced off by a newer one, it is gone."""
+        try:
+            yield
+        except Died:
+            self.gone()
+        except FenceLost:
+            if self.driver is not None and self.driver.token == self.token and not self.overtaken:
+                raise
+            self.gone()
+        finally:
+            self.fates.clear()
+
+    @property
+    def overtaken(self) -> bool:
+        """Tell whether a newer driver was started."""
+        return self.driver is not None and self.driver.token < self.token
+
+
+def abandon(driver: Driver) -> None:
+    """Leave nothing of a driver that is gone but what it committed."""
+    if hasattr(driver, "refresher"):
+        driver.refresher.closed.set()
+    if hasattr(driver, "writer"):
+        driver.writer.threads.shutdown(wait=True)
