@@ -23,6 +23,8 @@ settings.load_profile("laws")
 logging.getLogger("py4j").setLevel(logging.WARNING)
 # JVMs here live for seconds or minutes: without the second compiler starting one takes half the processor.
 os.environ.setdefault("SEAMLINE_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Tables of tests are thrown away; those that are about syncing turn it on.
+os.environ.setdefault("SEAMLINE_FSYNC", "off")
 ALLOWED = tomllib.loads(Path(__file__).with_name("skips.toml").read_text())["skips"]
 
 

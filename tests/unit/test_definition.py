@@ -91,6 +91,11 @@ WRONG = {
         "divide",
     ),
     "start": (dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01T05:00")), "batch.start", "inside"),
+    "durability": (
+        dataclasses.replace(ORDERS, stream=Stream(durability="always")),
+        "stream.durability",
+        "none of replay, fsync",
+    ),
     "provisional": (
         dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01", provisional="yes")),
         "batch.provisional",

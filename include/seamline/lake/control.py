@@ -15,7 +15,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from seamline.lake import files
+from seamline.lake import durability, files
 from seamline.lake.layout import Layout
 from seamline.lake.pins import look
 from seamline.lake.tables import Table
@@ -221,7 +221,8 @@ class ControlTable:
         self._decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
 
     def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
-        """Write a decision, whoever else is renewing a lease meanwhile."""
+        """Write a decision, whoever else is renewing a lease meanwhile; the log that it may be about is on disk."""
+        durability.sync_disk(self.table.root)
         rows = pa.Table.from_pylist([dict(row)], schema=SCHEMA)
         file = files.write(rows, self.table.root, f"{uuid.uuid4().hex}.parquet", stats=[])
         while True:
@@ -255,7 +256,7 @@ class ControlTable:
                 raise LeaseHeld(f"The lease with token {lease.token} is {holder}'s now.", hint="exit.")
             renewed = replace(lease, until=now + TTL)
             try:
-                self._write(replace(current, lease=renewed), [])
+                self._write(replace(current, lease=renewed), [], sync=False)
             except Conflict:
                 continue
             return renewed
@@ -268,8 +269,9 @@ class ControlTable:
             except Conflict:
                 continue
 
-    def _write(self, state: Control, written: list[files.DataFile]) -> None:
-        self.table.append(written, txns={APP: self.table.version + 1}, metadata={STATE: state.to_json()})
+    def _write(self, state: Control, written: list[files.DataFile], *, sync: bool | None = None) -> None:
+        txns = {APP: self.table.version + 1}
+        self.table.append(written, txns=txns, metadata={STATE: state.to_json()}, sync=sync)
 
 
 def restatements(layout: Layout) -> tuple[Restatement, ...]:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seamline.lake import entries
+from seamline.lake.durability import sync_file
 from seamline.lake.entries import Commit
 from seamline.model.errors import NotWhole
 
@@ -51,11 +52,13 @@ def read(root: Path, version: int) -> Commit | None:
 
 
 @contextmanager
-def drafted(root: Path, data: bytes) -> Iterator[Path]:
+def drafted(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
     """Write an entry to a file that has no number yet; OSError where nothing can be written."""
     draft = root / FOLDER / f"_commit_{uuid.uuid4().hex}.json.tmp"
     try:
         draft.write_bytes(data)
+        if synced:
+            sync_file(draft)
         yield draft
     finally:
         draft.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from seamline.lake import files
+from seamline.lake import durability, files
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
 from seamline.lake.tables import Table
@@ -80,9 +80,13 @@ class Generations:
         return volumes
 
     def commit(self, described: list[files.DataFile]) -> None:
-        """Commit a generation unless the table is closed to it, whatever other builds commit beside it."""
+        """Commit a generation unless the table is closed to it, whatever other builds commit beside it.
+
+        What it was made of is on disk before: a generation of epochs that a power cut takes would count them twice.
+        """
         generation = described[0].path.partition("/")[0]
         began = begun(generation)
+        durability.sync_disk(self.table.root)
         for attempt in range(ATTEMPTS):
             closed = self.table.refresh().txn(CLOSED) or 0
             if began is not None and began <= closed:

@@ -18,6 +18,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from seamline.lake.durability import sync_file, sync_folders
 from seamline.lake.joins import key_name
 from seamline.lake.layout import Layout, definitions
 from seamline.lake.types import arrow_type
@@ -211,8 +212,10 @@ def keep(join: Join, layout: Layout) -> str:
 
 
 def save(table: pa.Table, path: Path) -> None:
-    """Write a version whole or not at all."""
+    """Write a version whole or not at all; it is on disk before an epoch names it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
     pq.write_table(table, fresh)
+    sync_file(fresh)
     fresh.replace(path)
+    sync_folders([path.parent], above=path.parents[2])

@@ -23,11 +23,13 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from seamline.lake import delta_log, meeting, wholeness
+from seamline.lake import delta_log, durability, meeting, wholeness
 from seamline.lake.entries import ID, Commit, Draft
 from seamline.lake.files import DataFile
-from seamline.lake.followed import Followed, since_boot
+from seamline.lake.followed import since_boot
 from seamline.lake.meeting import Meeting
+from seamline.lake.synced import Synced
+from seamline.model.definition import DURABILITY
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
 
 TOKEN = meeting.TOKEN
@@ -39,7 +41,7 @@ OVERTAKEN = ("concurrent", "changed since")
 log = logging.getLogger("seamline.lake")
 
 
-class Table(Followed):
+class Table(Synced):
     """One Delta table at one version; only ``refresh`` and its own commits move it on."""
 
     def __init__(self, root: Path, handle: DeltaTable, newest: str) -> None:
@@ -67,6 +69,7 @@ class Table(Followed):
     ) -> Table:
         """Open a table, made empty, with some ``txns``, if it is not there; two that make it at once both get it."""
         if not DeltaTable.is_deltatable(str(root)):
+            there = next(each for each in root.parents if each.is_dir())
             root.mkdir(parents=True, exist_ok=True)
             try:
                 DeltaTable.create(
@@ -80,6 +83,9 @@ class Table(Followed):
             except DeltaError:
                 if not DeltaTable.is_deltatable(str(root)):
                     raise
+            if root.name in durability.ALWAYS:
+                durability.sync_file(delta_log.entry(root, 0))
+                durability.sync_folders([root / delta_log.FOLDER], above=there)
         return cls.open(root)
 
     @classmethod
@@ -124,7 +130,17 @@ class Table(Followed):
                 ):
                     raise
             self._anew()
+            if self.synced:
+                self.sync()
         return self.refresh()
+
+    def state_durability(self, level: str) -> None:
+        """State whether each commit is synced from now on, with all that was there before; once is enough."""
+        wanted = DURABILITY.index(level)
+        if (self.txn(durability.DURABILITY) or 0) != wanted:
+            durability.sync_disk(self.root)
+            self._durable = self.version
+            self.append([], txns={durability.DURABILITY: wanted}, sync=True)
 
     def fence(self, token: int) -> None:
         """Take the table over: from here on only commits under ``token`` succeed (rule 4).
@@ -141,7 +157,7 @@ class Table(Followed):
                 )
             self.token = token
             try:
-                self._commit([], {TOKEN: token}, {})
+                self._commit([], {TOKEN: token}, {}, synced=self.synced)
             except (Conflict, FenceLost):
                 continue
             return
@@ -154,10 +170,12 @@ class Table(Followed):
         metadata: Mapping[str, str] | None = None,
         removes: Iterable[RemoveAction] = (),
         instead: pa.Schema | None = None,
+        sync: bool | None = None,
     ) -> int:
         """Commit files (none is fine) and give the new version.
 
-        With ``instead`` they replace all there is, and the table has that schema from then on.
+        With ``instead`` they replace all there is, and the table has that schema from then on. ``sync`` says whether
+        the commit is on disk before this returns; without a word the table says so (``synced``).
         With a token the commit is fenced and raises FenceLost; without one it is conditional on its
         ``txns`` and raises Conflict.
         """
@@ -172,7 +190,8 @@ class Table(Followed):
             if self.txn(TOKEN) != self.token:
                 raise self._lost()
             marks[TOKEN] = self.token
-        return self._commit(actions, marks, dict(metadata or {}), instead=instead)
+        synced = self.synced if sync is None else sync
+        return self._commit(actions, marks, dict(metadata or {}), instead=instead, synced=synced)
 
     def _commit(
         self,
@@ -180,27 +199,39 @@ class Table(Followed):
         txns: Mapping[str, int],
         metadata: Mapping[str, str],
         *,
+        synced: bool,
         instead: pa.Schema | None = None,
     ) -> int:
+        if synced:
+            self.sync()
+            self._sync_files(each.path for each in actions if isinstance(each, AddAction))
         if instead is not None or not self._appends:
-            return self._commit_reshaped(actions, txns, metadata, instead=instead)
+            version = self._commit_reshaped(actions, txns, metadata, instead=instead)
+            if synced:
+                self.sync()
+            return version
         draft = Draft.of(actions, txns, metadata, partition_by=self._partition_by, now=datetime.now(UTC))
-        while not self._place(draft):
+        while not self._place(draft, synced=synced):
             pass
         if self.version % self._checkpoint_every == 0:
             self._keep_short()
         return self.version
 
-    def _place(self, draft: Draft) -> bool:
+    def _place(self, draft: Draft, *, synced: bool) -> bool:
         """Put a commit under the next version; false where somebody else has it whom it does not concern."""
         if not self._follows():
             self._start_anew(draft.commit)
+        if synced:
+            self.sync()
         ours, data = draft.placed(self.version + 1, self.newest)
-        with delta_log.drafted(self.root, data) as file:
+        with delta_log.drafted(self.root, data, synced=synced) as file:
             other = delta_log.settled(self.root, ours.version, lambda: self._put(file))
         match Meeting.OURS if other is None else meeting.decided(ours, other, newest=self.newest):
             case Meeting.OURS:
                 self._require_seen(ours)
+                if synced:
+                    durability.sync_folder(self.root / delta_log.FOLDER)
+                    self._durable = ours.version
                 self._follow(ours)
                 self._looked = since_boot()
                 return True
@@ -286,9 +317,14 @@ class Table(Followed):
         return self._overtaken() if any(each in words for each in OVERTAKEN) else None
 
     def _keep_short(self) -> None:
-        """Write a checkpoint, and let go of commits that are older than the table keeps them."""
+        """Write a checkpoint, and let go of commits that are older than the table keeps them.
+
+        It is on disk before they go, and before anything counts on it.
+        """
         try:
             self.handle.create_checkpoint()
+            durability.sync_file(wholeness.classic(self.root, self.version))
+            durability.sync_folder(self.root / delta_log.FOLDER)
             self.handle.cleanup_metadata()
         except (DeltaError, OSError) as error:
             # The commit has landed; readers have more of them to go through until the next checkpoint.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from seamline.lake import files, summaries
+from seamline.lake import durability, files, summaries
 from seamline.lake.attempts import swept_attempts
 from seamline.lake.cleaning import buried, cleaned
 from seamline.lake.compaction import bounds, compact, pack
@@ -54,6 +54,8 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     if not Master.exists(layout):
         return Upkeep()
     master, held, rows, done = whole_ledger(layout)
+    # Blocks of slices name epochs, and what an earlier upkeep has put in the place of others lets those go.
+    durability.sync_disk(master.table.root)
     if short := unexplained(master, held, rows):
         return done.plus(Upkeep(refused=(f"{short}: nothing else was done",)))
     done = done.plus(of_views(pipeline, layout, master, held))

@@ -78,6 +78,12 @@ def based(root: Path) -> int:
     return max((version for version, files in checkpoints(root).items() if all_whole(files)), default=-1)
 
 
+def checkpoints_of(root: Path, version: int) -> list[Path]:
+    """List the files of a version's checkpoint."""
+    file = classic(root, version)
+    return [file] if file.exists() else checkpoints(root).get(version, [])
+
+
 def broken_checkpoint(root: Path) -> NotWhole | None:
     """Say what is wrong with the checkpoint from which deltalake would open a table; None where nothing is."""
     marked = delta_log.checkpointed(root)

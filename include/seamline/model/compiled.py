@@ -8,7 +8,7 @@ from functools import partial
 
 from seamline.model.compiled_measure import CompiledMeasure
 from seamline.model.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
-from seamline.model.definition import Pipeline, Rule
+from seamline.model.definition import DURABILITY, Pipeline, Rule
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import added_columns, needed
 from seamline.model.expressions import Expression
@@ -122,6 +122,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     check_counts(pipeline, problems)
     check_provisional(pipeline, problems)
+    check_durability(pipeline, problems)
     if parsed is None or format is None or grid is None or future is None:
         return None, problems.found
     added = added_columns(source, parsed, problems)
@@ -196,6 +197,16 @@ def check_provisional(pipeline: Pipeline, problems: Problems) -> None:
             pipeline.origin,
             f"{given!r} is neither True nor False.",
             "True publishes open intervals as provisional.",
+        )
+
+
+def check_durability(pipeline: Pipeline, problems: Problems) -> None:
+    """Note a level that there is not."""
+    given = pipeline.stream.durability
+    if given not in DURABILITY:
+        told = f"{given!r} is none of {', '.join(DURABILITY)}."
+        problems.note(
+            "stream.durability", pipeline.origin, told, "fsync has each epoch on disk before it counts."
         )
 
 

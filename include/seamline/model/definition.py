@@ -135,6 +135,10 @@ class View:
     origin: Origin = remembered()
 
 
+DURABILITY = ("replay", "fsync")
+"""What a power cut may do to a stream's newest epochs, the weaker first."""
+
+
 @dataclass(frozen=True)
 class Stream:
     """How the speed layer runs: trigger, epoch size, how often cuts may fall, how fresh serving is kept.
@@ -143,7 +147,9 @@ class Stream:
     An epoch reads at most ``max_offsets_per_epoch``, and fewer where it would take much longer than
     ``epoch_target``. A stream that has something to read and holds no epoch for ``stuck_after`` is started anew.
     ``master`` is Spark's, ``memory`` its driver's heap; a Python worker that wants more than ``worker_memory`` fails,
-    and the record that made it is found.
+    and the record that made it is found. ``durability`` says what a power cut may do to the newest epochs: with
+    ``replay`` those of the last seconds may be lost, and are read from Kafka again; with ``fsync`` each is on disk
+    before it counts.
     """
 
     trigger: str = "1 second"
@@ -156,6 +162,7 @@ class Stream:
     edge_epochs: int = 30
     edge_every: str = "1 minute"
     serve_every: str = "10 seconds"
+    durability: str = DURABILITY[0]
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ class Writer:
         self.slices: dict[str, Slices] = {}
         for table in self.tables:
             table.fence(token)
+        for table in (self.quarantine, self.master.table):
+            table.state_durability(pipeline.definition.stream.durability)
         manifest = self.births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
         for id, why in stood_still(pipeline, manifest).items():

@@ -1,0 +1,55 @@
+"""A Delta table's log on disk: up to which version it is known to be there, with its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+
+from seamline.lake import delta_log, durability, wholeness
+from seamline.lake.followed import Followed
+
+
+class Synced(Followed):
+    """A table that is followed, and of which it is known what a power cut would leave."""
+
+    def _opened(self, handle: DeltaTable, newest: str) -> None:
+        super()._opened(handle, newest)
+        self._durable = -1
+        """The version up to which all is known to be on disk."""
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether the table's commits are on disk before anybody is told of them, whoever makes them."""
+        return self.root.name in durability.ALWAYS or bool(self.txn(durability.DURABILITY))
+
+    def sync(self) -> None:
+        """Have the version that is seen on disk: its commits that are not known to be, and the files they add.
+
+        The newest checkpoint stands for what is below it: with it on disk, nobody needs that.
+        """
+        if self._durable == self.version:
+            return
+        base = wholeness.based(self.root)
+        if base > self._durable:
+            durability.sync_files(wholeness.checkpoints_of(self.root, base))
+        later = range(max(self._durable, base) + 1, self.version + 1)
+        commits = [found for each in later if (found := delta_log.read(self.root, each)) is not None]
+        self._sync_files(add["path"] for commit in commits for add in commit.adds)
+        durability.sync_files(delta_log.entry(self.root, commit.version) for commit in commits)
+        durability.sync_folder(self.root / delta_log.FOLDER)
+        self._durable = self.version
+
+    def _sync_files(self, paths: Iterable[str]) -> None:
+        """Have files of the table and their folders on disk, as far as they are still there."""
+        found = [path for name in paths if (path := place(self.root, name)).exists()]
+        durability.sync_files(found)
+        durability.sync_folders({path.parent for path in found}, above=self.root)
+
+
+def place(root: Path, name: str) -> Path:
+    """Give where a file of a table is; the log may spell its path in URL form."""
+    path = root / name
+    return path if "%" not in name or path.exists() else root / unquote(name)
