@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
-from seamline.lake import delta_log, entries, files
+from seamline.lake import bounds, delta_log, entries, files
 from seamline.lake.tables import TOKEN, Table
 from seamline.model.errors import Conflict, FenceLost
 
@@ -51,7 +51,7 @@ def written(
     row = {
         "n": number,
         "at": datetime(2026, 1, 1, tzinfo=UTC).replace(microsecond=number),
-        "exact": Decimal(number) / 100,
+        "exact": Decimal(f"{10**35 + number}.{number % 100:02}"),
         "text": f"a {number}" * 40,
         "ratio": ratio,
     }
@@ -294,4 +294,4 @@ def test_the_greatest_letter_stays_the_greatest(table: Table) -> None:
     """A bound ends in it; deltalake makes another letter of it where it is escaped."""
     table.append([written(table, 1)])
     [found] = DeltaTable(str(table.root)).get_add_actions(flatten=True)["max.text"].to_pylist()
-    assert found[-1] == files.LAST_LETTER
+    assert found[-1] == bounds.LAST_LETTER

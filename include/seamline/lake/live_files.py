@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.entries import Commit
+from seamline.model.exact_json import loads
 
 BOUNDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 PLAIN = {"path": "path", "size_bytes": "size", "modification_time": "modificationTime"}
@@ -41,7 +42,7 @@ def followed(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
 
 def table_of(adds: list[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """Spread ``add`` actions over the columns of deltalake's listing."""
-    stats = [json.loads(action.get("stats") or "{}") for action in adds]
+    stats = [loads(action.get("stats") or "{}") for action in adds]
     columns = []
     for field in schema:
         kind, _, name = field.name.partition(".")
@@ -60,7 +61,11 @@ def table_of(adds: list[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
 
 def typed(values: list[Any], wanted: pa.DataType) -> pa.Array:
     """Make an array of what JSON says: instants, days and exact numbers are spelled in it."""
-    spelled = pa.types.is_decimal(wanted) or any(isinstance(value, str) for value in values)
-    if not spelled:
-        return pa.array(values, wanted)
-    return pa.array([None if value is None else str(value) for value in values], pa.string()).cast(wanted)
+    if not pa.types.is_decimal(wanted) and not any(isinstance(value, str) for value in values):
+        return pa.array([float(each) if isinstance(each, Decimal) else each for each in values], wanted)
+    return pa.array([None if each is None else text(each) for each in values], pa.string()).cast(wanted)
+
+
+def text(value: Any) -> str:
+    """Spell a value so that it casts to its type."""
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

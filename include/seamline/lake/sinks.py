@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.lake.files import DataFile, described, footer_stats
+from seamline.lake.bounds import Bounds, measured, statistics
+from seamline.lake.files import DataFile, described
 from seamline.lake.master import PRUNES
 
 RAW = ("_key", "_value", "_headers")
@@ -34,6 +35,7 @@ class Sink:
         self.root, self.name, self.schema, self.partition = root, name, schema, partition
         self.memory = pa.BufferOutputStream() if dry else None
         self.writer: pq.ParquetWriter | None = None
+        self.doubles = Bounds()
 
     def write(self, rows: pa.Table) -> None:
         """Add rows as one row group; none opens no file."""
@@ -48,10 +50,11 @@ class Sink:
                 compression_level=1,
                 use_dictionary=[name for name in plain if name not in ASCENDING],
                 column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in plain},
-                # All or none: see ``footer_stats``.
-                write_statistics=plain,
+                write_statistics=[name for name in measured(self.schema) if name not in RAW],
             )
-        self.writer.write_table(rows.select(self.schema.names).cast(self.schema))
+        rows = rows.select(self.schema.names).cast(self.schema)
+        self.doubles.see(rows)
+        self.writer.write_table(rows)
 
     def close(self) -> list[DataFile]:
         """Finish the file and describe it; an empty list if there is none."""
@@ -59,9 +62,9 @@ class Sink:
             return []
         self.writer.close()
         if self.memory is not None:
-            footer_stats(pq.read_metadata(pa.BufferReader(self.memory.getvalue())))
+            statistics(pq.read_metadata(pa.BufferReader(self.memory.getvalue())), self.doubles)
             return []
-        return [described(self.root, self.name, stats=PRUNES, partition=self.partition)]
+        return [described(self.root, self.name, stats=PRUNES, partition=self.partition, doubles=self.doubles)]
 
 
 def filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,0 +1,34 @@
+"""JSON whose numbers keep all of their digits: a Decimal is written as the number that it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+MARK = secrets.token_hex(16)
+"""Stands before a number while it is a text: json writes a number of no type but int and float."""
+MARKED = re.compile(f'"{MARK}([^"]*)"')
+
+
+def dumps(value: Any, *, default: Callable[[Any], Any] = str, **options: Any) -> str:
+    """Write JSON as ``json.dumps`` does, and each Decimal as a plain number with the digits of its scale."""
+    exact = False
+
+    def spelled(one: Any) -> Any:
+        nonlocal exact
+        if not isinstance(one, Decimal):
+            return default(one)
+        exact = True
+        return f"{MARK}{one:f}"
+
+    text = json.dumps(value, default=spelled, **options)
+    return MARKED.sub(r"\1", text) if exact else text
+
+
+def loads(text: str) -> Any:
+    """Read JSON as ``json.loads`` does, and each number with a point or an exponent as a Decimal."""
+    return json.loads(text, parse_float=Decimal)
