@@ -8,7 +8,7 @@ import pytest
 from tests.unit.past import DAYS
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import closing, logs
+from seamline.lake import log, logs
 from seamline.lake.answers import Answer
 from seamline.lake.reads import answer
 from seamline.model.intervals import Interval
@@ -35,7 +35,7 @@ def lacks(found: Answer) -> dict[str, int]:
 def forget() -> None:
     """Be a process that has read nothing yet."""
     logs._known.clear()
-    closing._known.clear()
+    log._folded.clear()
 
 
 def test_an_answer_without_holes_has_no_bound(shop: Shop) -> None:

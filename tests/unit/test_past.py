@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake import logs
+from seamline.lake.log import known_epochs
 from seamline.lake.logs import Numbers, Past, past_of
 from seamline.lake.pins import look
+from seamline.lake.tables import Table
+from seamline.lake.upkeep import maintain
+from seamline.model.clock import MICROSECOND
+from seamline.model.intervals import EPOCH
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +48,64 @@ def from_nothing(shop: Shop) -> Past:
     return found
 
 
+def told(past: Past) -> list[object]:
+    """Ask for every edge in every way."""
+    days = [(START + day * DAY - EPOCH) // MICROSECOND for day in range(27)]
+    numbers = range(past.epoch + 2)
+    return [
+        *(past.edges.closing(end, past.epoch) for end in days),
+        *(past.edges.closing(end + 1, past.epoch - 1) for end in days),
+        *(past.edges.newest(number) for number in numbers),
+        *(past.edges.mark_before(number) for number in numbers),
+    ]
+
+
+def test_the_edges_are_those_of_the_log(tmp_path: Path) -> None:
+    """Asked of packed files, of single ones and of what is only in the master: the dull way over all rows."""
+    shop, dice = Shop(tmp_path), random.Random(7)
+    mark = START
+    for step in range(40):
+        mark += dice.choice([0, 0, 1]) * DAY
+        shop.epoch(
+            [Sale(step)], edge=dice.random() < 0.4, watermark=mark if step > 3 else None, ledger=step < 37
+        )
+        if step in (15, 25):
+            maintain(shop.compiled, shop.layout)
+    found = past(shop)
+    edges = [each for each in known_epochs(shop.layout) if each.edge and each.watermark]
+    for end in (START + day * DAY + shift * MICROSECOND for day in range(20) for shift in (-1, 0, 1)):
+        for until in (9, 20, 39):
+            first = next((each.number for each in edges if each.watermark >= end), None)
+            assert found.edges.closing((end - EPOCH) // MICROSECOND, until) == (
+                first if first is not None and first <= until else None
+            )
+    for number in range(41):
+        before = [each for each in edges if each.number <= number]
+        last = (before[-1].number, before[-1].committed_at) if before else None
+        assert found.edges.newest(number) == last
+        below = [each for each in edges if each.number < number]
+        mark_before = (below[-1].watermark - EPOCH) // MICROSECOND if below else None
+        assert found.edges.mark_before(number) == mark_before
+
+
+def test_the_past_is_found_by_its_instant(tmp_path: Path) -> None:
+    """By the files' own bounds, whichever they are in; clocks may have gone back."""
+    shop, dice = Shop(tmp_path), random.Random(3)
+    for step in range(30):
+        shop.epoch([Sale(step)], watermark=START + step * DAY)
+        if step in (10, 20):
+            maintain(shop.compiled, shop.layout)
+    rows = list(known_epochs(shop.layout))
+    table = Table.open(shop.layout.table("ledger"))
+    for _ in range(40):
+        instant, until = START + timedelta(seconds=dice.randrange(-2, 35)), dice.randrange(30)
+        wanted = [each for each in rows if each.committed_at <= instant and each.number <= until]
+        last = (wanted[-1].number, wanted[-1].watermark) if wanted else None
+        assert logs.last_at(table, instant, until) == last
+    assert [logs.row_of(table, number) for number in range(30)] == rows
+    assert logs.row_of(table, 30) is None
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_following_the_master_is_reading_the_ledger(tmp_path: Path, seed: int) -> None:
     """Whatever comes: dead numbers, several epochs between two looks, a ledger that lags, commits without an epoch."""
@@ -65,7 +129,7 @@ def test_following_the_master_is_reading_the_ledger(tmp_path: Path, seed: int) -
                     )
                     repaired = held if kept else repaired
         found, plain = past(shop), from_nothing(shop)
-        assert (found.epoch, found.held, found.edges) == (plain.epoch, plain.held, plain.edges)
+        assert (found.epoch, found.held, told(found)) == (plain.epoch, plain.held, told(plain))
         assert not any(number in found.held for number in dead)
         assert all(number in found.held for number in shop.events)
 

@@ -1,84 +1,123 @@
-"""What the ledger tells for ever: the edges of the log, each with the watermark at it, and its holes."""
+"""The edges of the log, each with the watermark at it, as the ledger's files tell when somebody asks."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake.pins import Files
-from seamline.lake.tables import Table
+from seamline.lake.ledger_files import Group
+from seamline.lake.summaries import remembered
+from seamline.lake.types import INSTANT
 from seamline.model.clock import MICROSECOND
-from seamline.model.epoch import Epoch, Kind
+from seamline.model.epoch import Epoch
 from seamline.model.intervals import EPOCH
 
-KINDS = frozenset({Kind.HOLE.value, Kind.AMEND.value})
+FOLLOWED = 1_000
+"""Edges beyond the ledger's files that are kept: before more the ledger is looked at again."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Edges in their order: their numbers, their watermarks in microseconds since 1970, which never fall, and when."""
+
+    numbers: tuple[int, ...] = ()
+    marks: tuple[int, ...] = ()
+    instants: tuple[datetime, ...] = ()
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Edges in their order; ``marks`` are their watermarks in microseconds since 1970, which never fall."""
+    """The edges of the log: those of the ledger's files, of which one is opened for a question, and later ones."""
 
-    numbers: tuple[int, ...] = ()
-    marks: tuple[int, ...] = ()
+    groups: tuple[Group, ...] = ()
+    later: Marks = Marks()
     last: int = -1
     """The last epoch that was looked at, edge or not."""
 
+    @classmethod
+    def of(cls, groups: tuple[Group, ...]) -> Edges:
+        """Give those of a ledger."""
+        return cls(groups, last=groups[-1].last if groups else -1)
+
+    def closing(self, end: int, until: int) -> int | None:
+        """Give the first edge up to ``until`` at which the watermark had reached ``end``."""
+        at = bisect_left(self._highs, end)
+        for marks in self._from(at):
+            place = bisect_left(marks.marks, end)
+            if place < len(marks.numbers):
+                return marks.numbers[place] if marks.numbers[place] <= until else None
+        return None
+
     def mark_before(self, epoch: int) -> int | None:
         """Give the watermark, in microseconds since 1970, at the last edge before an epoch."""
-        at = bisect_left(self.numbers, epoch)
-        return self.marks[at - 1] if at else None
+        found = self._before(epoch)
+        return found[0].marks[found[1]] if found else None
 
-    def plus(self, found: list[tuple[int, bool, datetime | None]]) -> Edges:
-        """Add later epochs: number, whether an edge, watermark."""
-        numbers, marks, last = list(self.numbers), list(self.marks), self.last
-        for number, edge, mark in sorted(found, key=lambda each: each[0]):
-            if number > last and edge and mark is not None:
-                numbers.append(number)
-                marks.append((mark - EPOCH) // MICROSECOND)
-            last = max(last, number)
-        return Edges(tuple(numbers), tuple(marks), last)
+    def newest(self, until: int) -> tuple[int, datetime] | None:
+        """Give the last edge up to an epoch, and when it was committed."""
+        found = self._before(until + 1)
+        return (found[0].numbers[found[1]], found[0].instants[found[1]]) if found else None
+
+    def plus(self, rows: Iterable[Epoch]) -> Edges:
+        """Add later epochs."""
+        numbers, marks, instants = (list(each) for each in vars(self.later).values())
+        last = self.last
+        for row in sorted(rows, key=lambda each: each.number):
+            if row.number > last and row.edge and row.watermark is not None:
+                numbers.append(row.number)
+                marks.append((row.watermark - EPOCH) // MICROSECOND)
+                instants.append(row.committed_at)
+            last = max(last, row.number)
+        return replace(self, later=Marks(tuple(numbers), tuple(marks), tuple(instants)), last=last)
+
+    def _before(self, epoch: int) -> tuple[Marks, int] | None:
+        at = bisect_right(self.groups, epoch - 1, key=lambda group: group.first)
+        for marks in (self.later, *map(edges_of, reversed(self.groups[:at]))):
+            if place := bisect_left(marks.numbers, epoch):
+                return marks, place - 1
+        return None
+
+    def _from(self, at: int) -> Iterator[Marks]:
+        yield from map(edges_of, self.groups[at:])
+        yield self.later
+
+    @cached_property
+    def _highs(self) -> list[int]:
+        """The largest watermark up to the end of each group of files, rounded up."""
+        highs: list[int] = []
+        for group in self.groups:
+            known = [file.mark for file in group.files if file.mark is not None]
+            highs.append(max([*highs[-1:], *known], default=-(2**63)))
+        return highs
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the ledger has told so far: the edges, and the epochs that are holes or have filled some."""
-
-    edges: Edges = Edges()
-    register: tuple[Epoch, ...] = ()
-
-
-_known: dict[str, Told] = {}
+def edges_of(group: Group) -> Marks:
+    """Read the edges of a group of files."""
+    if len(group.files) == 1:
+        return remembered(group.files[0].path, b"edges", lambda: read(group))
+    return read(group)
 
 
-def told_by(ledger: Table) -> Told:
-    """Read it; of what was read before only the files with later epochs are opened."""
-    identity = ledger.id
-    known = _known.get(identity, Told())
-    files = Files.of(ledger)
-    if files.actions.num_rows:
-        files = files.keep(pc.greater(files.high("epoch").cast(pa.int64()), known.edges.last))
-    found: list[tuple[int, bool, datetime | None]] = []
-    register: list[Epoch] = []
-    for path in files.paths if files.actions.num_rows else []:
-        rows = pq.read_table(Path(path), columns=["epoch", "edge", "watermark", "kind"], partitioning=None)
-        found += zip(*(rows[name].to_pylist() for name in ("epoch", "edge", "watermark")), strict=True)
-        if not KINDS.isdisjoint(rows["kind"].to_pylist()):
-            whole = pq.read_table(Path(path), columns=["row"], partitioning=None)["row"].to_pylist()
-            register += registered(map(Epoch.from_json, whole))
-    new = {epoch.number: epoch for epoch in register if epoch.number > known.edges.last}
-    known = _known[identity] = Told(
-        known.edges.plus(found), (*known.register, *(new[number] for number in sorted(new)))
+def read(group: Group) -> Marks:
+    """Read them by their columns; one that was written twice is given once."""
+    columns = ["epoch", "edge", "watermark", "committed_at"]
+    rows = pa.concat_tables(
+        pq.read_table(file.path, columns=columns, partitioning=None) for file in group.files
     )
-    return known
-
-
-def registered(rows: Iterable[Epoch]) -> list[Epoch]:
-    """Keep the rows of holes, and of what filled some."""
-    return [row for row in rows if row.kind.value in KINDS]
+    rows = rows.filter(rows["edge"]).sort_by("epoch")
+    marks = rows["watermark"].cast(INSTANT).cast(pa.int64()).to_pylist()
+    found = {
+        number: (mark, at)
+        for number, mark, at in zip(
+            rows["epoch"].to_pylist(), marks, rows["committed_at"].to_pylist(), strict=True
+        )
+        if mark is not None
+    }
+    instants = tuple(at for _, at in found.values())
+    return Marks(tuple(found), tuple(mark for mark, _ in found.values()), instants)

@@ -6,13 +6,15 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake.pins import Files
 from seamline.lake.summaries import LedgerFile
 from seamline.lake.tables import Table
-from seamline.model.condensed import condensed, count_of, first_of
+from seamline.lake.types import INSTANT
+from seamline.model.condensed import Summed, condensed, count_of, first_of
 from seamline.model.epoch import Epoch
 
 
@@ -91,9 +93,11 @@ def groups_of(table: Table) -> tuple[Group, ...]:
     if not files.actions.num_rows:
         return ()
     facts = (files.low("epoch"), files.high("epoch"), files.actions["num_records"])
+    instants = (files.high("watermark"), files.low("committed_at"))
+    facts = (*facts, *(each.cast(INSTANT).cast(pa.int64()) for each in instants))
     found = [
-        LedgerFile(path, *spans) if None not in spans else looked_into(path)
-        for path, *spans in zip(files.paths, *(each.to_pylist() for each in facts), strict=True)
+        LedgerFile(path, *told) if None not in told[:3] else looked_into(path)
+        for path, *told in zip(files.paths, *(each.to_pylist() for each in facts), strict=True)
     ]
     groups: list[list[LedgerFile]] = []
     reached = -1
@@ -108,8 +112,17 @@ def groups_of(table: Table) -> tuple[Group, ...]:
 
 def looked_into(path: str) -> LedgerFile:
     """Find out what statistics should have said."""
-    numbers = pq.read_table(path, columns=["epoch"], partitioning=None)["epoch"]
-    return LedgerFile(path, pc.min(numbers).as_py(), pc.max(numbers).as_py(), len(numbers))
+    rows = pq.read_table(path, columns=["epoch", "watermark", "committed_at"], partitioning=None)
+    bounds = pc.min(rows["epoch"]).as_py(), pc.max(rows["epoch"]).as_py(), rows.num_rows
+    instants = pc.max(rows["watermark"]), pc.min(rows["committed_at"])
+    return LedgerFile(path, *bounds, *(each.cast(pa.int64()).as_py() for each in instants))
+
+
+def row_of(groups: Sequence[Group], number: int) -> Epoch | None:
+    """Read the row of an epoch; None where there is none."""
+    at = bisect_right(groups, number, key=lambda group: group.first) - 1
+    rows = groups[at].parted([number - 1, number], newest=False) if at >= 0 else ()
+    return next((row for row in rows if row.number == number and not isinstance(row, Summed)), None)
 
 
 def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True) -> Iterator[Epoch]:

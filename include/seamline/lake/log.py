@@ -37,40 +37,57 @@ def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None
     ledger's packed files.
     """
     bounds = {*cuts, *([] if until is None else [until])}
-    held = (
-        look(layout.table("ledger"), ("condensed", frozenset(bounds)), lambda it: of_ledger(it, bounds)) or []
-    )
-    last = held[-1].number if held else -1
-    found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last))
+    held = ledger_rows(layout, bounds)
+    found = beyond(layout, held)
     if found is None:
         return []
-    rows = [*held, *found]
+    rows, end = found
+    if held and held[-1].number > end:
+        # A ledger may have kept what the master has lost.
+        held = [row for row in ledger_rows(layout, {*bounds, end}) if row.number <= end]
+    rows = [*held, *rows]
     if until is not None:
         return condensed((row for row in rows if row.number <= until), bounds)
     return [*condensed(rows[:-1], bounds), *rows[-1:]]
 
 
+def ledger_rows(layout: Layout, cuts: Collection[int]) -> list[Epoch]:
+    """Read what the ledger has, condensed."""
+    parts = frozenset(cuts)
+    return look(layout.table("ledger"), ("condensed", parts), lambda table: of_ledger(table, parts)) or []
+
+
+def beyond(layout: Layout, held: Sequence[Epoch]) -> tuple[list[Epoch], int] | None:
+    """List the epochs that the master holds above those of the ledger, and give E; None without a master.
+
+    The master is looked at after the ledger: an epoch in between is found in one of the two.
+    """
+    last = held[-1].number if held else -1
+    return look(
+        layout.table("master"),
+        ("beyond", last),
+        lambda table: (Master(table).missing(last), Master(table).epoch),
+    )
+
+
 def newest_epochs(layout: Layout, count: int) -> list[Epoch]:
     """List the newest ``count`` epochs that the master holds, in order; fewer where there are fewer."""
     held = look(layout.table("ledger"), ("newest", count), lambda table: last_of(table, count)) or []
-    last = held[-1].number if held else -1
-    found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last)) or []
-    return [*held, *found][-count:]
+    rows, end = beyond(layout, held) or ([], -1)
+    return [*(each for each in held if each.number <= end), *rows][-count:]
 
 
 def epochs_bringing(layout: Layout, intervals: Collection[str]) -> list[Epoch]:
     """List the epochs that brought rows of some intervals, in order; row groups that have none are not read."""
     wanted = frozenset(intervals)
-    held, last = look(layout.table("ledger"), ("bringing", wanted), lambda it: bringing(it, wanted)) or (
-        [],
-        -1,
-    )
-    found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last)) or []
-    return [*held, *(each for each in found if brings(each, wanted))]
+    found = look(layout.table("ledger"), ("bringing", wanted), lambda it: bringing(it, wanted))
+    held, last = found or ([], [])
+    rows, end = beyond(layout, last) or ([], -1)
+    return [each for each in (*held, *rows) if brings(each, wanted) and each.number <= end]
 
 
-def bringing(table: Table, intervals: Collection[str]) -> tuple[list[Epoch], int]:
-    """Read those of a ledger, and tell which epoch is its last."""
+def bringing(table: Table, intervals: Collection[str]) -> tuple[list[Epoch], list[Epoch]]:
+    """Read those of a ledger, and its last epoch."""
     groups = groups_of(table)
     held = [
         epoch
@@ -79,7 +96,7 @@ def bringing(table: Table, intervals: Collection[str]) -> tuple[list[Epoch], int
         for epoch in group.bringing(intervals)
         if brings(epoch, intervals)
     ]
-    return held, groups[-1].last if groups else -1
+    return held, last_of(table, 1)
 
 
 def brings(epoch: Epoch, intervals: Collection[str]) -> bool:

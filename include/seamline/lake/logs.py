@@ -9,16 +9,22 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from seamline.lake.closing import Edges, Told, registered, told_by
+from seamline.lake.closing import FOLLOWED, Edges
 from seamline.lake.layout import Layout
+from seamline.lake.ledger_files import Group, groups_of
+from seamline.lake.ledger_files import row_of as row_in
+from seamline.lake.log import of_ledger
 from seamline.lake.master import Master
-from seamline.lake.pins import Files, look
+from seamline.lake.pins import look
 from seamline.lake.tables import Table
+from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledView
-from seamline.model.epoch import Epoch
+from seamline.model.condensed import runs_of
+from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import BadRange, ProtocolError
-from seamline.model.intervals import stamp
+from seamline.model.intervals import EPOCH, stamp
 from seamline.model.seam import NOTHING
 
 
@@ -118,9 +124,9 @@ class Past:
             return None
         if log.epoch == self.epoch:
             return replace(self, version=log.version)
-        if log.newest.number != log.epoch:
+        if log.newest.number != log.epoch or len(self.edges.later.numbers) >= FOLLOWED:
             return None
-        edges = with_rows(self.edges, [log.newest])
+        edges = self.edges.plus([log.newest])
         register = (*self.register, *registered([log.newest]))
         return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register)
 
@@ -139,60 +145,85 @@ def past_of(layout: Layout, log: Log) -> Past:
 
 
 def read_past(layout: Layout, log: Log) -> Past:
-    """Read the ledger and, where it lags, the master's commits."""
-    written = look(layout.table("ledger"), "numbers", written_numbers) or Numbers((), ())
-    known = look(layout.table("ledger"), "told", told_by) or Told()
-    last = written.last(log.epoch)
+    """Read the ledger condensed and, where it lags, the master's commits."""
+    known = look(layout.table("ledger"), "written", Written.of) or Written()
+    last = known.held.last(log.epoch)
     rows: list[Epoch] = []
     if log.newest and log.newest.number == log.epoch and last == log.epoch - 1:
         rows = [log.newest]
     elif last != log.epoch:
         found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last))
         rows = [row for row in found or [] if row.number <= log.epoch]
-    runs = [*zip(written.firsts, written.lasts, strict=True), *((row.number, row.number) for row in rows)]
+    runs = [
+        *zip(known.held.firsts, known.held.lasts, strict=True),
+        *((row.number, row.number) for row in rows),
+    ]
     register = (*known.register, *(row for row in registered(rows) if row.number > known.edges.last))
-    return Past(log.version, log.epoch, Numbers.of(runs), with_rows(known.edges, rows), register)
+    return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register)
 
 
-def with_rows(known: Edges, rows: Iterable[Epoch]) -> Edges:
-    """Add the edges among later epochs."""
-    return known.plus([(row.number, row.edge, row.watermark) for row in rows])
+@dataclass(frozen=True)
+class Written:
+    """What a ledger says: the epochs that are held, the edges, and the epochs that are holes or have filled some."""
+
+    held: Numbers = Numbers((), ())
+    edges: Edges = Edges()
+    register: tuple[Epoch, ...] = ()
+
+    @classmethod
+    def of(cls, table: Table) -> Written:
+        """Read it condensed."""
+        rows = of_ledger(table)
+        held = Numbers.of(run for row in rows for run in runs_of(row))
+        return cls(held, Edges.of(groups_of(table)), tuple(registered(rows)))
 
 
-def written_numbers(table: Table) -> Numbers:
-    """List the epochs of the ledger from its files' statistics; read them only where numbers skip."""
-    files = Files.of(table)
-    counts = files.actions["num_records"].to_pylist() if files.actions.num_rows else []
-    runs = []
-    for first, last, rows in zip(
-        files.low("epoch").to_pylist(), files.high("epoch").to_pylist(), counts, strict=True
-    ):
-        if first is None or last - first + 1 != rows:
-            return Numbers.of((number, number) for number in table.read(["epoch"])["epoch"].to_pylist())
-        runs.append((first, last))
-    return Numbers.of(runs)
+def registered(rows: Iterable[Epoch]) -> list[Epoch]:
+    """Keep the rows of holes, and of what filled some."""
+    return [row for row in rows if row.kind is not Kind.READ]
 
 
-def moment_of(
-    layout: Layout, log: Log, held: Numbers, as_of: int | datetime
-) -> tuple[int, datetime | None, dict[int, datetime]]:
-    """Give the last epoch at ``as_of`` (a number or an instant), its watermark, and the instants of all."""
-    rows = look(layout.table("ledger"), "moments", moments) or {}
-    rows = {
-        **rows,
-        **({log.newest.number: (log.newest.committed_at, log.newest.watermark)} if log.newest else {}),
-    }
+def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, datetime | None]:
+    """Give the last epoch at ``as_of`` (a number or an instant), and its watermark."""
     if isinstance(as_of, datetime):
-        found = max((n for n, (at, _) in rows.items() if at <= as_of and n <= log.epoch), default=NOTHING)
+        found = look(
+            layout.table("ledger"), ("at", as_of, log.epoch), lambda it: last_at(it, as_of, log.epoch)
+        )
+        if log.newest and log.newest.committed_at <= as_of:
+            found = log.newest.number, log.newest.watermark
         asked = stamp(as_of)
     else:
-        found = held.last(as_of) if as_of <= log.epoch else NOTHING
+        number = held.last(as_of) if as_of <= log.epoch else NOTHING
+        row = log.newest if log.newest and log.newest.number == number else None
+        row = row or look(layout.table("ledger"), ("row", number), lambda table: row_of(table, number))
+        found = (number, row.watermark if row else None) if number != NOTHING else None
         asked = f"epoch {as_of}"
-    if found == NOTHING:
+    if found is None:
         raise BadRange(
             f"Nothing is known as of {asked}.", hint=f"the master holds epochs up to {log.epoch}; ask within."
         )
-    return found, rows[found][1] if found in rows else None, {number: at for number, (at, _) in rows.items()}
+    return found
+
+
+def last_at(ledger: Table, instant: datetime, until: int) -> tuple[int, datetime | None] | None:
+    """Give the last epoch up to ``until`` that was committed by an instant, and its watermark."""
+    micros = (instant - EPOCH) // MICROSECOND
+    for group in reversed(groups_of(ledger)):
+        if group.first <= until and any(file.since is None or file.since <= micros for file in group.files):
+            rows = moments(group)
+            mask = pc.and_(pc.less_equal(rows["epoch"], until), pc.less_equal(rows["committed_at"], instant))
+            if (rows := rows.filter(mask)).num_rows:
+                [last] = rows.sort_by("epoch").slice(rows.num_rows - 1).to_pylist()
+                return last["epoch"], last["watermark"]
+    return None
+
+
+def moments(group: Group) -> pa.Table:
+    """Read when each epoch of some files was committed, and the watermark at it."""
+    columns = ["epoch", "committed_at", "watermark"]
+    return pa.concat_tables(
+        pq.read_table(file.path, columns=columns, partitioning=None) for file in group.files
+    )
 
 
 def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int:
@@ -206,20 +237,10 @@ def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int
 
 def row_of(ledger: Table, epoch: int) -> Epoch | None:
     """Read the ledger's row of an epoch."""
-    rows = ledger.handle.to_pyarrow_dataset().to_table(columns=["row"], filter=pc.field("epoch") == epoch)
-    return Epoch.from_json(rows["row"][0].as_py()) if rows.num_rows else None
+    return row_in(groups_of(ledger), epoch)
 
 
 def told_row(master: Table, epoch: int) -> Epoch | None:
     """Give the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
     found = next((row for row in Master(master).rows() if row.number <= epoch), None)
     return found if found and found.number == epoch else None
-
-
-def moments(table: Table) -> dict[int, tuple[datetime, datetime | None]]:
-    """Read when each epoch was committed, and the watermark at it."""
-    rows: pa.Table = table.read(["epoch", "committed_at", "watermark"])
-    return {
-        number: (at, mark)
-        for number, at, mark in zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
-    }

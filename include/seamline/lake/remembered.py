@@ -39,7 +39,7 @@ class Remembered:
 def alike(one: Snapshot, other: Snapshot) -> bool:
     """Tell whether two snapshots are of the same versions; what is shared between reads is the same object."""
     shared = all(getattr(one, name) is getattr(other, name) for name in ("slices", "manifest", "generations"))
-    names = ("epoch", "until", "as_of", "served_at", "watermark", "restated", "gone", "edges")
+    names = ("epoch", "until", "as_of", "served_at", "watermark", "restated", "gone")
     return shared and all(getattr(one, name) == getattr(other, name) for name in names)
 
 

@@ -28,7 +28,7 @@ class Snapshot:
     """What one read goes by. ``until`` is the last epoch whose slices count; ``epoch`` is E, or as of when.
 
     With ``as_of`` today's publications answer, as far as they fit; with ``served_at`` those of then, and ``gone`` are
-    the floors that have risen since. ``instants`` are those of the epochs, where the past is asked for. ``lacking``
+    the floors that have risen since. ``lacking``
     counts offsets in holes by the event times that they may have had, None for any.
     """
 
@@ -48,7 +48,6 @@ class Snapshot:
     restated: tuple[Restatement, ...]
     served_at: datetime | None = None
     gone: Mapping[str, int] = field(default_factory=dict)
-    instants: Mapping[int, datetime] = field(default_factory=dict)
     lacking: Mapping[Interval | None, int] = field(default_factory=dict)
 
     @property
@@ -86,9 +85,9 @@ class Snapshot:
         log = whole(layout, log)
         told = past_of(layout, log)
         epoch, watermark = log.epoch, log.newest.watermark if log.newest else None
-        frontier, instants = log.frontier, dict[int, datetime]()
+        frontier = log.frontier
         if (past := served_at or as_of) is not None:
-            epoch, watermark, instants = moment_of(layout, log, told.held, past)
+            epoch, watermark = moment_of(layout, log, told.held, past)
         if served_at is not None:
             frontier = frontier_at(layout, log, epoch, view)
         slices = None if side is Side.BATCH else look(layout.slices(view), "files", Files.of)
@@ -114,7 +113,6 @@ class Snapshot:
             restated=() if as_of is not None else known_by(restatements(layout), served_at),
             served_at=served_at,
             gone={} if served_at is None else floors(manifest_of(layout), view),
-            instants=instants,
         )
 
     def generation(self, interval: str) -> Statement | None:

@@ -86,12 +86,18 @@ def parted(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """A live file: its epochs ``first..last``, both in, and its rows."""
+    """A live file: its epochs ``first..last``, both in, and its rows.
+
+    ``mark`` is its largest watermark in microseconds since 1970, rounded up, ``since`` when its earliest epoch was
+    committed, rounded down; None where nobody tells.
+    """
 
     path: str
     first: int
     last: int
     rows: int
+    mark: int | None = None
+    since: int | None = None
 
     def condensed(self) -> list[Epoch]:
         """Give its epochs condensed."""

@@ -132,12 +132,11 @@ def settled(found: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 def between(snapshot: Snapshot) -> BadRange:
     """Say that slices are kept from edge to edge, and name the last edge."""
-    edges = [number for number in snapshot.edges.numbers if number <= snapshot.until]
-    last = f"the last edge before is epoch {edges[-1]}" if edges else "there is no edge before"
-    at = snapshot.instants.get(edges[-1]) if edges else None
+    edge = snapshot.edges.newest(snapshot.until)
+    last = f"the last edge before is epoch {edge[0]}" if edge else "there is no edge before"
     return BadRange(
         f"Slices around epoch {snapshot.until} have been joined from edge to edge.",
-        hint=f"ask as of an edge: {last}{f', of {stamp(at)}' if at else ''}.",
+        hint=f"ask as of an edge: {last}{f', of {stamp(edge[1])}' if edge else ''}.",
     )
 
 

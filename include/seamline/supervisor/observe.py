@@ -16,7 +16,7 @@ from seamline.kafka.connections import resolve
 from seamline.kafka.ends import TopicEnds, ends_of, oldest_from
 from seamline.lake.control import Control, ControlTable, Desired
 from seamline.lake.layout import Layout, home
-from seamline.lake.ledger import Ledger
+from seamline.lake.log import newest_epochs
 from seamline.lake.master import Master
 from seamline.lake.pins import look
 from seamline.model.compiled import CompiledPipeline
@@ -72,21 +72,7 @@ class Look:
 
     def recent(self) -> Sequence[Epoch]:
         """Give the newest epochs, of the ledger and those that it does not have yet."""
-        master, ledger = self.layout.table("master"), self.layout.table("ledger")
-
-        def held() -> tuple[Epoch, ...]:
-            last = look(master, "E", lambda table: Master(table).epoch)
-            if last is None or last < 0:
-                return ()
-            after = max(last - RECENT, -1)
-            known = look(ledger, ("after", after), lambda table: tuple(Ledger(table).after(after))) or ()
-            end = known[-1].number if known else after
-            if end >= last:
-                return known
-            missing = look(master, ("missing", end), lambda table: tuple(Master(table).missing(end)))
-            return (*known, *(missing or ()))
-
-        return self.tried("log", held) or ()
+        return self.tried("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
     def ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
         """Ask Kafka where the topics begin and end."""
