@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -12,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tests.unit.shop import opened
 
 from seamline.lake.control import ControlTable, Desired
+from seamline.lake.renewing import renewing
 from seamline.model.errors import BadRange, GaveUp
 from seamline.model.intervals import Interval, parse_moment
 from seamline.orchestration import reconciling
@@ -118,9 +118,12 @@ def test_a_paused_stream_is_kept_up(shop, monkeypatch):
     """Its driver waits; a host that was started again starts it too."""
     control = ControlTable.ensure(shop.layout)
     control.want(Desired.PAUSED, actor="ada", reason="", now=NOW)
-    assert reconciling.reason_to_leave("shop", control.read(), now=NOW) == ""
-    stopped = replace(control.read(), desired=Desired.STOPPED)
-    assert "stopped by ada" in reconciling.reason_to_leave("shop", stopped, now=NOW)
+    assert reconciling.reason_to_leave("shop", control) == ""
+    lease = control.take("there:1:1", now=NOW)
+    with renewing(lambda: ControlTable.ensure(shop.layout).kept(lease), 0.01):
+        assert reconciling.reason_to_leave("shop", control) == "up"
+    control.want(Desired.STOPPED, actor="ada", reason="", now=NOW)
+    assert "stopped by ada" in reconciling.reason_to_leave("shop", control)
 
 
 def test_the_dag_has_the_form(shop):

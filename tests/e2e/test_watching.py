@@ -149,7 +149,7 @@ def test_a_webhook_that_hangs_delays_no_lease(layout, tmp_path, monkeypatch):
         with connection:
             before = control.read().lease
             assert before is not None
-            eventually(lambda: (lease := control.read().lease) and lease.until > before.until)
+            eventually(lambda: (lease := control.read().lease) and lease.beat > before.beat)
             halt.set()
             eventually(lambda: control.read().lease is None)
     thread.join(30)

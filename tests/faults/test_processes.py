@@ -215,12 +215,9 @@ def still(process: psutil.Process) -> bool:
 
 def leased(line: Line) -> bool:
     """Tell whether somebody holds the lease now."""
-    from datetime import UTC, datetime
-
     from seamline.lake.control import ControlTable
-    from seamline.supervisor.outside import lease_live
 
-    return lease_live(ControlTable.ensure(line.stack.layout).read(), now=datetime.now(UTC))
+    return ControlTable.ensure(line.stack.layout).held() is not None
 
 
 def test_a_supervisor_that_is_killed_leaves_a_driver_that_ends(line: Line, trial: Trial) -> None:

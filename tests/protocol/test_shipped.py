@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from tests.protocol.shipped import LANE, PHASES, PIPELINE, VIEW, Mortal, Stream, unanswered
+from tests.unit.clocks import Clock
 
 from seamline.kernel.judging import KernelResult
 from seamline.lake import delta_log, snapshot
@@ -273,9 +274,11 @@ def test_of_two_that_start_at_once_one_gets_the_lease(tmp_path: Path) -> None:
             one.take("one", now=NOW)
     held = other.read().lease
     assert held and held.holder == "other"
+    clock = Clock(meanwhile=lambda: other.renew(held, now=NOW))
     with pytest.raises(LeaseHeld):
-        one.take("one", now=NOW)
-    assert one.take("one", now=held.until).token > held.token
+        one.take("one", now=NOW, clock=clock, wait=clock.wait)
+    clock.meanwhile = lambda: None
+    assert one.take("one", now=NOW, clock=clock, wait=clock.wait).token > held.token
 
 
 PINS = 8

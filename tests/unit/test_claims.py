@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psutil
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from tests.unit.clocks import Clock
 
-from seamline.lake import claims as table
-from seamline.lake.claims import TTL, Claims, alive, claims_of, holding, myself
+from seamline.lake import claims as module
+from seamline.lake.claims import APP, BEAT, STATES, TTL, Claims, Waiting, claims_of, holding
+from seamline.lake.decisions import packed
 from seamline.lake.layout import Layout
+from seamline.lake.processes import myself, named
+from seamline.lake.tables import Table
 from seamline.model.claims import Claim
 from seamline.model.errors import IntervalRunning
-from seamline.model.intervals import Interval
+from seamline.model.intervals import Interval, stamp
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 DAY = Interval.parse("2024-01-01/2024-01-02")
@@ -39,12 +44,13 @@ def test_an_interval_is_one_runs_at_a_time(layout: Layout) -> None:
     claims = Claims.ensure(layout)
     claims.take(claim("a", WEEK), now=NOW)
     claims.take(claim("b", NEXT), now=NOW)
+    clock = Clock(meanwhile=lambda: claims.renew("a", "elsewhere 1 0.0"))
     with pytest.raises(
         IntervalRunning, match=r"2024-01-01T00:00:00Z/2024-01-02.* is being built by run a of owner of a"
     ):
-        claims.take(claim("c", NEXT, DAY), now=NOW)
-    assert claims_of(layout, now=NOW) == (claim("a", WEEK), claim("b", NEXT))
-    claims.release("a", "elsewhere 1 0.0", now=NOW)
+        claims.take(claim("c", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
+    assert [(each.run, each.spans) for each in claims.read()] == [("a", (WEEK,)), ("b", (NEXT,))]
+    claims.release("a", "elsewhere 1 0.0")
     claims.take(claim("c", DAY), now=NOW)
     assert [each.run for each in claims.read()] == ["b", "c"]
 
@@ -58,16 +64,117 @@ def test_a_retry_of_the_same_run_goes_on_at_once(layout: Layout) -> None:
 
 
 def test_what_nobody_renews_runs_out(layout: Layout) -> None:
-    """A run whose host is gone must not block for ever."""
-    claims, later = Claims.ensure(layout), NOW + TTL
-    me = "elsewhere 1 0.0"
-    claims.take(claim("a", DAY), now=NOW)
-    half = NOW + TTL / 2
-    assert claims.renew("a", me, now=half)
+    """A run whose host is gone must not block for ever, whatever its clock said."""
+    claims, me = Claims.ensure(layout), "elsewhere 1 0.0"
+    claims.take(claim("a", DAY, at=NOW + timedelta(hours=2)), now=NOW)
+    clock = Clock()
+    clock.meanwhile = lambda: claims.renew("a", me) if clock.now == 1080 else None
     with pytest.raises(IntervalRunning):
-        claims.take(claim("b", DAY, at=later), now=later)
-    claims.take(claim("b", DAY, at=half + TTL), now=half + TTL)
-    assert not claims.renew("a", me, now=half + TTL)
+        claims.take(claim("b", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
+    assert sum(clock.waits) == 80
+    clock.meanwhile = lambda: None
+    claims.take(claim("b", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
+    assert sum(clock.waits) == 170
+    assert not claims.renew("a", me)
+    assert [each.run for each in claims.read()] == ["b"]
+
+
+def test_what_is_elsewhere_is_in_nobodys_way_for_nothing(layout: Layout) -> None:
+    """Only a claim of the same intervals is worth waiting for."""
+    claims, clock = Claims.ensure(layout), Clock()
+    claims.take(claim("a", DAY), now=NOW)
+    claims.take(claim("b", NEXT), now=NOW, waiting=Waiting(clock, clock.wait))
+    assert clock.waits == []
+
+
+@pytest.mark.parametrize("hours", [-2, 0, 2])
+def test_a_claim_of_another_clock_is_judged_by_its_beat(layout: Layout, hours: int) -> None:
+    """Its process may be on a host whose clock is ahead or behind."""
+    claims = Claims.ensure(layout)
+    claims.take(claim("a", DAY, at=NOW + timedelta(hours=hours)), now=NOW)
+    beating, still = Clock(), Clock()
+    beating.meanwhile = lambda: claims.renew("a", "elsewhere 1 0.0")
+    assert len(claims_of(layout, now=NOW, waiting=Waiting(beating, beating.wait))) == 1
+    assert claims_of(layout, now=NOW, waiting=Waiting(still, still.wait)) == ()
+    assert (len(beating.waits), sum(still.waits)) == (1, 90)
+
+
+def test_beats_leave_no_more_ids_behind_than_were_held_at_once(layout: Layout) -> None:
+    """An id for each run would stay in every checkpoint for ever."""
+    claims = Claims.ensure(layout)
+    for number in range(6):
+        for run in (f"{number}", f"{number} beside"):
+            claims.take(claim(run, DAY if run.isdigit() else NEXT, process=myself()), now=NOW)
+            assert claims.renew(run, myself())
+        assert [each.beat for each in claims.read()] == [number + 1, number + 1]
+        for run in (f"{number}", f"{number} beside"):
+            claims.release(run, myself())
+    table = claims.decisions.table
+    log = (table.root / "_delta_log").glob("*.json")
+    ids = {
+        json.loads(line).get("txn", {}).get("appId") for file in log for line in file.read_text().splitlines()
+    }
+    assert ids == {None, "seamline.claims", "seamline.decided", f"{BEAT}1", f"{BEAT}2"}
+
+
+def test_between_two_tasks_a_claim_holds_for_a_while_and_no_longer(layout: Layout) -> None:
+    """Nobody beats then: clocks have to do, and none that is hours ahead."""
+    claims = Claims.ensure(layout)
+    for hours, ago, holds in ((0, 9, True), (0, 0, True), (0, 10, False), (2, 0, False), (-2, 0, False)):
+        claims.take(claim("a", DAY, process=myself()), now=NOW)
+        claims.hand_over("a", myself(), now=NOW + timedelta(hours=hours, milliseconds=3))
+        assert bool(claims_of(layout, now=NOW + timedelta(minutes=ago, milliseconds=ago))) is holds
+
+
+def test_a_foreign_optimize_takes_no_claim_away(layout: Layout) -> None:
+    """Two would build the same interval."""
+    claims = Claims.ensure(layout)
+    claims.take(claim("a", DAY, process=myself()), now=NOW)
+    claims.take(claim("b", NEXT, process=myself()), now=NOW)
+    before = claims.read()
+    DeltaTable(str(claims.decisions.table.root)).optimize.compact()
+    assert Claims.ensure(layout).read() == before
+
+
+def test_claims_of_an_earlier_release_hold(layout: Layout) -> None:
+    """A build that was begun before an upgrade goes on, and renews in its own way."""
+    old = pa.schema([("run", pa.string())])
+    table, me = Table.ensure(layout.table("claims"), old), "elsewhere 1 0.0"
+    first = {
+        "run": "a",
+        "owner": "o",
+        "spans": [str(DAY)],
+        "since": stamp(NOW),
+        "until": stamp(NOW),
+        "process": me,
+    }
+    table.append([], txns={APP: 1}, metadata={APP: json.dumps([first])})
+    clock, claims = Clock(), Claims.ensure(layout)
+
+    def renew() -> None:
+        later = {**first, "until": stamp(NOW + timedelta(seconds=len(clock.waits)))}
+        table.append([], txns={APP: table.refresh().version + 1}, metadata={APP: json.dumps([later])})
+
+    clock.meanwhile = renew
+    with pytest.raises(IntervalRunning):
+        claims.take(claim("b", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
+    assert len(clock.waits) == 1
+    clock.meanwhile = lambda: None
+    claims.take(claim("b", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
+    assert [each.run for each in Claims.ensure(layout).read()] == ["b"]
+
+
+def test_upkeep_keeps_the_newest_row_alone(layout: Layout) -> None:
+    """What was claimed is of no use to anybody once it is given back."""
+    claims = Claims.ensure(layout)
+    for number in range(9):
+        claims.take(claim(f"{number}", DAY, process=myself()), now=NOW)
+        claims.release(f"{number}", myself())
+    claims.take(claim("last", DAY, process=myself()), now=NOW)
+    before = claims.read()
+    assert packed(claims.decisions, passing=STATES).packed == {"claims": 18}
+    assert claims.decisions.table.actions().num_rows == 1
+    assert Claims.ensure(layout).read() == before
 
 
 def test_an_attempt_that_was_replaced_has_no_say(layout: Layout) -> None:
@@ -75,36 +182,37 @@ def test_an_attempt_that_was_replaced_has_no_say(layout: Layout) -> None:
     claims = Claims.ensure(layout)
     claims.take(claim("a", DAY, process="elsewhere 1 0.0"), now=NOW)
     claims.take(claim("a", DAY, process="elsewhere 2 0.0"), now=NOW)
-    assert not claims.renew("a", "elsewhere 1 0.0", now=NOW)
-    claims.release("a", "elsewhere 1 0.0", now=NOW)
+    assert not claims.renew("a", "elsewhere 1 0.0")
+    claims.release("a", "elsewhere 1 0.0")
     assert [each.process for each in claims.read()] == ["elsewhere 2 0.0"]
     claims.hand_over("a", "elsewhere 2 0.0", now=NOW)
-    claims.release("a", now=NOW)
+    claims.release("a")
     assert claims.read() == ()
 
 
-def test_a_killed_process_of_this_host_holds_nothing() -> None:
-    """After kill -9 the next run begins at once; a process id that was given again is another process."""
+def test_a_killed_process_of_this_host_holds_nothing(layout: Layout) -> None:
+    """After kill -9 the next run begins at once."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    host = myself().partition(" ")[0]
-    held = claim("a", DAY, process=f"{host} {child.pid} {psutil.Process(child.pid).create_time()}")
-    assert alive([held], now=NOW) == (held,)
-    assert alive([replace(held, process=f"{host} {child.pid} 1.5")], now=NOW) == ()
+    claims, clock = Claims.ensure(layout), Clock()
+    claims.take(claim("a", DAY, process=named(child.pid)), now=NOW)
+    with pytest.raises(IntervalRunning):
+        claims.take(claim("b", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
     child.kill()
     child.wait()
     assert child.stdin
     child.stdin.close()
-    assert alive([held], now=NOW) == ()
+    claims.take(claim("b", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
+    assert clock.waits == []
 
 
 def test_a_block_holds_renews_and_gives_back(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """A build of hours is not taken for a dead one; a failed one is given back at once."""
-    monkeypatch.setattr(table, "RENEWED_EVERY", 0.01)
+    monkeypatch.setattr(module, "RENEWED_EVERY", 0.01)
     renewed = threading.Event()
     renew = Claims.renew
 
-    def seen(self: Claims, run: str, process: str, *, now: datetime) -> bool:
-        found = renew(self, run, process, now=now)
+    def seen(self: Claims, run: str, process: str) -> bool:
+        found = renew(self, run, process)
         renewed.set()
         return found
 
@@ -136,7 +244,7 @@ def test_of_many_at_once_one_gets_it(layout: Layout) -> None:
         claims = Claims.ensure(layout)
         start.wait()
         try:
-            claims.take(claim(f"run {number}", DAY if number % 2 else WEEK), now=NOW)
+            claims.take(claim(f"run {number}", DAY if number % 2 else WEEK, process=myself()), now=NOW)
         except IntervalRunning:
             return
         took.append(number)

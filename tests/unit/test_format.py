@@ -16,6 +16,7 @@ from seamline.lake.control import ControlTable
 from seamline.lake.format import ALWAYS, FIRST, Step, format_of, migrate, require_format
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import STAMP
+from seamline.lake.renewing import renewing
 from seamline.lake.tables import Table
 from seamline.model.errors import IntervalRunning, LeaseHeld, NotFound, OtherFormat
 from seamline.model.intervals import Interval
@@ -49,6 +50,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Release:
 
             return Step(to, f"step to {to}", do)
 
+        monkeypatch.setattr(format, "RENEWED_EVERY", 0.01)
         monkeypatch.setattr(format, "FORMAT", version)
         monkeypatch.setattr(format, "STEPS", tuple(step(to) for to in range(FIRST + 1, version + 1)))
         return done
@@ -132,7 +134,7 @@ def test_nothing_is_migrated_under_a_stream_or_a_build(shop: Shop, release: Rele
     done, now = release(2), datetime.now(UTC)
     control = ControlTable.ensure(shop.layout)
     lease = control.take("supervisor", now=now)
-    with pytest.raises(LeaseHeld):
+    with renewing(lambda: control.kept(lease), 0.01), pytest.raises(LeaseHeld):
         migrate(shop.layout, actor="ada")
     control.release(lease)
     with holding(shop.layout, "run", "ada", [Interval(START, START + DAY)]), pytest.raises(IntervalRunning):

@@ -22,13 +22,12 @@ def start(reason: str) -> None:
     """Want it to run, start its supervisor here if none lives, and say how to use it."""
     from seamline.lake.control import ControlTable, Desired
     from seamline.supervisor import resident
-    from seamline.supervisor.outside import lease_live, start_detached
+    from seamline.supervisor.outside import start_detached
 
     resident.make_token()
     control = ControlTable.ensure(resident.layout())
-    now = datetime.now(UTC)
-    control.want(Desired.RUNNING, actor=actor(), reason=reason, now=now)
-    if lease_live(control.read(), now=now):
+    control.want(Desired.RUNNING, actor=actor(), reason=reason, now=datetime.now(UTC))
+    if control.held():
         click.echo("It is up.")
     else:
         click.echo(f"Started supervisor {start_detached(resident.NAME, {})}.")

@@ -168,9 +168,9 @@ def up(name: str) -> None:
     """Start a supervisor on this machine if none lives."""
     from seamline.lake.control import ControlTable
     from seamline.lake.layout import Layout, warehouse
-    from seamline.supervisor.outside import lease_live, start_detached
+    from seamline.supervisor.outside import start_detached
 
-    if not lease_live(ControlTable.ensure(Layout(warehouse(), name)).read(), now=datetime.now(UTC)):
+    if not ControlTable.ensure(Layout(warehouse(), name)).held():
         click.echo(f"Started supervisor {start_detached(name, {})}.")
 
 

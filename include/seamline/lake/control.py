@@ -1,129 +1,47 @@
 """The control table: what a stream should be doing, who holds its lease, and what people have decided.
 
-Every commit carries the whole state, so the newest commit is all a reader needs; what people ask for is a
-row as well, with actor, reason and time.
+Each decision is a row with actor, reason, time and the whole state after it. A lease is renewed by a commit without.
 """
 
 from __future__ import annotations
 
-import json
-import uuid
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 
-from seamline.lake import durability, files
+from seamline.lake import durability
+from seamline.lake.decisions import WHOLE, Decisions
 from seamline.lake.layout import Layout
 from seamline.lake.pins import look
+from seamline.lake.processes import elapsed
+from seamline.lake.sightings import LOOKS_EVERY, Sighting, Standing
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
+from seamline.model.control import Control, Desired, Drained, Lease
 from seamline.model.errors import Conflict, LeaseHeld
 from seamline.model.holes import AcceptedGap
 from seamline.model.intervals import parse_moment, stamp
-from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.offsets import OffsetRange
 from seamline.model.restated import Restatement
 from seamline.model.savepoint import Savepoint, with_one_more
 
+__all__ = ["TTL", "Control", "ControlTable", "Desired", "Drained", "Lease", "restatements", "shown"]
+
 APP = "seamline.control"
-STATE = "seamline.control"
+BEAT = "seamline.beat"
+"""App id: how often the lease has been renewed."""
+RENEWED = "seamline.renewed"
+"""In a commit's metadata: when the lease was renewed last, by its holder's clock."""
 TTL = timedelta(seconds=15)
-SCHEMA = pa.schema([("state", pa.string()), ("actor", pa.string()), ("reason", pa.string()), ("at", INSTANT)])
-
-
-class Desired(StrEnum):
-    """What a stream should be doing: UNSET until somebody says so, PAUSED with its driver up and reading nothing."""
-
-    UNSET = "unset"
-    RUNNING = "running"
-    PAUSED = "paused"
-    STOPPED = "stopped"
-
-
-@dataclass(frozen=True)
-class Lease:
-    """Who may run the driver, until when; ``token`` fences everyone before."""
-
-    holder: str
-    token: int
-    until: datetime
-
-
-@dataclass(frozen=True)
-class Drained:
-    """A declaration that a topic is finite: no record comes after these end offsets (rule 12)."""
-
-    ends: Mapping[Lane, int]
-    actor: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Control:
-    """The state of a stream's control table.
-
-    ``restarts`` counts how often people have asked for a restart. ``fills`` are offsets that were passed over and
-    shall be read from Kafka after all.
-    """
-
-    desired: Desired = Desired.UNSET
-    actor: str = ""
-    reason: str = ""
-    lease: Lease | None = None
-    drained: Drained | None = None
-    accepted: tuple[AcceptedGap, ...] = ()
-    restated: tuple[Restatement, ...] = ()
-    restarts: int = 0
-    fills: tuple[OffsetRange, ...] = ()
-    savepoints: tuple[Savepoint, ...] = ()
-
-    def to_json(self) -> str:
-        """Write the state as the JSON that a commit carries."""
-        lease, drained = self.lease, self.drained
-        row = {
-            "desired": self.desired.value,
-            "actor": self.actor,
-            "reason": self.reason,
-            "lease": lease and {"holder": lease.holder, "token": lease.token, "until": stamp(lease.until)},
-            "drained": drained
-            and {
-                "ends": {str(lane): end for lane, end in drained.ends.items()},
-                "actor": drained.actor,
-                "reason": drained.reason,
-            },
-            "accepted": [each.to_row() for each in self.accepted],
-            "restated": [each.to_row() for each in self.restated],
-            "restarts": self.restarts,
-            "fills": [[str(part.lane), part.start, part.end] for part in self.fills],
-            "savepoints": [each.to_row() for each in self.savepoints],
-        }
-        return json.dumps(row)
-
-    @classmethod
-    def from_json(cls, text: str) -> Control:
-        """Read what ``to_json`` wrote; an earlier release knew fewer fields."""
-        row = json.loads(text)
-        lease, drained = row["lease"], row["drained"]
-        return cls(
-            Desired(row["desired"]),
-            row["actor"],
-            row["reason"],
-            Lease(lease["holder"], lease["token"], parse_moment(lease["until"])) if lease else None,
-            Drained(
-                {Lane.parse(lane): end for lane, end in drained["ends"].items()},
-                drained["actor"],
-                drained["reason"],
-            )
-            if drained
-            else None,
-            tuple(map(AcceptedGap.from_row, row["accepted"])),
-            tuple(map(Restatement.from_row, row.get("restated", []))),
-            row.get("restarts", 0),
-            tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row.get("fills", [])),
-            tuple(map(Savepoint.from_row, row.get("savepoints", []))),
-        )
+PASSING = TAKEN, RELEASED = "lease taken", "lease released"
+"""States of rows that nobody looks for once the lease is another's."""
+SCHEMA = pa.schema(
+    [("state", pa.string()), ("actor", pa.string()), ("reason", pa.string()), ("at", INSTANT), *WHOLE]
+)
 
 
 class ControlTable:
@@ -131,6 +49,8 @@ class ControlTable:
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self.decisions = Decisions(table, APP, SCHEMA)
+        self._seen: tuple[int, Control] | None = None
 
     @classmethod
     def ensure(cls, layout: Layout) -> ControlTable:
@@ -139,9 +59,20 @@ class ControlTable:
         return cls(Table.ensure(layout.table("control"), SCHEMA, settings=settings))
 
     def read(self) -> Control:
-        """Give the state at the newest version."""
-        found = self.table.refresh().metadata().get(STATE)
-        return Control() if found is None else Control.from_json(found)
+        """Give the state at the newest version; ProtocolError where somebody has taken it away."""
+        text = self.decisions.read()
+        if self._seen is None or self._seen[0] != self.table.version:
+            state = Control() if text is None else Control.from_json(text)
+            if state.lease:
+                state = replace(state, lease=self._beaten(state.lease))
+            self._seen = self.table.version, state
+        return self._seen[1]
+
+    def _beaten(self, lease: Lease) -> Lease:
+        """Add what its renewals say; an earlier release renews by commits that say nothing else."""
+        beat = self.table.txn(BEAT if self.decisions.begun else APP) or 0
+        said = next((info[RENEWED] for info in self.table.history(2) if RENEWED in info), None)
+        return replace(lease, beat=beat, renewed=parse_moment(said) if said else None)
 
     def want(self, desired: Desired, *, actor: str, reason: str, now: datetime) -> None:
         """Set the desired state."""
@@ -223,55 +154,119 @@ class ControlTable:
     def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
         """Write a decision, whoever else is renewing a lease meanwhile; the log that it may be about is on disk."""
         durability.sync_disk(self.table.root)
-        rows = pa.Table.from_pylist([dict(row)], schema=SCHEMA)
-        file = files.write(rows, self.table.root, f"{uuid.uuid4().hex}.parquet", stats=[])
         while True:
             try:
-                return self._write(change(self.read()), [file])
+                return self._write(row, change(self.read()))
             except Conflict:
                 continue
 
-    def take(self, holder: str, *, now: datetime) -> Lease:
-        """Take the lease; LeaseHeld while another holder's has not run out."""
-        current = self.read()
-        held = current.lease
-        if held and held.holder != holder and held.until > now:
-            raise LeaseHeld(
-                f"{held.holder} holds the lease until {stamp(held.until)}.",
-                hint="stop it, or wait for it to end.",
-            )
-        lease = Lease(holder, self.table.version + 1, now + TTL)
-        try:
-            self._write(replace(current, lease=lease), [])
-        except Conflict:
-            raise LeaseHeld("Another supervisor took the lease first.", hint="nothing to do.") from None
-        return lease
+    def take(
+        self,
+        holder: str,
+        *,
+        now: datetime,
+        process: str = "",
+        clock: Callable[[], float] = elapsed,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> Lease:
+        """Take the lease; LeaseHeld where another holder is seen to live.
+
+        One whose process is not seen to be gone is watched: until its beat moves, or has stood still for TTL of the
+        ``clock``. ``process`` is who will renew it, as ``processes.myself`` names it; ``now`` is for people.
+        """
+        sight, found = Sighting(TTL.total_seconds(), clock), Control()
+
+        def read() -> Lease | None:
+            nonlocal found
+            found = self.read()
+            return found.lease
+
+        while True:
+            standing = sight.look(read)
+            if found.lease and found.lease.holder != holder:
+                if standing is Standing.HELD:
+                    raise held_by(found.lease)
+                if standing is Standing.UNSURE:
+                    wait(LOOKS_EVERY)
+                    continue
+            lease = Lease(holder, self.table.version + 1, process, renewed=now)
+            row = {"state": TAKEN, "actor": holder, "reason": "", "at": now}
+            try:
+                self._write(row, replace(found, lease=lease))
+            except Conflict:
+                continue
+            return lease
+
+    def held(
+        self, *, clock: Callable[[], float] = elapsed, wait: Callable[[float], object] = time.sleep
+    ) -> Lease | None:
+        """Give the lease if its holder is seen to live; None where there is none, or its holder is seen to be gone.
+
+        Takes as long as two renewals of a holder of another place, TTL at most.
+        """
+        sight = Sighting(TTL.total_seconds(), clock)
+        while (standing := sight.look(lambda: self.read().lease)) is Standing.UNSURE:
+            wait(LOOKS_EVERY)
+        return self.read().lease if standing is Standing.HELD else None
 
     def renew(self, lease: Lease, *, now: datetime) -> Lease:
         """Prolong one's own lease; LeaseHeld once another has it."""
         while True:
-            current = self.read()
-            if current.lease is None or current.lease.token != lease.token:
-                holder = current.lease.holder if current.lease else "nobody"
+            current = self.read().lease
+            if current is None or current.token != lease.token:
+                holder = current.holder if current else "nobody"
                 raise LeaseHeld(f"The lease with token {lease.token} is {holder}'s now.", hint="exit.")
-            renewed = replace(lease, until=now + TTL)
+            renewed = replace(current, beat=current.beat + 1, renewed=now)
             try:
-                self._write(replace(current, lease=renewed), [], sync=False)
+                self.decisions.beat({BEAT: renewed.beat}, {RENEWED: stamp(now)})
             except Conflict:
                 continue
             return renewed
 
+    def kept(self, lease: Lease) -> bool:
+        """Prolong one's own lease; false once another has it."""
+        try:
+            self.renew(lease, now=datetime.now(UTC))
+        except LeaseHeld:
+            return False
+        return True
+
     def release(self, lease: Lease) -> None:
         """Give one's own lease back; nothing happens if another has it."""
         while (current := self.read()).lease is not None and current.lease.token == lease.token:
+            row = {"state": RELEASED, "actor": lease.holder, "reason": "", "at": datetime.now(UTC)}
             try:
-                return self._write(replace(current, lease=None), [])
+                return self._write(row, replace(current, lease=None))
             except Conflict:
                 continue
 
-    def _write(self, state: Control, written: list[files.DataFile], *, sync: bool | None = None) -> None:
-        txns = {APP: self.table.version + 1}
-        self.table.append(written, txns=txns, metadata={STATE: state.to_json()}, sync=sync)
+    def _write(self, row: Mapping[str, object], state: Control) -> None:
+        renewed = state.lease and state.lease.renewed
+        self.decisions.write(row, state.to_json(), metadata={RENEWED: stamp(renewed)} if renewed else None)
+
+
+def held_by(lease: Lease) -> LeaseHeld:
+    """Say who has the lease."""
+    said = f", renewed at {stamp(lease.renewed)} by its clock" if lease.renewed else ""
+    return LeaseHeld(
+        f"{lease.holder} holds the lease with token {lease.token}{said}.",
+        hint="stop it, or wait for it to end.",
+    )
+
+
+_watched: dict[Path, Sighting] = {}
+
+
+def shown(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
+    """Give the lease as those show it who cannot wait until they are sure; None where it has run out, or there is none.
+
+    A process that looks more than once goes by beats; at its first look by the holder's clock, which may be wrong.
+    """
+    lease = control.lease
+    watched = _watched.setdefault(layout.table("control"), Sighting(TTL.total_seconds()))
+    standing = watched.look(lambda: lease)
+    late = lease is not None and lease.renewed is not None and lease.renewed + TTL <= now
+    return None if standing is Standing.FREE or (standing is Standing.UNSURE and late) else lease
 
 
 def restatements(layout: Layout) -> tuple[Restatement, ...]:

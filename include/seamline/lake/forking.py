@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,8 +66,8 @@ def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -
             hint="fork into a pipeline that never ran.",
         )
     if Table.exists(to.table("control")):
-        lease = ControlTable.ensure(to).read().lease
-        if lease is not None and lease.until > datetime.now(UTC):
+        lease = ControlTable.ensure(to).held()
+        if lease is not None:
             raise LeaseHeld(f"{lease.holder} is about to run {other.name}.", hint="stop its stream first.")
 
 

@@ -15,11 +15,15 @@ from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import APP, FORMAT, STAMP
 from seamline.lake.pins import look
+from seamline.lake.processes import myself
+from seamline.lake.renewing import renewing
 from seamline.lake.tables import Table
 from seamline.model.errors import NotFound, OtherFormat
 from seamline.model.intervals import Interval
 
 FIRST = 1
+RENEWED_EVERY = 5.0
+"""Seconds between two renewals of the stream's lease."""
 ALWAYS = Interval(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
 
 
@@ -67,12 +71,13 @@ def migrate(layout: Layout, *, actor: str) -> list[str]:
     if found > FORMAT:
         require_format(layout)
     control, run = ControlTable.ensure(layout), f"migrate-{uuid.uuid4().hex[:6]}"
-    lease = control.take(f"{run} by {actor}", now=datetime.now(UTC))
+    lease = control.take(f"{run} by {actor}", process=myself(), now=datetime.now(UTC))
+    beside = ControlTable.ensure(layout)
     try:
-        with holding(layout, run, actor, [ALWAYS]):
+        with renewing(lambda: beside.kept(lease), RENEWED_EVERY), holding(layout, run, actor, [ALWAYS]):
             done = []
             for step in remaining(STEPS, found):
-                lease = control.renew(lease, now=datetime.now(UTC))
+                control.renew(lease, now=datetime.now(UTC))
                 step.do(layout)
                 stamp(layout, step.to)
                 done.append(step.name)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from seamline.lake import durability, files, summaries
+from seamline.lake import decisions, durability, files, summaries
 from seamline.lake.attempts import swept_attempts
+from seamline.lake.claims import STATES, Claims
 from seamline.lake.cleaning import buried, cleaned
 from seamline.lake.compaction import bounds, compact, pack
+from seamline.lake.control import PASSING, ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.ledger_packing import packed_ledger
@@ -68,7 +70,7 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     done = done.plus(swept_attempts(layout))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
-    return done.plus(of_records(layout, held))
+    return done.plus(of_records(layout, held)).plus(of_decisions(layout, held))
 
 
 def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: Held) -> Upkeep:
@@ -97,6 +99,18 @@ def of_records(layout: Layout, held: Held) -> Upkeep:
             done = done.plus(cleaned(layout.table(name), held))
     done = done.plus(packed_ledger(Table.open(layout.table("ledger")), held))
     return done.plus(cleaned(layout.table("ledger"), held))
+
+
+def of_decisions(layout: Layout, held: Held) -> Upkeep:
+    """Pack and clean what people decided, and what runs claimed."""
+    done = Upkeep()
+    if Table.exists(layout.table("control")):
+        control = ControlTable.ensure(layout).decisions
+        done = done.plus(decisions.packed(control, passing=PASSING)).plus(cleaned(control.table.root, held))
+    if Table.exists(layout.table("claims")):
+        claims = Claims.ensure(layout).decisions
+        done = done.plus(decisions.packed(claims, passing=STATES)).plus(cleaned(claims.table.root, held))
+    return done
 
 
 def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:

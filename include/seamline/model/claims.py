@@ -12,9 +12,10 @@ from seamline.model.intervals import Interval, parse_moment, stamp
 
 @dataclass(frozen=True)
 class Claim:
-    """The intervals in ``spans`` are ``run``'s until then; ``owner`` asked for it.
+    """The intervals in ``spans`` are ``run``'s; ``owner`` asked for it.
 
-    ``process`` is who renews it (``host pid start``); nobody between two tasks of a run.
+    ``process`` is who renews it, as ``processes.myself`` names it: ``beat`` rises each time, and no two claims have the
+    same ``slot`` at once. Between two tasks of a run nobody does, and it holds until ``until`` by the clocks of all.
     """
 
     run: str
@@ -23,6 +24,13 @@ class Claim:
     since: datetime
     until: datetime
     process: str = ""
+    slot: int = 0
+    beat: int = 0
+
+    @property
+    def mark(self) -> tuple[str, str, datetime, int]:
+        """What is another after each renewal, and under each holder."""
+        return self.run, self.process, self.until, self.beat
 
     def __str__(self) -> str:
         return f"run {self.run} of {self.owner} since {stamp(self.since)}"
@@ -32,9 +40,10 @@ class Claim:
         return any(span.meets(interval) for span in self.spans)
 
     def to_row(self) -> dict[str, Any]:
-        """Write it as JSON-like facts."""
-        spans = [str(span) for span in self.spans]
-        return {**vars(self), "spans": spans, "since": stamp(self.since), "until": stamp(self.until)}
+        """Write it as JSON-like facts; what a renewal changes is not among them."""
+        spans, moments = [str(span) for span in self.spans], {"since": self.since, "until": self.until}
+        kept = {name: value for name, value in vars(self).items() if name != "beat"}
+        return {**kept, "spans": spans, **{name: stamp(at) for name, at in moments.items()}}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Claim:

@@ -18,7 +18,7 @@ from seamline.orchestration.orders import order_of
 from seamline.orchestration.tasks import asked_by, compiled
 
 if TYPE_CHECKING:
-    from seamline.lake.control import Control, ControlTable
+    from seamline.lake.control import ControlTable, Lease
 
 STARTS_WITHIN = 60.0
 
@@ -44,7 +44,7 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
     look_for_alerts(name, connection_env_if_any(connection))
-    if why := reason_to_leave(name, control.read(), now=datetime.now(UTC)):
+    if why := reason_to_leave(name, control):
         raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
     token, pid = started(name, control, connection_env(connection))
     context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
@@ -71,7 +71,7 @@ def reconcile_driver() -> None:
     from seamline.supervisor import resident
 
     control = ControlTable.ensure(resident.layout())
-    if why := reason_to_leave(resident.NAME, control.read(), now=datetime.now(UTC)):
+    if why := reason_to_leave(resident.NAME, control):
         raise AirflowSkipException(why)
     started(resident.NAME, control, {})
 
@@ -81,24 +81,28 @@ def started(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[i
     from seamline.lake.layout import home
     from seamline.supervisor.outside import start_detached
 
+    before = control.read().lease
     pid = start_detached(name, env)
     print(f"started supervisor {pid}; its output is {home() / 'streams' / name / 'supervisor.log'}")
-    return await_lease(control), pid
+    return await_lease(control, before), pid
 
 
-def reason_to_leave(name: str, control: Control, *, now: datetime) -> str:
-    """Say why nothing is to be done; empty when a supervisor must be started. GaveUp where a person must act."""
+def reason_to_leave(name: str, control: ControlTable) -> str:
+    """Say why nothing is to be done; empty when a supervisor must be started. GaveUp where a person must act.
+
+    Whether one lives is seen by its beats, which takes some seconds.
+    """
     from seamline.lake.control import Desired
     from seamline.lake.layout import home
     from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
-    from seamline.supervisor.outside import lease_live
 
-    if control.desired not in (Desired.RUNNING, Desired.PAUSED):
-        return f"{control.desired} by {control.actor or 'nobody'} ({control.reason})"
-    if lease_live(control, now=now):
+    found = control.read()
+    if found.desired not in (Desired.RUNNING, Desired.PAUSED):
+        return f"{found.desired} by {found.actor or 'nobody'} ({found.reason})"
+    if control.held():
         return "up"
     beat = Heartbeat.read(home(), name)
-    if beat and beat.state == GAVE_UP and beat.restarts == control.restarts:
+    if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
         raise GaveUp(
             f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",
             hint=f"mend it, then `seamline stream start {name}` (or the form of this DAG).",
@@ -106,15 +110,13 @@ def reason_to_leave(name: str, control: Control, *, now: datetime) -> str:
     return ""
 
 
-def await_lease(control: ControlTable) -> int:
-    """Wait until the new supervisor has its lease; SetupError if it never gets one."""
-    from seamline.supervisor.outside import lease_live
-
+def await_lease(control: ControlTable, before: Lease | None) -> int:
+    """Wait until the new supervisor has its lease, another than ``before``; SetupError if it never gets one."""
     until = time.monotonic() + STARTS_WITHIN
     while time.monotonic() < until:
-        state = control.read()
-        if state.lease and lease_live(state, now=datetime.now(UTC)):
-            return state.lease.token
+        lease = control.read().lease
+        if lease and (before is None or lease.token != before.token):
+            return lease.token
         time.sleep(0.2)
     raise SetupError(
         f"The supervisor took no lease within {STARTS_WITHIN:g} s.", hint="its output is in supervisor.log."

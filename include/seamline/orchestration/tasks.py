@@ -140,7 +140,7 @@ def publish(name: str, asset: Asset) -> None:
     try:
         done = publish_run(pipeline, layout, run)
     finally:
-        Claims.ensure(layout).release(run, now=datetime.now(UTC))
+        Claims.ensure(layout).release(run)
     for interval, why in done.held_back.items():
         print(f"held back {interval}: {why}")
     statements = done.statements

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from seamline.lake.claims import claims_of
-from seamline.lake.control import ControlTable, restatements
+from seamline.lake.claims import claims_shown
+from seamline.lake.control import ControlTable, restatements, shown
 from seamline.lake.layout import Layout, home
 from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
@@ -64,7 +64,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         lines.append(
             f"  stream not reconciled since {stamp(since)}: is the DAG {layout.pipeline}__stream paused?"
         )
-    for claim in claims_of(layout, now=now or datetime.now(UTC)):
+    for claim in claims_shown(layout):
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
     accepted = by_arrival(epochs)
     decisions = restatements(layout)
@@ -180,7 +180,7 @@ def desired(layout: Layout, now: datetime) -> str:
         wish += f" by {found.actor}"
     if found.lease is None:
         return f"{wish}, no lease"
-    held = "held" if found.lease.until > now else "run out"
+    held = "held" if shown(layout, found, now=now) else "run out"
     return f"{wish}, lease of {found.lease.holder} {held} (token {found.lease.token})"
 
 

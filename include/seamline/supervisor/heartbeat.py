@@ -11,24 +11,32 @@ from pathlib import Path
 
 import psutil
 
+from seamline.lake.processes import Life, here, named, state_of
 from seamline.model.intervals import parse_moment, stamp
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A process, not to be mistaken for another of the same id: ``born`` is its start in epoch seconds."""
+    """A process, not to be mistaken for another of the same id.
+
+    ``name`` is that of ``processes.named``. An earlier release told its start in epoch seconds, ``born``, which changes
+    when a clock is set.
+    """
 
     host: str
     pid: int
-    born: float
+    born: float = 0.0
+    name: str = ""
 
     @classmethod
     def of(cls, pid: int) -> Identity:
         """Identify a process of this host; psutil.NoSuchProcess where there is none."""
-        return cls(socket.gethostname(), pid, psutil.Process(pid).create_time())
+        return cls(socket.gethostname(), pid, name=named(pid))
 
     def alive(self) -> bool:
         """Tell whether it runs; a process of another host cannot be seen and counts as gone."""
+        if self.name:
+            return here(self.name) and state_of(self.name) is not Life.GONE
         if self.host != socket.gethostname():
             return False
         try:

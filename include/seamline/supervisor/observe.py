@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from seamline.kafka.connections import resolve
 from seamline.kafka.ends import TopicEnds, ends_of, oldest_from
-from seamline.lake.control import Control, ControlTable, Desired
+from seamline.lake.control import Control, ControlTable, Desired, shown
 from seamline.lake.layout import Layout, home
 from seamline.lake.log import newest_epochs
 from seamline.lake.master import Master
@@ -151,7 +151,7 @@ def observe(
     facts = Facts(
         host=socket.gethostname(),
         wanted=bool(control and control.desired in WANTED),
-        lease=leased(control, now),
+        lease=leased(layout, control, now),
         supervisor=supervised(beat),
         driver=driven(said),
         unread="; ".join(broken),
@@ -225,12 +225,13 @@ def disk_free(warehouse: Path) -> float | None:
     return found.free / found.total
 
 
-def leased(control: Control | None, now: datetime) -> Leased | None:
+def leased(layout: Layout, control: Control | None, now: datetime) -> Leased | None:
     """Give the lease that has not run out; a holder is named by host, process and time."""
-    if control is None or control.lease is None or control.lease.until <= now:
+    lease = shown(layout, control, now=now) if control else None
+    if lease is None:
         return None
-    host, colon, _ = control.lease.holder.partition(":")
-    return Leased(host if colon else "", control.lease.token)
+    host, colon, _ = lease.holder.partition(":")
+    return Leased(host if colon else "", lease.token)
 
 
 def supervised(beat: Heartbeat | None) -> Supervised | None:

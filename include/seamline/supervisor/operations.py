@@ -15,6 +15,7 @@ from seamline.lake.control import ControlTable, Desired
 from seamline.lake.flipping import flip_views
 from seamline.lake.layout import Layout
 from seamline.lake.log import condensed_log
+from seamline.lake.processes import Life, life_of
 from seamline.lake.snapshot import manifest_of
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange
@@ -117,8 +118,8 @@ def started(
         )
         lines += move.told(pipeline.name, fill=order.fill)
     found = control.read()
-    if order.action is Action.RESTART or found.lease is None or found.lease.until <= now:
-        # A supervisor that has given up starts again for this alone.
+    if order.action is Action.RESTART or found.lease is None or life_of(found.lease.process) is Life.GONE:
+        # A supervisor that has given up, and its lease back, starts again for this alone.
         control.restart(actor=order.actor, reason=order.reason, now=now)
     else:
         control.want(Desired.RUNNING, actor=order.actor, reason=order.reason, now=now)

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 
 import psutil
 
-from seamline.lake.control import Control, ControlTable, Desired, Lease
+from seamline.lake.control import TTL, Control, ControlTable, Desired, Lease, shown
 from seamline.lake.layout import Layout, home, warehouse
+from seamline.lake.sightings import Sighting, Standing
 from seamline.lake.tables import EPOCH, Table
 from seamline.supervisor.driver import end_session, rotate
 from seamline.supervisor.heartbeat import Heartbeat, folder
@@ -54,11 +55,6 @@ def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
     return child.pid
 
 
-def lease_live(control: Control, *, now: datetime) -> bool:
-    """Tell whether somebody holds the lease; expired is free."""
-    return control.lease is not None and control.lease.until > now
-
-
 def status(pipeline: str, *, now: datetime | None = None) -> Status:
     """Give what is known of a stream; nothing is made that is not there."""
     layout = Layout(warehouse(), pipeline)
@@ -71,7 +67,7 @@ def status(pipeline: str, *, now: datetime | None = None) -> Status:
         control.actor,
         control.reason,
         control.lease,
-        lease_live(control, now=now or datetime.now(UTC)),
+        shown(layout, control, now=now or datetime.now(UTC)) is not None,
         -1 if epoch is None else epoch,
         Heartbeat.read(home(), pipeline),
     )
@@ -88,11 +84,12 @@ def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: 
         return True
     control = ControlTable.ensure(layout)
     control.want(Desired.STOPPED, actor=actor, reason=reason, now=datetime.now(UTC))
-    until = time.monotonic() + timeout
+    until, sight = time.monotonic() + timeout, Sighting(TTL.total_seconds())
     while True:
         beat = Heartbeat.read(home(), layout.pipeline)
         running = beat is not None and (beat.running or ending(beat))
-        if not running and not lease_live(control.read(), now=datetime.now(UTC)):
+        standing = sight.look(lambda: control.read().lease)
+        if not running and standing is Standing.FREE:
             end_leftover(layout.pipeline)
             return True
         if time.monotonic() > until:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seamline.lake.control import ControlTable, Desired, Lease
+from seamline.lake.control import ControlTable, Desired, Lease, held_by
 from seamline.lake.layout import Layout, home
+from seamline.lake.processes import elapsed, myself
 from seamline.model.errors import (
     ConnectionMissing,
     DefinitionError,
@@ -33,6 +34,7 @@ from seamline.model.errors import (
     disk_full,
 )
 from seamline.model.jobs import StreamJob
+from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver import Driver, rotate_in_use, tail
 from seamline.supervisor.heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.jobs import jobs_folder
@@ -95,6 +97,7 @@ def supervise(
     pace: Pace | None = None,
     stop: threading.Event | None = None,
     watching: Watching | None = None,
+    clock: Callable[[], float] = elapsed,
 ) -> int:
     """Run the stream, or what ``command`` says, until it is told to stop (0), fenced off (20) or out of its lease (21).
 
@@ -108,7 +111,7 @@ def supervise(
     control = ControlTable.ensure(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
     try:
-        lease = control.take(holder, now=datetime.now(UTC))
+        lease = control.take(holder, process=myself(), now=datetime.now(UTC))
     except LeaseHeld as held:
         leave_mark(home(), pipeline, REFUSED, now=datetime.now(UTC), why=held.message)
         raise
@@ -116,7 +119,7 @@ def supervise(
     run, pace = command or functools.partial(stream_command, pipeline), pace or Pace()
     watcher = None if command else Watcher(layout, every=pace.look, say=say)
     try:
-        return Supervisor(pipeline, control, lease, run, pace, halt, watching).run()
+        return Supervisor(pipeline, control, lease, run, pace, halt, watching, clock).run()
     finally:
         if watcher:
             watcher.close()
@@ -139,17 +142,22 @@ class Supervisor:
         pace: Pace,
         halt: threading.Event,
         watching: Watching | None = None,
+        clock: Callable[[], float] = elapsed,
     ) -> None:
         self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
         self.command, self.watching = command, watching
         self.driver: Driver | None = None
-        self.renewed = time.monotonic()
+        self.lapsed = False
+        self.clock, self.belief = clock, Belief(clock)
+        self.renewed = float("-inf")
         now = datetime.now(UTC)
         self.beat = Heartbeat(pipeline, Identity.of(os.getpid()), lease.token, "starting", now)
 
     def run(self) -> int:
         """Keep the driver up until there is a reason not to."""
+        watchdog = Watchdog(self.belief, self.end_driver, every=self.pace.tick)
         try:
+            self.renew()
             while (code := self.round()) is None:
                 continue
             self.say_state(GAVE_UP if code == GaveUp.exit_code else STOPPED)
@@ -160,6 +168,7 @@ class Supervisor:
             self.say_state(LOST)
             return lost.exit_code
         finally:
+            watchdog.close()
             if self.driver:
                 self.driver.kill()
             # Where there is no space for that it runs out.
@@ -169,6 +178,7 @@ class Supervisor:
         """Start a driver and see it through; give our exit code when there shall be no other."""
         if self.unwanted():
             return 0
+        self.lapsed = False
         self.driver = Driver(self.command(self.lease.token), self.log, os.environ)
         starts = self.beat.starts + 1
         self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity, starts=starts)
@@ -193,6 +203,10 @@ class Supervisor:
             self.say_state("stopping")
             self.stop_driver(driver)
             return 0
+        if self.lapsed:
+            say(f"{self.pipeline}: the lease was not renewed in time, and the driver ended")
+            self.take_a_new_token()
+            return None
         if driver.exit_code is None:
             self.say_state("restarting")
             self.stop_driver(driver)
@@ -205,10 +219,17 @@ class Supervisor:
         return self.struck(code, f"exit code {code}", forgiven=forgiven)
 
     def take_a_new_token(self) -> None:
-        """Take the lease again, as soon as there is space to: the next driver fences the last one off."""
+        """Take the lease again, as soon as there is space to: the next driver fences the last one off.
+
+        Raises LeaseHeld where another has it: we are the one who lost.
+        """
 
         def take() -> None:
-            self.lease = self.control.take(self.lease.holder, now=datetime.now(UTC))
+            current, sent = self.control.read().lease, self.clock()
+            if current is not None and current.token != self.lease.token:
+                raise held_by(current)
+            self.lease = self.control.take(self.lease.holder, process=myself(), now=datetime.now(UTC))
+            self.belief.landed(sent)
 
         while not self.spared(take) and not self.unwanted():
             self.halt.wait(self.pace.renew)
@@ -242,6 +263,12 @@ class Supervisor:
             done.join(self.pace.tick)
         self.beat = replace(self.beat, driver=None)
 
+    def end_driver(self) -> None:
+        """End a driver that runs on a lease in which nobody believes any more."""
+        if self.driver and self.driver.exit_code is None:
+            self.lapsed = True
+            self.driver.kill()
+
     def keep_until(self, over: Callable[[], bool]) -> None:
         """Renew the lease and beat until ``over``; LeaseHeld when another has the lease."""
         while not over():
@@ -252,18 +279,22 @@ class Supervisor:
         """Prolong the lease and write a heartbeat when it is time to."""
 
         def write() -> None:
+            sent = self.clock()
             self.lease = self.control.renew(self.lease, now=datetime.now(UTC))
+            self.belief.landed(sent)
             self.beat = self.beat.write(home(), now=datetime.now(UTC))
             rotate_in_use(self.log)
 
-        if time.monotonic() - self.renewed >= self.pace.renew:
-            self.renewed = time.monotonic()
+        if self.belief.over:
+            self.end_driver()
+        if self.clock() - self.renewed >= self.pace.renew:
+            self.renewed = self.clock()
             self.spared(write)
 
     def spared(self, act: Callable[[], object]) -> bool:
         """Write something, and tell whether there was space: a full disk is no reason to go.
 
-        A lease that has run out meanwhile is still ours until somebody takes it, who needs space for that too.
+        A lease that has run out meanwhile is still ours until somebody takes it; its driver has ended by then.
         """
         try:
             act()

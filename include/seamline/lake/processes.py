@@ -1,0 +1,100 @@
+"""Processes as others know them, and a clock that nobody sets and that goes on while a machine sleeps."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+PROC = Path("/proc")
+STOPPED = frozenset({"T", "t", psutil.STATUS_STOPPED})
+ENDED = frozenset({"Z", "X", psutil.STATUS_ZOMBIE})
+
+
+def elapsed() -> float:
+    """Give seconds since some moment: CLOCK_BOOTTIME, or the monotonic clock where there is none."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Life(StrEnum):
+    """What is known of a process: GONE and ALIVE are proven, UNKNOWN is one of another place, or that is stopped."""
+
+    GONE = "gone"
+    ALIVE = "alive"
+    UNKNOWN = "unknown"
+
+
+@cache
+def place() -> str:
+    """Name where process ids mean what they mean here: this boot of this kernel, and this container."""
+    boot = PROC / "sys/kernel/random/boot_id"
+    try:
+        return f"{boot.read_text().strip()}:{(PROC / 'self/ns/pid').readlink()}"
+    except OSError:
+        return f"{uuid.getnode():x}"
+
+
+def started(pid: int) -> str:
+    """Tell one process from another that later got its id; psutil.NoSuchProcess where there is none.
+
+    Not by the time of day, as which Linux gives it too: that changes with every clock that is set.
+    """
+    if (found := stat_of(pid)) is None:
+        return str(psutil.Process(pid).create_time())
+    return found[19]
+
+
+def stat_of(pid: int) -> list[str] | None:
+    """Read what Linux says of a process, from its state on (proc(5)); None where there is no Linux."""
+    if not (PROC / "self/stat").exists():
+        return None
+    try:
+        text = (PROC / f"{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise psutil.NoSuchProcess(pid) from error
+    # The name before may hold blanks and brackets.
+    return text.rpartition(")")[2].split()
+
+
+def named(pid: int) -> str:
+    """Name a process of this place; psutil.NoSuchProcess where there is none."""
+    return f"{socket.gethostname()} {place()} {pid} {started(pid)}"
+
+
+def myself() -> str:
+    """Name this process, not to be mistaken for another of the same id, here or elsewhere."""
+    return named(os.getpid())
+
+
+def here(process: str) -> bool:
+    """Tell whether a process of that name is of this place, where it can be seen."""
+    words = process.split(" ")
+    return len(words) == 4 and words[:2] == [socket.gethostname(), place()]
+
+
+def life_of(process: str) -> Life:
+    """Tell whether a process of that name lives, as far as it can be seen from here and now."""
+    return state_of(process) if here(process) else Life.UNKNOWN
+
+
+def state_of(process: str) -> Life:
+    """Tell whether a process of this place has ended, is stopped, or runs."""
+    _, _, pid, born = process.split(" ")
+    try:
+        if started(int(pid)) != born:
+            return Life.GONE
+        found = stat_of(int(pid))
+        state = found[0] if found else psutil.Process(int(pid)).status()
+    except psutil.NoSuchProcess:
+        return Life.GONE
+    if state in ENDED:
+        return Life.GONE
+    return Life.UNKNOWN if state in STOPPED else Life.ALIVE

@@ -1,0 +1,44 @@
+"""A holder's own belief in its lease: it ends before anybody else may take the lease for lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from seamline.lake.control import TTL
+
+
+class Belief:
+    """Holds until TTL after the last renewal that landed was first sent, by a clock that nobody sets."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.until = float("-inf")
+
+    def landed(self, sent: float) -> None:
+        """Believe again: a renewal that was sent then has landed."""
+        self.until = sent + TTL.total_seconds()
+
+    @property
+    def over(self) -> bool:
+        """True once another may have the lease."""
+        return self.clock() >= self.until
+
+
+class Watchdog:
+    """Acts once belief is over, also while its owner waits for a renewal that does not come back."""
+
+    def __init__(self, belief: Belief, act: Callable[[], object], *, every: float) -> None:
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._watch, args=(belief, act, every), daemon=True)
+        self.thread.start()
+
+    def _watch(self, belief: Belief, act: Callable[[], object], every: float) -> None:
+        while not self.ended.wait(every):
+            if belief.over:
+                act()
+
+    def close(self) -> None:
+        """Watch no more."""
+        self.ended.set()
+        self.thread.join()
