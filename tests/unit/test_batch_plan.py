@@ -20,10 +20,10 @@ from seamline.model.intervals import Grid, Interval
 from seamline.model.jobs import BuildJob
 from seamline.model.manifest import Act, How, Manifest, Statement, fold
 from seamline.model.restated import Restatement
-from seamline.plan.batch import Arrivals, BatchPlan, Cause, Kind, LeftOut, needs_approval, plan_batch
+from seamline.plan.batch import NAMED, Arrivals, BatchPlan, Cause, Kind, LeftOut, needs_approval, plan_batch
 from seamline.plan.estimates import Attempt, MasterFile, Pace, estimated
 from seamline.plan.freshness import overdue
-from seamline.plan.told import lines
+from seamline.plan.told import facts, lines
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(days=1), START)
@@ -150,6 +150,20 @@ def test_the_oldest_debt_is_built_first_and_the_rest_is_named():
     found = plan(ledger, published(d1=1, d2=1, d3=1, d4=4), most=2)
     assert built(found) == [("01", "1 late row"), ("03", "2 late rows")]
     assert [(each.interval, each.reason) for each in found.left_out] == [(day(2), "next run: 1 late row")]
+
+
+def test_junk_is_in_nobodys_way():
+    """One producer with random event times has made thousands of intervals; late rows came after, and a day closed."""
+    ledger = [
+        epoch(1, dict.fromkeys(range(5, 5_000), 1), mark=1),
+        epoch(2, {3: 20}),
+        epoch(3, {5_001: 9}, edge=True, mark=6_000),
+    ]
+    found = plan(ledger, published(d3=1), most=3)
+    assert [each.interval for each in found.builds] == [day(3), day(5), day(5_001)]
+    assert (len(found.left_out), found.unnamed) == (NAMED, 4_994 - NAMED)
+    assert "  ... and 4974 more" in list(lines(found))
+    assert facts(found)["unnamed"] == 4_994 - NAMED
 
 
 def test_the_bound_is_not_for_what_was_asked_for():

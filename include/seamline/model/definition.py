@@ -169,7 +169,8 @@ class Stream:
 class Batch:
     """How the batch layer runs: the interval of work and the first instant the pipeline knows.
 
-    A run takes at most ``max_dirty`` intervals that nobody asked for by name, the oldest debt first. A run that is
+    A run takes at most ``max_dirty`` intervals that nobody asked for by name: by turns the
+    oldest debt, the one of most rows and the newest interval. A run that is
     asked for more than ``approve_above`` intervals waits until a person approves its plan; 0 is never. With
     ``fresh_within`` an interval is overdue when it is not published so long after its end, by the clock. With
     ``provisional`` intervals are built and published before they close, and once more when they have. Upkeep

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from seamline.model.errors import BadRange, DefinitionError, OutsideLife
 
@@ -62,7 +63,7 @@ class Interval:
         if not self.start < self.end:
             raise BadRange(f"{stamp(self.start)} is not before {stamp(self.end)}.", hint="swap the bounds.")
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The start instant; with the grid it names the interval."""
         return stamp(self.start)

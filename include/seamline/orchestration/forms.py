@@ -24,7 +24,7 @@ FORM = {
         None,
         type=["null", "boolean"],
         title="Dirty intervals too",
-        description="The dirty intervals too, the oldest debt first. Not set: as the kind of run says.",
+        description="The dirty intervals too, up to max_dirty. Not set: as the kind of run says.",
     ),
     "reason": Param(
         None,

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from heapq import nlargest, nsmallest
 from operator import itemgetter
 
 from seamline.model.claims import Claim, running
@@ -17,6 +18,9 @@ from seamline.model.intervals import Grid, Interval, stamp
 from seamline.model.manifest import How, Manifest, Statement
 from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING
+
+NAMED = 1_000
+"""So many of the intervals that wait for another run are named."""
 
 
 class Kind(StrEnum):
@@ -98,6 +102,7 @@ class BatchPlan:
     ``bytes`` are those of all files to read, each once; ``seconds`` an estimate, None where no past run tells.
     ``planned`` is the manifest's version that this was decided on. ``again`` counts the records up to the cut that
     another record version judged: the build judges them first, and what they are of each interval shows then.
+    ``unnamed`` counts the dirty intervals that wait and are not named: nobody reads more than the first of them.
     """
 
     cut: int
@@ -108,6 +113,7 @@ class BatchPlan:
     seconds: float | None = None
     planned: int = NOTHING
     again: int = 0
+    unnamed: int = 0
 
     @property
     def rows(self) -> int:
@@ -213,10 +219,10 @@ def plan_batch(
     An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
     published of a view does not know all that was ``restated`` of it, or was ``provisional`` and it has closed. An
     open one (the watermark at the cut is not past its end) is left out and named, unless it may be published as
-    provisional, and so is one that was rolled back, unless just its range was asked for. Of
-    those that are dirty and were not asked for at ``most`` so many are built, the oldest debt first; the others are
-    named, as are those that are dirty and under one of the ``claims`` of other runs. Raises BadRange for a span
-    before the pipeline's start.
+    provisional, and so is one that was rolled back, unless just its range was asked for. Of those that are dirty and
+    were not asked for at ``most`` so many are built, in turns (``in_turns``). The first of the others are named, as
+    are those that are dirty and under one of the ``claims`` of other runs. Raises BadRange for a span before the
+    pipeline's start.
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
@@ -228,13 +234,14 @@ def plan_batch(
     if edge is None:
         return BatchPlan(NOTHING, None, (), tuple(LeftOut(each, "no edge yet") for each in named))
     arrivals = Arrivals(ledger, until=edge.number)
-    others = {grid.named(id) for id in arrivals.intervals} - set(named) if dirty else set()
+    wanted = {each.id for each in named}
+    others = [grid.named(id) for id in arrivals.intervals if id not in wanted] if dirty else []
     built = {(view.partition("/")[0], id) for view, id in manifest.published}
     builds: list[Build] = []
     debts: list[Build] = []
     left_out: list[LeftOut] = []
-    for interval, wanted in [(each, True) for each in named] + [(each, False) for each in others]:
-        causes = [Cause(Kind.ASKED)] if wanted else []
+    for interval, own in [(each, True) for each in named] + [(each, False) for each in others]:
+        causes = [Cause(Kind.ASKED)] if own else []
         closed = edge.watermark is not None and edge.watermark >= interval.end
         causes += causes_of(manifest, views, interval, arrivals, restated, built, closed=closed)
         cut = min(manifest.cut(view, interval.id) for view in views)
@@ -243,23 +250,42 @@ def plan_batch(
         hold = manifest.hold(views, interval.id) if causes and dirty else None
         if why := barred(edge, hold, closed=closed or provisional):
             left_out.append(LeftOut(interval, why))
-        elif wanted:
+        elif own:
             builds.append(build)
         elif causes and (claim := running(claims, interval)):
             left_out.append(LeftOut(interval, f"running: {claim}"))
         elif causes:
             debts.append(build)
-    debts.sort(key=lambda each: (each.debt, each.interval))
-    most = len(debts) if most is None else most
-    builds += debts[:most]
-    left_out += [LeftOut(each.interval, f"next run: {each.reason}") for each in debts[most:]]
+    now = in_turns(debts, len(debts) if most is None else most)
+    builds += [debts[at] for at in now]
+    later = [each for at, each in enumerate(debts) if at not in now]
+    waiting = nsmallest(NAMED, later, key=lambda each: (each.debt, each.interval.start))
+    left_out += [LeftOut(each.interval, f"next run: {each.reason}") for each in waiting]
     return BatchPlan(
         edge.number,
         edge.watermark,
         tuple(sorted(builds, key=lambda each: each.interval)),
         tuple(sorted(left_out, key=lambda each: each.interval)),
         planned=manifest.version,
+        unnamed=len(later) - len(waiting),
     )
+
+
+def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
+    """Choose up to ``most`` by number: the oldest debt, the one of most rows, the newest interval, and so on in turns.
+
+    Each of the three waits for the two others at most. Intervals without number that somebody's random event times
+    have made are in the way of neither late rows nor hours that have just closed; and no debt waits for ever.
+    """
+    if most >= len(debts):
+        return range(len(debts))
+    orders = (
+        nsmallest(most, range(len(debts)), key=lambda at: (debts[at].debt, debts[at].interval.start)),
+        nsmallest(most, range(len(debts)), key=lambda at: (-debts[at].late, debts[at].debt)),
+        nlargest(most, range(len(debts)), key=lambda at: debts[at].interval.start),
+    )
+    chosen = dict.fromkeys(at for turn in zip(*orders, strict=True) for at in turn)
+    return set(list(chosen)[:most])
 
 
 def barred(edge: Epoch, rollback: Statement | None, *, closed: bool) -> str:

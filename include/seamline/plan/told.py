@@ -29,7 +29,7 @@ def lines(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN) -> I
     yield from more(len(plan.builds), shown)
     for left in plan.left_out[:shown]:
         yield f"  leave {left.interval.id}  {left.reason}"
-    yield from more(len(plan.left_out), shown)
+    yield from more(len(plan.left_out) + plan.unnamed, len(plan.left_out) if shown is None else shown)
     if plan.builds:
         yield f"  {total(plan)}"
     elif not plan.left_out:
@@ -73,7 +73,10 @@ def table(plan: BatchPlan, *, shown: int = SHOWN) -> str:
     text += [f"| ... | | | and {len(rows) - shown} more |"] if len(rows) > shown else []
     if plan.left_out:
         named = "; ".join(f"{each.interval.id} {each.reason}" for each in plan.left_out[:shown])
-        text += ["", f"{len(plan.left_out)} left out: {named}{' ...' * (len(plan.left_out) > shown)}"]
+        text += [
+            "",
+            f"{len(plan.left_out) + plan.unnamed} left out: {named}{' ...' * (len(plan.left_out) > shown)}",
+        ]
     return "\n".join(text)
 
 
@@ -115,6 +118,7 @@ def facts(plan: BatchPlan) -> dict[str, Any]:
             for each in plan.builds
         ],
         "left_out": [{"interval": each.interval.id, "reason": each.reason} for each in plan.left_out],
+        "unnamed": plan.unnamed,
         "rows": plan.rows,
         "bytes": plan.bytes,
         "seconds": plan.seconds,
