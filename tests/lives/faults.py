@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from seamline.lake import delta_log, failpoints
+from seamline.lake import delta_log, durability, failpoints
 
 
 class Died(BaseException):
@@ -37,13 +38,16 @@ class Disk:
     synced: set[tuple[int, int]] = field(default_factory=set)
     named: set[tuple[int, int]] = field(default_factory=set)
 
-    def note(self, fd: int) -> None:
-        """Remember that a file, or a folder with all that is in it by now, was synced."""
-        found = os.fstat(fd)
-        self.synced.add((found.st_dev, found.st_ino))
-        path = Path(f"/proc/self/fd/{fd}").resolve()
-        if path.is_dir():
+    def flushed(self, path: Path, flags: int, sync: object) -> None:
+        """Remember that a file, a folder with all that is in it by now, or everything was synced."""
+        if sync is durability.file_system:
+            everything = {key_of(each) for each in self.commits if each.exists()}
+            self.synced |= everything
+            self.named |= everything
+        elif flags & os.O_DIRECTORY:
             self.named |= {key_of(each) for each in path.iterdir() if each.is_file()}
+        else:
+            self.synced.add(key_of(path))
 
     def keeps(self, file: Path) -> bool:
         """Tell whether a file survives: its content was synced, and then the folder that names it."""
@@ -81,7 +85,7 @@ class Fates:
         """Let nothing more happen."""
         self.at, self.point, self.before = -1, "", None
 
-    def put(self, root: Path, version: int, lines: Iterable[bytes]) -> bool:
+    def link(self, draft: Path, root: Path, version: int) -> bool:
         """Commit, unless something happens."""
         if self.before is not None:
             self.before(root)
@@ -89,14 +93,14 @@ class Fates:
         now = meant and self.passed == self.at
         self.passed += meant
         if not now:
-            return self.landed(root, version, lines)
+            return self.landed(draft, root, version)
         self.at, self.struck = -1, True
         match self.mishap:
             case Mishap.DIES_BEFORE:
                 raise Died(f"before version {version} of {root.name}")
             case Mishap.FAILS:
-                raise OSError("no answer")
-        done = self.landed(root, version, lines)
+                raise OSError(errno.ENOSPC, "no answer")
+        done = self.landed(draft, root, version)
         match self.mishap:
             case Mishap.DIES_AFTER:
                 raise Died(f"after version {version} of {root.name}")
@@ -104,9 +108,9 @@ class Fates:
                 raise OSError("no answer")
         return False if done else done
 
-    def landed(self, root: Path, version: int, lines: Iterable[bytes]) -> bool:
+    def landed(self, draft: Path, root: Path, version: int) -> bool:
         """Commit for good."""
-        done = PUT(root, version, lines)
+        done = LINK(draft, root, version)
         if done:
             self.disk.commits.append(delta_log.entry(root, version))
         return done
@@ -118,7 +122,7 @@ class Fates:
             raise Died(f"at {point}")
 
 
-PUT = delta_log.put
+LINK = delta_log.link
 
 
 class Victim:
@@ -140,16 +144,9 @@ def fateful(fates: Fates) -> Iterator[None]:
         def __setitem__(self, point: str, _: int) -> None:
             fates.reach(point)
 
-    def noting(real: Any) -> Any:
-        def sync(fd: Any) -> None:
-            real(fd)
-            fates.disk.note(fd if isinstance(fd, int) else fd.fileno())
-
-        return sync
-
     with ExitStack() as stack:
-        stack.enter_context(patch.object(delta_log, "put", fates.put))
+        stack.enter_context(patch.object(delta_log, "link", fates.link))
         stack.enter_context(patch.object(failpoints, "passed", Passed()))
-        for name in ("fsync", "fdatasync"):
-            stack.enter_context(patch.object(os, name, noting(getattr(os, name))))
+        stack.enter_context(patch.object(durability, "flushed", fates.disk.flushed))
+        stack.enter_context(patch.dict(os.environ, SEAMLINE_FSYNC="on"))
         yield

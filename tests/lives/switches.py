@@ -8,7 +8,6 @@ OFF = {
     "hostile names": "a view breaks where a key is named as a parameter of ours (s, i)",
     "exact decimals": "a DECIMAL of JSON goes through a double",
     "exact statistics": "bounds of decimals are written as doubles, and a filter on one finds no row",
-    "settled commits": "a commit that meets itself is taken for another's, and a fence is tried once",
     "power cuts": "a start does not repair what a power cut left",
     "empty days of a version": "windows that touch a day without rows are left out of a version born later, for good",
     **{
