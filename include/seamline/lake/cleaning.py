@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
+from seamline.lake import aside
 from seamline.lake.rewrites import APP, Upkeep, refused, replace_files
 from seamline.lake.tables import TOKEN, Table
 from seamline.model.errors import Conflict
@@ -34,8 +36,13 @@ def buried(root: Path, held: Held) -> Upkeep:
 
 
 def cleaned(root: Path, held: Held) -> Upkeep:
-    """Delete files that no commit names and none can (rule 16), and those removed longer ago than any read."""
-    on_disk = [path.name for path in root.glob("*.parquet")]
+    """Delete files that no commit names and none can (rule 16), and those removed longer ago than any read.
+
+    Those of commits that were set aside stay as long as these do.
+    """
+    aside.swept(root, now=datetime.now(UTC))
+    kept = aside.files(root)
+    on_disk = [path.name for path in root.glob("*.parquet") if path.name not in kept]
     # The table is opened after the folder was listed: what was committed in between is in the table.
     table = Table.open(root)
     live = set(table.actions()["path"].to_pylist())

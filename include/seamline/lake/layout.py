@@ -23,7 +23,11 @@ class Layout:
 
     def slices(self, view: CompiledView) -> Path:
         """Give the folder of a view version's slices."""
-        return self.warehouse / self.pipeline / "views" / view.id / "slices"
+        return self.slices_of(view.id)
+
+    def slices_of(self, id: str) -> Path:
+        """Give the folder of the slices of the view version ``name/fingerprint``."""
+        return self.warehouse / self.pipeline / "views" / id / "slices"
 
     def generations(self, view: CompiledView) -> Path:
         """Give the folder of a view version's generations."""

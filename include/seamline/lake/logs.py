@@ -15,6 +15,7 @@ from seamline.lake.closing import FOLLOWED, Edges
 from seamline.lake.layout import Layout
 from seamline.lake.ledger_files import Group, groups_of
 from seamline.lake.ledger_files import row_of as row_in
+from seamline.lake.lines import LINE, MARK
 from seamline.lake.log import of_ledger
 from seamline.lake.master import Master
 from seamline.lake.pins import look
@@ -68,7 +69,8 @@ class Numbers:
 class Log:
     """What one version of the master says: E, the newest edge, W(v), and the newest epoch's row.
 
-    ``identity`` and ``version`` are those of the master's table.
+    ``identity`` and ``version`` are those of the master's table, ``line`` its history; ``mark`` is the newest number
+    of the view's slices that it relies on.
     """
 
     identity: str
@@ -77,6 +79,8 @@ class Log:
     edge: int
     frontier: int
     newest: Epoch | None
+    line: int | None = None
+    mark: int = NOTHING
 
 
 def whole(layout: Layout, log: Log) -> Log:
@@ -100,7 +104,9 @@ def log_of(table: Table, view: CompiledView) -> Log:
     master = Master(table)
     held = master.epoch
     newest = None if held == NOTHING else told_row(table, held)
-    return Log(table.id, table.version, held, master.edge, master.frontier(view.id), newest)
+    mark, line = table.txn(MARK + view.id), table.txn(LINE)
+    reach = master.edge, master.frontier(view.id), newest, line, NOTHING if mark is None else mark
+    return Log(table.id, table.version, held, *reach)
 
 
 @dataclass(frozen=True)
@@ -115,12 +121,13 @@ class Past:
     held: Numbers
     edges: Edges
     register: tuple[Epoch, ...] = ()
+    line: int | None = None
 
     def followed(self, log: Log) -> Past | None:
         """Go on by one commit of the master; None where it has made more than one, or another."""
-        if log.version == self.version:
+        if log.version == self.version and log.line == self.line:
             return self
-        if log.version != self.version + 1 or log.newest is None:
+        if log.version != self.version + 1 or log.newest is None or log.line != self.line:
             return None
         if log.epoch == self.epoch:
             return replace(self, version=log.version)
@@ -128,7 +135,7 @@ class Past:
             return None
         edges = self.edges.plus([log.newest])
         register = (*self.register, *registered([log.newest]))
-        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register)
+        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line)
 
 
 _known: dict[str, Past] = {}
@@ -159,7 +166,7 @@ def read_past(layout: Layout, log: Log) -> Past:
         *((row.number, row.number) for row in rows),
     ]
     register = (*known.register, *(row for row in registered(rows) if row.number > known.edges.last))
-    return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register)
+    return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register, log.line)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from seamline.lake import delta_log
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
+from seamline.lake.lines import MARK
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import master_schema
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import ProtocolError
 from seamline.model.offsets import Lane, advance
+from seamline.model.seam import NOTHING
 
 END = "seamline.end/"
 FRONTIER = "seamline.frontier/"
@@ -67,9 +69,12 @@ class Master:
         ends = {lane: self.table.txn(f"{END}{lane}") for lane in lanes}
         return {lane: end for lane, end in ends.items() if end is not None}
 
-    def commit(self, epoch: Epoch, written: Iterable[DataFile]) -> None:
+    def commit(
+        self, epoch: Epoch, written: Iterable[DataFile], marks: Mapping[str, int | None] | None = None
+    ) -> None:
         """Hold an epoch. Refuses a number at or below E, and a range that does not join the last.
 
+        ``marks`` are the newest numbers of the tables that it relies on, by name.
         What an epoch of kind amend has read was passed over before: it moves no lane's end.
         """
         if epoch.number <= self.epoch:
@@ -81,6 +86,7 @@ class Master:
         ends = advance(self.position(part.lane for part in moved), moved)
         txns = {EPOCH: epoch.number, **{f"{END}{lane}": end for lane, end in ends.items()}}
         txns |= {FRONTIER + view: frontier for view, frontier in epoch.frontiers.items()}
+        txns |= {MARK + name: NOTHING if mark is None else mark for name, mark in (marks or {}).items()}
         if epoch.edge:
             txns[EDGE] = epoch.number
         self.table.append(written, txns=txns, metadata={ROW: epoch.to_json()})

@@ -29,7 +29,7 @@ from seamline.lake.taking import compiled, take
 from seamline.lake.windowing import windowed
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.errors import ReadUnstable
+from seamline.model.errors import OutOfStep, ReadUnstable
 from seamline.model.intervals import Interval, parse_moment
 from seamline.model.ruling import Bounds, Gaps
 from seamline.model.seam import Side
@@ -86,9 +86,11 @@ def settled(view: CompiledView, once: Callable[[], T]) -> T:
     for attempt in in_time(range(ATTEMPTS)):
         try:
             return once()
-        except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
+        except (Unsettled, OutOfStep, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             last = problem
             time.sleep(0.02 * 2**attempt)
+    if isinstance(last, OutOfStep):
+        raise last
     raise ReadUnstable(
         f"The tables of {view.qualified} did not hold still for {ATTEMPTS} reads; the last: {last}",
         hint="read again; if it stays, a file or a generation is missing: run upkeep.",

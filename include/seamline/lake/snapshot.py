@@ -12,6 +12,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of, whole
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files, look
+from seamline.lake.sliced import complete, require_line, sliced
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
@@ -82,6 +83,8 @@ class Snapshot:
         log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
         if log is None:
             raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")
+        if side is not Side.BATCH:
+            require_line(layout, log)
         log = whole(layout, log)
         told = past_of(layout, log)
         epoch, watermark = log.epoch, log.newest.watermark if log.newest else None
@@ -90,7 +93,9 @@ class Snapshot:
             epoch, watermark = moment_of(layout, log, told.held, past)
         if served_at is not None:
             frontier = frontier_at(layout, log, epoch, view)
-        slices = None if side is Side.BATCH else look(layout.slices(view), "files", Files.of)
+        found = None if side is Side.BATCH else sliced(layout, view, log)
+        if side is not Side.BATCH:
+            frontier = min(frontier, complete(log, found))
         manifest = manifest_of(layout, served_at)
         if chosen(manifest, view, version) != view.id:
             return cls.pin(pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version)
@@ -107,7 +112,7 @@ class Snapshot:
             edges=told.edges,
             held=told.held,
             lacking=lacking(each for each in told.register if each.number <= epoch),
-            slices=slices,
+            slices=found.files if found else None,
             manifest=manifest,
             generations=generations,
             restated=() if as_of is not None else known_by(restatements(layout), served_at),

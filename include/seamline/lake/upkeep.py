@@ -23,6 +23,7 @@ from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.packing import AS_READ, BY_TIME, packed
 from seamline.lake.pins import Files
+from seamline.lake.repair import unrepaired
 from seamline.lake.retention import retain, swept
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
 from seamline.lake.tables import Table
@@ -55,6 +56,8 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     """
     if not Master.exists(layout):
         return Upkeep()
+    if why := unrepaired(layout):
+        return Upkeep(refused=(f"{why}: start the stream, it repairs them; nothing was done",))
     master, held, rows, done = whole_ledger(layout)
     # Blocks of slices name epochs, and what an earlier upkeep has put in the place of others lets those go.
     durability.sync_disk(master.table.root)

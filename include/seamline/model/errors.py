@@ -24,6 +24,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + PublishRefused            32  the manifest does not accept the generation
     + Conflict                  33  somebody else decided first; read again
     + NotWhole                  43  a power cut, or another hand, has left a part of a commit in a table's log
+    + OutOfStep                 44  tables of one pipeline that cannot have been committed together
   - CertificateFailed           34
   - ReadUnstable                35  the tables kept changing under a read
   - MeasureFailed               36  a measure of the user's own failed on a value
@@ -208,6 +209,12 @@ class NotWhole(ProtocolError):
             f"{file} is not whole: {why}.",
             hint=f"what {table} holds from version {version} on cannot be read: bring the table back from a backup.",
         )
+
+
+class OutOfStep(ProtocolError):
+    """Tables say of each other what cannot be: one was lost in part, or restored alone."""
+
+    exit_code = 44
 
 
 class CertificateFailed(SeamlineError):

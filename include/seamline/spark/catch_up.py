@@ -25,10 +25,6 @@ from seamline.spark.writer import Writer
 
 log = logging.getLogger("seamline.stream")
 CELL = "_cell"
-BLOCK = "seamline.block"
-"""App id in a slices table: the last epoch of its newest block. Epochs that take the view again do not change it."""
-
-
 STEP, EPOCHS = 1_000_000, 10_000
 """Rows of the master that a step reads, about, and epochs at most: live epochs wait for it."""
 
@@ -94,34 +90,27 @@ def foreign(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
 def next_step(writer: Writer, slices: Slices, most: int) -> Step:
     """Decide on the next slices above the view's frontier that the master holds.
 
-    A block that was committed before a crash, and not stated by the master, is recognised by the number it left; so
-    are slices of an epoch whose commit landed without an answer, by the epoch's: the master holds either, above the
-    frontier.
+    What was committed before a crash, and not stated by the master, is recognised by the newest number in the slices:
+    a view takes epochs strictly in order, so that they are complete up to the last epoch at or below it that is held.
     """
-    table = slices.table.refresh()
+    newest = slices.table.refresh().txn(EPOCH)
     frontier = writer.frontiers[slices.view.id]
     held = writer.ledger.sizes(frontier, EPOCHS)
-    above = max([frontier, *(number for number in map(table.txn, (BLOCK, EPOCH)) if number in held)])
+    above = max([frontier, *(number for number in held if newest is not None and number <= newest)])
     return Step(above, step_end(held, above, most))
 
 
 def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -> None:
-    """Commit a step's slices, all at once.
-
-    What was recognised by an epoch's number is written down, for the next epoch leaves another.
-    """
-    table = slices.table
-    if step.last == step.above == table.txn(BLOCK):
+    """Commit a step's slices, all at once; nothing where they are there already."""
+    if step.above == step.last:
         return
-    block: list[files.DataFile] = []
-    if step.above < step.last:
-        found = computed(spark, writer, slices, after=step.above, until=step.last)
-        block = written(writer, slices, found, step.above + 1, step.last)
-        log.info(
-            "View %s caught up from %s to %s: %s rows", slices.view.id, step.above, step.last, found.num_rows
-        )
+    found = computed(spark, writer, slices, after=step.above, until=step.last)
+    block = written(writer, slices, found, step.above + 1, step.last)
+    log.info(
+        "View %s caught up from %s to %s: %s rows", slices.view.id, step.above, step.last, found.num_rows
+    )
     # A number that a dead attempt took stays the highest: the next start must not give it out again.
-    table.append(block, txns={EPOCH: max(step.last, table.txn(EPOCH) or step.last), BLOCK: step.last})
+    slices.table.append(block, txns={EPOCH: max(step.last, slices.table.txn(EPOCH) or step.last)})
 
 
 def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:

@@ -24,6 +24,7 @@ from seamline.lake.ending import end
 from seamline.lake.layout import Layout
 from seamline.lake.log import condensed_log
 from seamline.lake.lookups import Lookups
+from seamline.lake.repair import mend
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError
@@ -57,6 +58,7 @@ class Driver:
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
         self.topics = Topics(pipeline.name, pipeline.definition.source)
+        mend(layout, now=datetime.now(UTC))
         self.control = ControlTable.ensure(layout)
         epochs = condensed_log(layout)
         self.topics.require_whole(epochs, self.control.read().accepted)

@@ -17,6 +17,7 @@ from seamline.lake.ledger import Ledger
 from seamline.lake.log import condensed_log
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.repair import Tables, agree, mend, require_served
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
@@ -27,7 +28,6 @@ from seamline.model.evolution import require_order
 from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
 from seamline.model.stored import to_json
-from seamline.plan.epochs import next_number
 from seamline.plan.publish import born
 
 log = logging.getLogger("seamline.stream")
@@ -43,6 +43,7 @@ class Writer:
         self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None
     ) -> None:
         self.layout, self.token, self.jvm = layout, token, jvm
+        mend(layout, now=datetime.now(UTC))
         require_order(pipeline.record_version, condensed_log(layout))
         self.master = Master.ensure(layout, pipeline)
         self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
@@ -52,6 +53,7 @@ class Writer:
             table.fence(token)
         for table in (self.quarantine, self.master.table):
             table.state_durability(pipeline.definition.stream.durability)
+        require_served(layout, self.master)
         manifest = self.births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
         for id, why in stood_still(pipeline, manifest).items():
@@ -60,7 +62,8 @@ class Writer:
             self.slices[view.id] = Slices.ensure(layout, view)
             self.slices[view.id].table.fence(token)
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
-        self.number = next_number([self.master.epoch, *(table.txn(EPOCH) for table in self.tables)]) - 1
+        agreed = agree(self.taken(manifest), self.frontiers, token=token)
+        self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.sure = True
@@ -73,6 +76,14 @@ class Writer:
         """List the tables that carry the token."""
         others = [slices.table for slices in self.slices.values()]
         return [self.master.table, self.quarantine, self.ledger.table, *others]
+
+    def taken(self, manifest: Manifest) -> Tables:
+        """Give all tables that follow the master, also the slices of versions that get no more."""
+        slices = {view: each.table for view, each in self.slices.items()}
+        for id in manifest.births:
+            if id not in slices and Table.exists(self.layout.slices_of(id)):
+                slices[id] = Table.open(self.layout.slices_of(id))
+        return Tables(self.master, self.quarantine, self.ledger, slices)
 
     def births(self, pipeline: CompiledPipeline) -> Manifest:
         """Record the birth of every view version that the manifest does not know, before its first slice."""
@@ -113,6 +124,12 @@ class Writer:
         return self.number
 
     @property
+    def marks(self) -> dict[str, int | None]:
+        """Give the newest number of every table that a commit of the master relies on, by its name or its view."""
+        slices = {view: each.table.txn(EPOCH) for view, each in self.slices.items()}
+        return {"quarantine": self.quarantine.txn(EPOCH), **slices}
+
+    @property
     def current(self) -> frozenset[str]:
         """List the views that are not behind: they take the next epoch."""
         newest = self.master.epoch
@@ -146,7 +163,7 @@ class Writer:
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
         told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing()}
         whole = Epoch(**{**vars(epoch), **told})
-        self.master.commit(whole, result.master)
+        self.master.commit(whole, result.master, self.marks)
         self.frontiers = frontiers
         self.done("master")
         self.ledger.append([whole])

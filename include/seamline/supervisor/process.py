@@ -20,6 +20,7 @@ from pathlib import Path
 from seamline.lake.control import ControlTable, Desired, Lease, held_by
 from seamline.lake.layout import Layout, home
 from seamline.lake.processes import elapsed, myself
+from seamline.lake.repair import mend
 from seamline.model.errors import (
     ConnectionMissing,
     DefinitionError,
@@ -108,6 +109,7 @@ def supervise(
     if threading.current_thread() is threading.main_thread():
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, lambda *_: halt.set())
+    mend(layout, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
     try:

@@ -1,0 +1,28 @@
+"""App ids by which tables say of which history they are, and the run of the machine."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+LINE = "seamline.line"
+"""The token of the start that began the table's line."""
+BOOT = "seamline.boot"
+"""In the master: the run of the machine at the last statement."""
+TAKEN = "seamline.taken"
+"""In the master: every number up to this one had been given out, or was skipped, by the last statement."""
+MARK = "seamline.mark/"
+"""In the master, by table: the newest epoch that it held by the master's commit."""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+BITS = 60
+
+
+@cache
+def boot() -> int:
+    """Name this run of the machine by a number: another one means that power may have been lost between."""
+    try:
+        return int(BOOT_ID.read_text().replace("-", "")[: BITS // 4], 16)
+    except (OSError, ValueError):
+        return int(psutil.boot_time())

@@ -1,0 +1,149 @@
+"""What a start does about tables that cannot have been committed together, decided from their words alone.
+
+A power cut leaves of each table any part of what was not synced; a restore brings one back older, or newer. A *line*
+is a history of the master without such a loss: it is named by the token of the start that began it, and a table of
+another line is not believed. The master says first that a line begins, synced, with all numbers that were taken; the
+other tables follow, and a start that dies between finds lines that differ, and begins another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from seamline.model.epoch import Epoch
+from seamline.model.seam import NOTHING
+
+LEAP = 1_000_000
+"""By how much numbers jump where a line begins: more than a power cut can lose of what others were told of."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a table says: the newest number in it, and the line it is of; None where it never was of any."""
+
+    epoch: int = NOTHING
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the master says: E and its line, the machine's run at the last statement, and the numbers taken by then.
+
+    ``marks`` are the newest numbers of each view's slices, ``frontiers`` W of each view. ``aside`` is the newest
+    number among what was set aside.
+    """
+
+    epoch: int = NOTHING
+    line: int | None = None
+    boot: int | None = None
+    taken: int = NOTHING
+    aside: int = NOTHING
+    marks: Mapping[str, int] = field(default_factory=dict)
+    frontiers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What no power cut can have done: a person decides."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class State:
+    """One synced commit of the master: a line begins after these numbers, with W of each view."""
+
+    line: int
+    boot: int
+    taken: int
+    frontiers: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Trim:
+    """One synced commit of the ledger: rows above an epoch go, ``named`` also those that the next does not name."""
+
+    above: int
+    line: int
+    named: bool
+
+
+@dataclass(frozen=True)
+class Bring:
+    """Bring a table, or a view's slices, to the line."""
+
+    table: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Go:
+    """Hold epochs: the last number that was given out, and W of each view."""
+
+    number: int
+    frontiers: Mapping[str, int]
+
+
+Step = Stop | State | Trim | Bring | Go
+
+
+def repair(
+    master: Said,
+    quarantine: Word,
+    ledger: Word,
+    slices: Mapping[str, Word],
+    *,
+    boot: int,
+    token: int,
+    published: int = NOTHING,
+) -> list[Step]:
+    """List what a start does before it holds an epoch; ``published`` is the highest cut that is served."""
+    others = {"quarantine": quarantine, "ledger": ledger, **slices}
+    if why := beyond(master, others, published):
+        return [Stop(why)]
+    short = {view for view, word in slices.items() if word.epoch < master.marks.get(view, NOTHING)}
+    frontiers = {
+        view: min(frontier, slices[view].epoch) if view in short and view in slices else frontier
+        for view, frontier in master.frontiers.items()
+    }
+    seen = max(master.epoch, master.taken, master.aside, *(word.epoch for word in others.values()))
+    fresh = {name for name, word in others.items() if word == Word() and name not in short}
+    strange = {name for name, word in others.items() if name not in fresh and word.line != master.line}
+    ahead = ledger.epoch > max(master.epoch, master.taken)
+    if master.line is not None and master.boot == boot and not (short or strange or ahead):
+        return [*(Bring(name, master.line) for name in sorted(fresh)), Go(seen, frontiers)]
+    if master.line is not None or seen != NOTHING:
+        seen += LEAP
+    bounded = {view: min(frontier, max(master.epoch, NOTHING)) for view, frontier in frontiers.items()}
+    return [
+        State(token, boot, seen, bounded),
+        Trim(master.epoch, token, named="ledger" in strange),
+        *(Bring(name, token) for name in sorted(others) if name != "ledger"),
+        Go(seen, bounded),
+    ]
+
+
+def beyond(master: Said, others: Mapping[str, Word], published: int) -> str:
+    """Say what of others cannot be without the master's having more; empty where there is nothing."""
+    if published > master.epoch:
+        return f"a generation is served at epoch {published}, and the master ends at {master.epoch}"
+    for name, word in sorted(others.items()):
+        if (word.line or 0) > (master.line or 0):
+            return f"{name} is of line {word.line}, and the master of line {master.line or 'none'}"
+    return ""
+
+
+def passed_over(rows: Sequence[Epoch]) -> set[int]:
+    """List the epochs of a ledger that are out of the chain: the next that is in it names another before it.
+
+    ``rows`` are in order, and the last is of E. A row that does not name any is of an older release, and believed.
+    """
+    gone: set[int] = set()
+    wanted: int | None = None
+    for row in reversed(rows):
+        if wanted is not None and row.number > wanted:
+            gone.add(row.number)
+        else:
+            wanted = row.before
+    return gone

@@ -1,0 +1,118 @@
+"""What a power cut leaves of the shipped tables, and what a start makes of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.protocol.shipped import VIEW, Mortal, Stream, caught_up
+
+from seamline.lake import delta_log, entries, logs, pins
+from seamline.lake.layout import Layout
+from seamline.lake.master import Master
+from seamline.lake.reads import answer
+from seamline.lake.remembered import REMEMBERED
+from seamline.lake.tables import Table
+
+TABLES = ("master", "quarantine", "ledger", "slices")
+HOW = ("gone", "empty", "cut at a line", "torn", "zeros", "no file", "short file")
+"""What becomes of an entry, or of the data files that it adds, where it adds any."""
+
+
+def root(layout: Layout, table: str) -> Path:
+    """Give a table's folder."""
+    return layout.slices(VIEW) if table == "slices" else layout.table(table)
+
+
+def versions(layout: Layout) -> dict[str, int]:
+    """Give the newest version of each table."""
+    return {table: Table.open(root(layout, table)).version for table in TABLES}
+
+
+def lose(folder: Path, kept: int, how: str) -> None:
+    """Let a table lose its entries above a version, as a power cut does."""
+    version = kept + 1
+    while (file := delta_log.entry(folder, version)).exists():
+        data = file.read_bytes()
+        adds = entries.parsed(version, data).adds
+        match how:
+            case "gone":
+                file.unlink()
+            case "cut at a line":
+                file.write_bytes(b"".join(data.splitlines(keepends=True)[:-1]))
+            case "torn":
+                file.write_bytes(data[: len(data) // 2])
+            case "zeros":
+                file.write_bytes(b"\0" * len(data))
+            case "no file" if adds:
+                for each in adds:
+                    (folder / each["path"]).unlink()
+            case "short file" if adds:
+                for each in adds:
+                    path = folder / each["path"]
+                    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+            case _:
+                file.write_bytes(b"")
+        version += 1
+
+
+def copied(stream: Stream, home: Path) -> Stream:
+    """Give the same stream on a copy of its tables."""
+    shutil.copytree(stream.home, home)
+    return Stream(home, topic=list(stream.topic), held=list(stream.held), token=stream.token)
+
+
+def right_so_far(stream: Stream) -> None:
+    """Whoever reads before anybody has repaired gets an error, or no number that claims what is not there."""
+    try:
+        found = answer(stream.pipeline, VIEW, stream.layout)
+    except Exception:  # noqa: BLE001 - whichever engine meets the damage
+        return
+    counts = dict(zip(*found.table.select(["id", "n"]).to_pydict().values(), strict=True))
+    held = {number for number, _ in stream.held if number <= Master.open(stream.layout).epoch}
+    assert counts == {at: 1 for number, at in stream.held if number <= found.until and number in held}
+
+
+def rebooted() -> None:
+    """Forget what a process knows of tables: none of them outlives a power cut."""
+    for known in (pins._held, logs._known, REMEMBERED.answers):
+        known.clear()
+
+
+def start(stream: Stream, *, boot: int, patch: pytest.MonkeyPatch) -> Mortal:
+    """Start as the shipped driver does, after a run of the machine of its own."""
+    patch.setattr("seamline.lake.repair.boot", lambda: boot)
+    rebooted()
+    return stream.start()
+
+
+def reads_on(stream: Stream, writer: Mortal, patch: Callable[..., None]) -> None:
+    """Catch the view up and read the topic to its end."""
+    while writer.behind:
+        assert caught_up(writer, patch)
+    if stream.position(writer) < len(stream.topic):
+        stream.epoch(writer)
+
+
+def is_right(stream: Stream) -> None:
+    """Compare answers, master, quarantine and ledger with the topic, all of which has been read."""
+    accepted = [at for at, day in enumerate(stream.topic) if day is not None]
+    refused = [at for at, day in enumerate(stream.topic) if day is None]
+    assert stream.answered() == dict.fromkeys(accepted, 1)
+    master = Table.open(root(stream.layout, "master")).read(["_epoch", "_offset"])
+    assert sorted(master["_offset"].to_pylist()) == accepted
+    rows = Table.open(root(stream.layout, "quarantine")).read(["_epoch", "_offset"]).to_pydict()
+    held = [each.number for each in Master.open(stream.layout).missing(-1)]
+    there = zip(rows["_epoch"], rows["_offset"], strict=True)
+    assert sorted(at for number, at in there if number in held) == refused
+    ledger = Table.open(root(stream.layout, "ledger")).read(["epoch"])["epoch"].to_pylist()
+    assert sorted(ledger) == held
+
+
+def cut(stream: Stream, kept: Mapping[str, int], how: str) -> None:
+    """Let each table lose what is above a version, and every process end."""
+    for table, version in kept.items():
+        lose(root(stream.layout, table), version, how)
+    rebooted()

@@ -1,0 +1,173 @@
+"""Power cuts on the shipped tables: any part of what was not synced is lost, and a plain start mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import pytest
+from tests.protocol.powerless import (
+    HOW,
+    TABLES,
+    copied,
+    cut,
+    is_right,
+    reads_on,
+    rebooted,
+    right_so_far,
+    root,
+    start,
+    versions,
+)
+from tests.protocol.shipped import PIPELINE, VIEW, Stream
+
+from seamline.lake import aside
+from seamline.lake.master import Master
+from seamline.lake.publishing import publish_run
+from seamline.lake.reads import answer
+from seamline.lake.upkeep import maintain
+from seamline.model.errors import OutOfStep
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Three epochs of a record each, the second of which is refused, and one more record that waits."""
+    found = Stream(tmp_path / "home")
+    found.produce(0, None, 1, 0)
+    return found
+
+
+def ran(stream: Stream) -> tuple[dict[str, int], dict[str, int]]:
+    """Hold the three epochs; give the tables' versions before the first of them and after the last."""
+    writer = stream.start()
+    before = versions(stream.layout)
+    for end in (1, 2, 3):
+        stream.epoch(writer, end)
+    return before, versions(stream.layout)
+
+
+def combinations(before: dict[str, int], after: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Give every way in which the tables may have kept some of what they committed."""
+    reaches = [range(before[table], after[table] + 1) for table in TABLES]
+    for kept in product(*reaches):
+        yield dict(zip(TABLES, kept, strict=True))
+
+
+def recovers(stream: Stream, patch: pytest.MonkeyPatch) -> None:
+    """Start twice, as after two cuts, read on, and be right."""
+    right_so_far(stream)
+    for boot in (8, 9):
+        writer = start(stream, boot=boot, patch=patch)
+        right_so_far(stream)
+    reads_on(stream, writer, patch.setattr)
+    is_right(stream)
+
+
+def test_slices_that_the_master_relies_on_and_that_are_lost_are_not_claimed(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their newest commit is empty: the answer was of fewer rows, and said that it was complete."""
+    ran(stream)
+    cut(stream, {"slices": versions(stream.layout)["slices"] - 1}, "empty")
+    found = answer(PIPELINE, VIEW, stream.layout)
+    assert found.table["id"].to_pylist() == [0]
+    assert found.until == 0
+    recovers(stream, monkeypatch)
+
+
+def test_what_only_the_master_has_lost_counts_once(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its range is read again under another number; the slices and the ledger's row of the lost one stayed."""
+    ran(stream)
+    cut(stream, {"master": versions(stream.layout)["master"] - 1}, "gone")
+    assert answer(PIPELINE, VIEW, stream.layout).table["id"].to_pylist() == [0]
+    writer = start(stream, boot=8, patch=monkeypatch)
+    assert stream.position(writer) == 2
+    reads_on(stream, writer, monkeypatch.setattr)
+    is_right(stream)
+    assert Master.open(stream.layout).epoch > 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("table", "how"), [*(("all", how) for how in HOW), *product(TABLES, ("gone", "short file"))]
+)
+def test_a_start_mends_what_a_table_has_lost(
+    stream: Stream, table: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of its last commits, one table or every one: nothing is counted twice, and nothing is left out."""
+    before, after = ran(stream)
+    cut(stream, before if table == "all" else {**after, table: before[table]}, how)
+    recovers(stream, monkeypatch)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("how", HOW)
+def test_a_start_mends_whatever_the_tables_have_kept(
+    stream: Stream, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every part of its last commits for each table, beside every part for the others."""
+    before, after = ran(stream)
+    for at, kept in enumerate(combinations(before, after)):
+        other = copied(stream, tmp_path / str(at))
+        cut(other, kept, how)
+        recovers(other, monkeypatch)
+
+
+def test_upkeep_leaves_what_was_set_aside_for_a_week(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody may want to look at it: its entries are kept, named, and so are the files that they add."""
+    before, _ = ran(stream)
+    folder = root(stream.layout, "slices")
+    cut(stream, {"slices": before["slices"]}, "empty")
+    [lost] = [path for path in folder.glob("*.parquet") if "000000000002" in path.name]
+    assert maintain(PIPELINE, stream.layout).refused == ()
+    writer = start(stream, boot=8, patch=monkeypatch)
+    [place] = (folder / aside.FOLDER).iterdir()
+    assert {path.name for path in place.glob("*.json")} == {
+        f"{version:020d}.json" for version in range(before["slices"] + 1, before["slices"] + 3)
+    }
+    reads_on(stream, writer, monkeypatch.setattr)
+    maintain(PIPELINE, stream.layout)
+    assert place.exists() and lost.exists() == (lost.name in aside.files(folder))
+    aside.swept(folder, now=datetime.now(UTC) + aside.KEPT + timedelta(days=1))
+    assert not place.exists()
+    is_right(stream)
+
+
+def test_upkeep_waits_for_a_start(stream: Stream) -> None:
+    """It would take the ledger's word for what is held, and merge slices of epochs that the master has lost."""
+    ran(stream)
+    cut(stream, {"master": versions(stream.layout)["master"] - 1}, "gone")
+    [why] = maintain(PIPELINE, stream.layout).refused
+    assert "the ledger has epoch 2, and the master ends at 1" in why
+
+
+def test_a_generation_that_has_seen_more_than_the_master_stops_a_start(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A master from a backup: what it would read again is in the generation already."""
+    before, _ = ran(stream)
+    stream.build(0, 2, "g")
+    publish_run(PIPELINE, stream.layout, "g")
+    cut(stream, {"master": before["master"]}, "gone")
+    with pytest.raises(OutOfStep, match="served at epoch 2, and the master ends at -1"):
+        start(stream, boot=8, patch=monkeypatch)
+
+
+def test_a_ledger_from_a_backup_is_not_believed(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has rows of epochs that the master lost since: answers wait for a start, which takes them out."""
+    ran(stream)
+    cut(stream, {"master": versions(stream.layout)["master"] - 1}, "gone")
+    copytree(root(stream.layout, "ledger"), tmp_path / "backup")
+    reads_on(stream, start(stream, boot=8, patch=monkeypatch), monkeypatch.setattr)
+    is_right(stream)
+    rmtree(root(stream.layout, "ledger"))
+    copytree(tmp_path / "backup", root(stream.layout, "ledger"))
+    rebooted()
+    with pytest.raises(OutOfStep, match="the ledger is not of the master's line"):
+        stream.answered()
+    start(stream, boot=8, patch=monkeypatch)
+    is_right(stream)
