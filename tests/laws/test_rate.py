@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from seamline.model.definition import Stream
 from seamline.model.offsets import Lane, OffsetRange
-from seamline.plan.epochs import FEWEST, next_size
+from seamline.plan.epochs import FEWEST, INTERVALS, next_size
 from seamline.spark.sizing import EpochSize
 
 LANE = Lane("t", 0)
@@ -59,3 +59,17 @@ def test_a_poisonous_record_is_found_by_halving_and_the_rate_is_kept():
     assert size.outdated({LANE: 1})
     size.restart({LANE: 8})
     assert size.limit == 8
+
+
+@given(per_interval=st.floats(0.05, 50), most=st.sampled_from([1_000, 100_000, 1_000_000]))
+def test_an_epoch_comes_to_rest_at_as_many_intervals_as_a_commit_should_name(per_interval, most):
+    """A topic that few write to, read from long ago: the size falls to what its commits bear, and stays there."""
+    size = EpochSize(Stream(max_offsets_per_epoch=most))
+    seen = []
+    for _ in range(40):
+        intervals = max(int(size.limit / per_interval), 1)
+        size.held(size.limit, size.limit / 1_000_000, intervals)
+        size.restart({})
+        seen.append((size.limit, intervals))
+    assert len({limit for limit, _ in seen[-10:]}) == 1
+    assert seen[-1][1] <= 1.01 * INTERVALS or seen[-1][0] == FEWEST

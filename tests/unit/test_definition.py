@@ -71,9 +71,10 @@ WRONG = {
     "record's bytes": (
         with_source(max_record_bytes=0),
         "source.max_record_bytes",
-        "0 is no bound of a record",
+        "0 is no bound",
     ),
-    "record's parts": (with_source(max_record_parts=True), "source.max_record_parts", "no bound of a record"),
+    "record's parts": (with_source(max_record_parts=True), "source.max_record_parts", "no bound"),
+    "strays": (with_source(max_stray_intervals="few"), "source.max_stray_intervals", "no bound"),
     "watermark": (with_source(watermark=Watermark("a bit")), "source.watermark", "not a duration"),
     "worker's memory": (
         dataclasses.replace(ORDERS, stream=Stream(worker_memory="plenty")),

@@ -28,6 +28,7 @@ from seamline.kernel.formats.reader import decoded, texts
 from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
 from seamline.kernel.marks import marked
 from seamline.kernel.raw import chunks, fresh, only
+from seamline.kernel.strays import TIMES, Strays
 from seamline.kernel.transforming import transformed
 from seamline.lake import states
 from seamline.lake.failpoints import reach, swallow
@@ -77,7 +78,8 @@ class KernelConfig:
 class KernelResult:
     """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id.
 
-    ``record_bytes`` are those of a record with all that Kafka knows of it, on average where they are largest.
+    ``astray`` counts records that were refused for their event times. ``record_bytes`` are those of a record with all
+    that Kafka knows of it, on average where they are largest.
     """
 
     master: list[DataFile] = field(default_factory=list)
@@ -90,12 +92,13 @@ class KernelResult:
     states: dict[str, list[pa.Table]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     record_bytes: int = 0
+    astray: Counter[Lane] = field(default_factory=Counter)
 
     def add(self, other: KernelResult) -> None:
         """Take in the result of another task."""
         self.master += other.master
         self.quarantine += other.quarantine
-        for name in ("accepted", "refused", "late", "very_late"):
+        for name in ("accepted", "refused", "late", "very_late", "astray"):
             getattr(self, name).update(getattr(other, name))
         for lane, moment in other.max_event_time.items():
             self.max_event_time[lane] = max(moment, self.max_event_time.get(lane, moment))
@@ -111,6 +114,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     result = KernelResult()
     reader = reader_of(config.pipeline)
     views = [view for view in config.pipeline.views if view.id in config.views]
+    strays = Strays(config.pipeline)
     schema = master_schema(config.pipeline)
     master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
     quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE, dry=config.dry)
@@ -122,10 +126,14 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         if not config.condemned:
             swallow(rows["_value"])
         accepted, refused = judged(con, rows, config, reader)
+        accepted, astray = strays.part(accepted)
+        refused = (
+            pa.concat_tables([refused, astray.select(refused.column_names)]) if astray.num_rows else refused
+        )
         master.write(accepted)
         quarantine.write(refused)
         reach("half")
-        result.refused.update(Counter(refused["_reason"].to_pylist()))
+        tell_refused(refused, result)
         if accepted.num_rows:
             tell(accepted, config, result)
             aggregate(con, accepted, views, result)
@@ -232,6 +240,17 @@ def tell(accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None
         result.add(KernelResult(max_event_time={Lane(*lane): at}))
 
 
+def tell_refused(refused: pa.Table, result: KernelResult) -> None:
+    """Count refused records by reason, and those of a wrong clock by partition too."""
+    reasons = refused["_reason"].to_pylist()
+    result.refused.update(Counter(reasons))
+    if not TIMES.isdisjoint(reasons):
+        lanes = zip(*(refused[name].to_pylist() for name in LANE), strict=True)
+        result.astray.update(
+            Lane(*lane) for reason, lane in zip(reasons, lanes, strict=True) if reason in TIMES
+        )
+
+
 def counted(starts: np.ndarray) -> dict[str, int]:
     """Count rows by the interval whose start, in microseconds, each has."""
     found = (part.to_pylist() for part in pc.value_counts(pa.array(starts)).flatten())
@@ -273,6 +292,7 @@ def facts(result: KernelResult) -> dict[str, Any]:
         "late": dict(result.late),
         "very_late": dict(result.very_late),
         "max_event_time": {str(lane): stamp(at) for lane, at in result.max_event_time.items()},
+        "astray": {str(lane): count for lane, count in result.astray.items()},
         "failed": result.failed,
         "record_bytes": result.record_bytes,
     }

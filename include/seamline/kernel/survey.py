@@ -16,6 +16,7 @@ from seamline.kernel.formats import reader_of
 from seamline.kernel.judging import KernelConfig, engine, judged
 from seamline.kernel.marks import PLACE, marked
 from seamline.kernel.raw import chunks, fresh
+from seamline.kernel.strays import Strays
 from seamline.lake.states import quoted
 from seamline.lake.types import INSTANT, arrow_type
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -67,12 +68,12 @@ def surveyed(
 ) -> Iterator[pa.Table]:
     """Judge raw records as the kernel will, and report those that are accepted and selected."""
     pipeline, reader = config.pipeline, reader_of(config.pipeline)
-    schema = survey_schema(pipeline)
+    schema, strays = survey_schema(pipeline), Strays(pipeline)
     for raw in chunks(batches):
         rows = marked(con, fresh(raw, config), pipeline, None)
         if not rows.num_rows:
             continue
-        accepted, _ = judged(con, rows, config, reader)
+        accepted, _ = strays.part(judged(con, rows, config, reader)[0])
         con.register("accepted", accepted)
         found = con.sql(f"SELECT {', '.join(reported(pipeline))} FROM accepted{chosen(pipeline)}")
         yield found.to_arrow_table().select(schema.names).cast(schema)

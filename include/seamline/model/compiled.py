@@ -12,7 +12,7 @@ from seamline.model.definition import DURABILITY, Pipeline, Rule
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import added_columns, needed
 from seamline.model.expressions import Expression
-from seamline.model.fingerprint import record_version
+from seamline.model.fingerprint import BOUNDS, record_version
 from seamline.model.formats import Format, format_of
 from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
 from seamline.model.lookups import check_decorating
@@ -169,12 +169,12 @@ def grid_of(pipeline: Pipeline) -> Grid:
 
 def check_counts(pipeline: Pipeline, problems: Problems) -> None:
     """Note bounds that no run, or no record, can keep."""
-    for name in ("max_record_bytes", "max_record_parts"):
+    for name in BOUNDS:
         if type(bound := getattr(pipeline.source, name)) is not int or bound < 1:
             problems.note(
                 f"source.{name}",
                 pipeline.source.origin,
-                f"{bound!r} is no bound of a record.",
+                f"{bound!r} is no bound.",
                 "a whole number from 1 on.",
             )
     for name, least in (("max_dirty", 1), ("approve_above", 0), ("keep_generations", 0)):

@@ -51,7 +51,8 @@ class KafkaSource:
     the first one's event time is not further than that behind the watermark.
 
     A record of more than ``max_record_bytes`` (value and key, as they are once decompressed), or a JSON object of more
-    than ``max_record_parts`` members and items, is refused before anything is made of it.
+    than ``max_record_parts`` members and items, is refused before anything is made of it. A task's part of an epoch
+    opens at most ``max_stray_intervals`` further than ``very_late`` from Kafka's timestamps.
     """
 
     topic: str | Sequence[str]
@@ -68,6 +69,7 @@ class KafkaSource:
     dedup_within: str = ""
     max_record_bytes: int = 64_000_000
     max_record_parts: int = 500_000
+    max_stray_intervals: int = 1_000
     origin: Origin = remembered()
 
     @property

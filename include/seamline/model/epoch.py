@@ -34,7 +34,8 @@ class Epoch:
     look-ups that its rows were made with, by name. ``took`` are the seconds of its phases, as far as they were known
     when the master's commit was made, and ``trigger`` is what Spark said of the one before (seconds by its names, and
     rows per second); rows of before they were kept have neither. ``before`` is the epoch that the master held before
-    this one, NOTHING for the first; None in rows of before it was kept.
+    this one, NOTHING for the first; None in rows of before it was kept. ``astray`` counts, by lane, records that were
+    refused for their event times.
     """
 
     number: int
@@ -57,6 +58,7 @@ class Epoch:
     took: Mapping[str, float] = field(default_factory=dict)
     trigger: Mapping[str, float] = field(default_factory=dict)
     before: int | None = None
+    astray: Mapping[Lane, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -87,6 +89,9 @@ class Epoch:
                 **({"took": dict(self.took)} if self.took else {}),
                 **({"trigger": dict(self.trigger)} if self.trigger else {}),
                 **({} if self.before is None else {"before": self.before}),
+                **(
+                    {"astray": {str(lane): rows for lane, rows in self.astray.items()}} if self.astray else {}
+                ),
             },
             sort_keys=True,
         )
@@ -120,4 +125,5 @@ class Epoch:
             took=row.get("took", {}),
             trigger=row.get("trigger", {}),
             before=row.get("before"),
+            astray={Lane.parse(lane): rows for lane, rows in row.get("astray", {}).items()},
         )

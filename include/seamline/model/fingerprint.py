@@ -20,8 +20,9 @@ KERNEL = 1
 """Raised when the kernel itself judges a record differently."""
 
 
-DEFAULTS = {each.name: each.default for each in fields(KafkaSource) if each.name.startswith("max_record_")}
-"""What a record may cost where a definition does not say: versions of before there were bounds keep their names."""
+BOUNDS = ("max_record_bytes", "max_record_parts", "max_stray_intervals")
+DEFAULTS = {each.name: each.default for each in fields(KafkaSource) if each.name in BOUNDS}
+"""What records may cost where a definition does not say: versions of before there were bounds keep their names."""
 
 
 def digest(facts: Any) -> str:
@@ -60,7 +61,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
 
 
 def bounds_of(source: KafkaSource) -> dict[str, int]:
-    """List what a record may cost; with another bound records that were refused are judged again."""
+    """List what records may cost; with another bound records that were refused are judged again."""
     return {name: getattr(source, name) for name in DEFAULTS}
 
 

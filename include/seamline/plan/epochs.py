@@ -101,6 +101,21 @@ def next_size(size: int, records: int, seconds: float, *, target: float, most: i
     return min(max(int(min(size, max(records, 1)) * factor), min(FEWEST, most)), most)
 
 
+INTERVALS = 2_000
+"""What an epoch should have rows of: each is an entry of its commit, and of every plan."""
+
+
+def fewer(wanted: int, size: int, records: int, intervals: int, *, most: int) -> int:
+    """Give the size of the next epochs, ``wanted`` for their time, after one of so many ``intervals``.
+
+    A smaller epoch of a topic that few write to, read from long ago, has fewer intervals in proportion.
+    """
+    if not intervals:
+        return wanted
+    bound = max(records * INTERVALS // intervals, min(FEWEST, most))
+    return min(wanted, bound) if intervals > INTERVALS else min(wanted, max(bound, size))
+
+
 LEAST, MOST = 15.0, 120.0
 """Seconds until a view that failed to catch up is tried again."""
 

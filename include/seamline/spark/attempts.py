@@ -36,6 +36,7 @@ class Attempt:
             "very_late": dict(result.very_late),
             "max_event_time": result.max_event_time,
             "lookups": self.versions,
+            "astray": dict(result.astray),
         }
 
 

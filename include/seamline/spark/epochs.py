@@ -101,7 +101,7 @@ class Epochs:
         due = stopping or before.edge_due(self.policy, attempt.number, now)
         epoch = replace(self.blank(attempt.number, after, now), edge=due, **attempt.facts(ranges))
         self.hold(after, epoch, attempt)
-        self.size.held(sum(map(len, ranges)), time.monotonic() - began)
+        self.size.held(sum(map(len, ranges)), time.monotonic() - began, len(epoch.accepted))
         self.tell_trouble()
         self.retries, self.record_bytes = 0, attempt.result.record_bytes
         self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)

@@ -8,7 +8,7 @@ from typing import Any
 from seamline.model.definition import Stream
 from seamline.model.intervals import parse_duration
 from seamline.model.offsets import Lane, OffsetRange, Vector
-from seamline.plan.epochs import next_size
+from seamline.plan.epochs import fewer, next_size
 from seamline.spark.attempted import DRY, KEPT, Note, spelled, vector
 
 ATTEMPTS = 3
@@ -86,8 +86,8 @@ class EpochSize:
         if self.alone >= ATTEMPTS:
             self.condemned = why
 
-    def held(self, records: int, seconds: float) -> None:
-        """Take in an epoch that is held: of so many records, in so many seconds.
+    def held(self, records: int, seconds: float, intervals: int = 0) -> None:
+        """Take in an epoch that is held: of so many records, in so many seconds, with rows of so many intervals.
 
         Two in a row that were too long, or as large as allowed and too short, change the size.
         """
@@ -97,13 +97,14 @@ class EpochSize:
             self.suspects.pop(0)
             self.turned = True
         elif not self.halved:
-            self.adapt(records, seconds)
+            self.adapt(records, seconds, intervals)
         self.failures = self.alone = self.unkept = 0
         self.condemned, self.proved = "", False
 
-    def adapt(self, records: int, seconds: float) -> None:
-        """Come nearer to the time that an epoch should take."""
+    def adapt(self, records: int, seconds: float, intervals: int = 0) -> None:
+        """Come nearer to the time that an epoch should take, and to the intervals that it may have."""
         wanted = next_size(self.rate, records, seconds, target=self.target, most=self.most)
+        wanted = fewer(wanted, self.rate, records, intervals, most=self.most)
         if wanted == self.rate or (self.off and (self.off[-1] > self.rate) != (wanted > self.rate)):
             self.off = []
         if wanted == self.rate:

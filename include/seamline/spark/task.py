@@ -129,6 +129,7 @@ def read_facts(found: dict[str, Any]) -> KernelResult:
         max_event_time={
             Lane.parse(lane): parse_moment(str(at)) for lane, at in found["max_event_time"].items()
         },
+        astray=Counter({Lane.parse(lane): count for lane, count in found["astray"].items()}),
         failed={view: str(error) for view, error in found["failed"].items()},
         record_bytes=found["record_bytes"],
     )
