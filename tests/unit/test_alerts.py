@@ -18,11 +18,13 @@ from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
 from seamline.model.alert import Kind, Standing, Statement
 from seamline.model.compiled import compile_pipeline
+from seamline.model.epoch import Epoch
 from seamline.model.fingerprint import fingerprint
+from seamline.model.offsets import Lane
 from seamline.model.stored import from_json, to_json
 from seamline.plan.actual import Actual
 from seamline.plan.alerts import PATIENCE, decide, findings
-from seamline.plan.observation import Behind, Lag, Observation
+from seamline.plan.observation import Behind, Lag, Observation, astray
 from seamline.supervisor import alerts as telling
 from seamline.supervisor.alerts import WEBHOOK, tell_alerts
 from seamline.supervisor.board import Board, Telling
@@ -39,6 +41,17 @@ def kinds(observation: Observation) -> set[Kind]:
     return {kind for kind, subjects in findings(observation).items() if subjects}
 
 
+def test_the_partition_of_a_wrong_clock_is_named():
+    """Of the newest epochs, by topic where the driver has told its name; a few wrong clocks are everybody's."""
+    lanes = {Lane("T", 3): 90, Lane("U", 0): 200, Lane("T", 1): 7}
+    old = Epoch(1, 1, NOW - timedelta(minutes=11), "v", astray={Lane("T", 1): 5_000})
+    recent = [old, *(Epoch(at, 1, NOW - timedelta(minutes=3), "v", astray=lanes) for at in (2, 3))]
+    counts = astray(recent, {"T": "sales"}, now=NOW)
+    assert counts == {("sales", 3): 180, ("U", 0): 400, ("sales", 1): 14}
+    assert set(findings(replace(FINE, astray=counts))[Kind.CLOCK] or ()) == {"sales/3", "U/0"}
+    assert findings(FINE)[Kind.CLOCK] is None
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
@@ -51,6 +64,7 @@ def kinds(observation: Observation) -> set[Kind]:
         ({"refused": NOW - timedelta(minutes=9), "refusal": "held by b"}, Kind.LEASE, "held by b"),
         ({"given_up": True, "strikes": 20, "last_error": "exit code 1"}, Kind.GAVE_UP, "20 failures in a row: exit"),
         ({"disk_free": 0.049}, Kind.DISK, "4.9% of"),
+        ({"astray": {("sales", 3): 1234}}, Kind.CLOCK, "1,234 records of the newest epochs were refused for"),
     ],
 )  # fmt: skip
 def test_each_trouble_is_found_and_named(change, kind, words):
@@ -77,6 +91,7 @@ def test_what_nobody_can_tell_is_neither_found_nor_over():
         Kind.HOLE,
         Kind.VIEW,
         Kind.DISK,
+        Kind.CLOCK,
     }
     raised = {(Kind.HOLE, ""): Standing(Kind.HOLE, "", "gone", raised=True, at=NOW)}
     assert decide(told, raised, now=NOW + timedelta(days=1)) == (raised, [])

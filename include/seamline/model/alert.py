@@ -10,7 +10,7 @@ from seamline.model.intervals import stamp
 
 
 class Kind(StrEnum):
-    """What can be wrong: each is told apart by its subject, which is empty but for views."""
+    """What can be wrong: each is told apart by its subject, which is empty but for views and partitions."""
 
     STALE = "stale_stream"
     LAG = "growing_lag"
@@ -19,6 +19,7 @@ class Kind(StrEnum):
     LEASE = "lease_refused"
     GAVE_UP = "stream_given_up"
     DISK = "disk_nearly_full"
+    CLOCK = "wrong_event_times"
 
 
 @dataclass(frozen=True)

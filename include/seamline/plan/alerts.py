@@ -32,11 +32,15 @@ PATIENCE: Mapping[Kind, Patience] = {
     Kind.LEASE: Patience(),
     Kind.GAVE_UP: Patience(),
     Kind.DISK: Patience(),
+    Kind.CLOCK: Patience(timedelta(minutes=1)),
 }
 DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
 REFUSED_FOR = timedelta(minutes=10)
 FULL, FREE = 0.05, 0.07
 """Shares of the disk that are free: below the one it is told, above the other it is over."""
+
+ASTRAY = 100
+"""Records of one partition: a few wrong clocks are everybody's."""
 
 Findings = Mapping[Kind, Mapping[str, str] | None]
 """By kind the subjects for which it holds, with a message; None where nobody can tell."""
@@ -52,6 +56,7 @@ def findings(found: Observation) -> Findings:
         Kind.LEASE: only(refused(found)),
         Kind.GAVE_UP: only(given_up(found)),
         Kind.DISK: disk(found.disk_free),
+        Kind.CLOCK: clocks(found),
     }
 
 
@@ -107,6 +112,17 @@ def disk(free: float | None) -> Mapping[str, str] | None:
     if free is None or FULL <= free <= FREE:
         return None
     return only(f"{free:.1%} of the warehouse's disk is free" if free < FULL else "")
+
+
+def clocks(found: Observation) -> Mapping[str, str] | None:
+    """Name the partitions into which somebody writes with a clock that is wrong, or makes up event times."""
+    if found.astray is None:
+        return None
+    return {
+        f"{topic}/{partition}": f"{records:,} records of the newest epochs were refused for their event times"
+        for (topic, partition), records in found.astray.items()
+        if records >= ASTRAY
+    }
 
 
 def only(message: str) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -82,6 +83,19 @@ def rows_per_second(recent: Iterable[Epoch], *, now: datetime) -> float | None:
     return sum(each.rows for each in epochs if each.committed_at > start) / seconds if seconds > 0 else None
 
 
+ASTRAY_WITHIN = timedelta(minutes=10)
+
+
+def astray(epochs: Iterable[Epoch], names: Mapping[str, str], *, now: datetime) -> dict[tuple[str, int], int]:
+    """Count what was refused for its event times lately, by topic and partition; a topic without a name by its id."""
+    found: Counter[tuple[str, int]] = Counter()
+    for epoch in epochs:
+        if now - epoch.committed_at <= ASTRAY_WITHIN:
+            for lane, records in epoch.astray.items():
+                found[names.get(lane.topic_id, lane.topic_id), lane.partition] += records
+    return dict(found)
+
+
 @dataclass(frozen=True)
 class Behind:
     """A view whose slices are complete to ``frontier`` only, below E, and why."""
@@ -100,6 +114,8 @@ class Observation:
     ``frontiers`` is W(v) of every view, ``seconds`` are those of the last epoch's phases,
     and ``trigger`` what Spark said of the one before. A supervisor was ``refused``
     its lease at an instant, last. ``given_up`` is true after too many failures. ``disk_free`` is a share of 1.
+    ``astray`` counts by topic and partition the records that were refused for their event times, of the newest
+    epochs that are no older than ``ASTRAY_WITHIN``.
     """
 
     pipeline: str
@@ -130,6 +146,7 @@ class Observation:
     refusal: str = ""
     given_up: bool = False
     disk_free: float | None = None
+    astray: Mapping[tuple[str, int], int] | None = None
 
     @property
     def epoch_age(self) -> timedelta | None:

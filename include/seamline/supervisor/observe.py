@@ -27,7 +27,7 @@ from seamline.model.holes import Gap, gaps, undecided
 from seamline.model.intervals import parse_duration
 from seamline.model.offsets import Lane
 from seamline.plan.actual import Driven, Facts, Leased, Supervised, actual_of
-from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
+from seamline.plan.observation import Behind, Lag, Observation, Sample, astray, rates, rows_per_second
 from seamline.supervisor.board import Board
 from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
 from seamline.supervisor.said import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverSaid, mark_of
@@ -190,6 +190,7 @@ def observe(
         refusal=str(refused[1].get("why", "")) if refused else "",
         given_up=bool(beat and beat.state == GAVE_UP),
         disk_free=it.tried("disk", lambda: disk_free(layout.warehouse)),
+        astray=astray(recent, said.topics if said else {}, now=now) if recent else None,
     )
 
 
