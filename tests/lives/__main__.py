@@ -23,13 +23,14 @@ def main() -> int:
     words.add_argument("--shrink", type=float, default=60, help="seconds to find out what a failure needs")
     words.add_argument("--length", type=int, default=LENGTH)
     words.add_argument(
-        "--on", action="append", default=[], choices=[*OFF, "all"], help="with what is switched off"
+        "--on", action="append", default=[], choices=[*OFF, *ON, "all"], help="with what is switched off"
     )
+    words.add_argument("--off", action="append", default=[], choices=ON, help="without what is switched on")
     words.add_argument("--go-on", action="store_true", help="not end with the first that goes wrong")
     words.add_argument("--trace", action="store_true")
     asked = words.parse_args()
     logging.disable(logging.CRITICAL)
-    on = {*ON, *(OFF if "all" in asked.on else asked.on)}
+    on = {*ON, *(OFF if "all" in asked.on else asked.on)} - {*asked.off}
     tally, wrong, seed = Tally(), 0, asked.first if asked.seed is None else asked.seed
     until = time.monotonic() + asked.seconds
     while time.monotonic() < until:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from tests.lives.records import EXACT, POOLS, Column
 
 import seamline
-from seamline import Batch, KafkaSource, Pipeline, View, Watermark
+from seamline import Batch, KafkaSource, Pipeline, Rule, View, Watermark
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Stream
 from seamline.model.errors import DefinitionError
@@ -36,6 +37,11 @@ KEYS = ("STRING", "INT", "BIGINT", "BOOLEAN", "DATE", "DECIMAL(18,2)")
 ROUGH = ("DOUBLE",)
 
 
+def meets(divisor: int, id: int) -> bool:
+    """Tell whether an id meets the rule that it is no multiple of a number; 0 is no rule."""
+    return not divisor or bool(id % divisor)
+
+
 @dataclass(frozen=True)
 class Shape:
     """What a life's definition is drawn from; the pipeline follows from it."""
@@ -46,6 +52,11 @@ class Shape:
     unique: bool
     lanes: int
     pipeline: CompiledPipeline
+    divisor: int = 0
+
+    def takes(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a record's row meets the rule, if there is one."""
+        return meets(self.divisor, row[self.id])
 
 
 def shaped(chance: Random, *, on: Collection[str]) -> Shape:
@@ -126,3 +137,12 @@ def changed(shape: Shape, at: int) -> Shape:
     name = f"more{at}"
     views[place] = replace(views[place], measures={**views[place].measures, name: seamline.count()})
     return replace(shape, pipeline=compile_pipeline(replace(shape.pipeline.definition, views=views)))
+
+
+def ruled(shape: Shape) -> Shape:
+    """Give the definition with another rule, by which records are judged again."""
+    divisor = shape.divisor + 2
+    rules = [Rule("no multiple", f"{shape.id} % {divisor} <> 0")]
+    return replace(
+        shape, divisor=divisor, pipeline=compile_pipeline(replace(shape.pipeline.definition, rules=rules))
+    )

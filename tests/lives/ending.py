@@ -8,7 +8,9 @@ from typing import ClassVar
 from tests.lives.batching import Build, Publish, Upkeep
 from tests.lives.checks import check, check_log
 from tests.lives.faults import Mishap
+from tests.lives.losing import fill, passed_over
 from tests.lives.operations import Operation
+from tests.lives.oracle import Wrong
 from tests.lives.sending import close
 from tests.lives.streaming import Epoch, Idle, Serve
 from tests.lives.world import World
@@ -28,6 +30,10 @@ class End(Operation):
         close(world, self.seed, 4)
         Epoch(10**6).run(world)
         Idle(10**6).run(world)
+        fill(world, 10**6)
+        world.look()
+        if left := passed_over(world):
+            raise Wrong(f"not read: {left[:5]}")
         behind = world.running().writer.behind
         if behind:
             raise AssertionError(f"views stay behind: {world.running().writer.errors}")

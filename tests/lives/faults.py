@@ -99,14 +99,14 @@ class Fates:
             case Mishap.DIES_BEFORE:
                 raise Died(f"before version {version} of {root.name}")
             case Mishap.FAILS:
-                raise OSError(errno.ENOSPC, "no answer")
-        done = self.landed(draft, root, version)
+                raise OSError(errno.ENOSPC, "no space is left")
+        self.landed(draft, root, version)
         match self.mishap:
             case Mishap.DIES_AFTER:
                 raise Died(f"after version {version} of {root.name}")
             case Mishap.LANDS:
-                raise OSError("no answer")
-        return False if done else done
+                raise OSError(errno.EIO, "no answer")
+        return False
 
     def landed(self, draft: Path, root: Path, version: int) -> bool:
         """Commit for good."""

@@ -73,6 +73,8 @@ DEEDS: Mapping[str, Callable[[DeltaTable, str], None]] = {
     "clean-up": cleaned,
     "add column": widened,
 }
+DRAWN = (4, 2, 1, 1, 1, 2)
+"""How often each is drawn."""
 MILD = ("vacuum", "checkpoint", "clean-up")
 """What changes no file and no row."""
 
@@ -81,13 +83,14 @@ MILD = ("vacuum", "checkpoint", "clean-up")
 class Foreign(Operation):
     """Somebody looks after one of our tables in his own way."""
 
-    weight = 2
+    weight = 4
     table: str
     deed: str
 
     @classmethod
     def draw(cls, chance: Random) -> Foreign:
-        return cls(chance.choice([*NAMES]), chance.choice([*DEEDS]))
+        [deed] = chance.choices([*DEEDS], DRAWN)
+        return cls(chance.choice([*NAMES, "slices", "control"]), deed)
 
     @property
     def switch(self) -> str:  # type: ignore[override]

@@ -9,21 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.lives import batching, cuts, foreign, sending, streaming
+from tests.lives import batching, cuts, foreign, losing, sending, streaming
 from tests.lives.checks import check
 from tests.lives.definitions import Shape, shaped
 from tests.lives.ending import End
 from tests.lives.operations import Operation
+from tests.lives.switches import ON
 from tests.lives.world import World
 
 KINDS: tuple[type[Operation], ...] = (
     sending.Send, sending.SendAgain, sending.Close,
     streaming.Epoch, streaming.Idle, streaming.Kill, streaming.KillAtCommit, streaming.NoAnswer, streaming.OwnMeets,
     streaming.Race, streaming.FailedStart, streaming.Stop, streaming.TakeOver, streaming.Wake, streaming.Redefine,
+    streaming.Rules, losing.Lose, losing.PassOver, losing.Fill,
     streaming.Serve, batching.Build, batching.Publish, batching.BatchDiesAtCommit, batching.Rollback, batching.Flip,
     batching.Upkeep, batching.Look, cuts.PowerCut, foreign.Foreign, foreign.Decide,
 )  # fmt: skip
-LENGTH = 30
+LENGTH = 40
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ def alike(one: Failure, other: Failure) -> bool:
 
 def told(life: Life, failure: Failure) -> str:
     """Say how a life went wrong, and how to live it again."""
-    switches = "".join(f" --on '{each}'" for each in sorted(life.on))
+    switches = "".join(f" --on '{each}'" for each in sorted(life.on - ON))
+    switches += "".join(f" --off '{each}'" for each in sorted(ON - life.on))
     kept = ",".join(str(at) for at, _ in life.steps)
     definition = life.shape.pipeline.definition
     lines = [

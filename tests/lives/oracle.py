@@ -78,7 +78,7 @@ def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]
     found = []
     for each in held:
         row = each.record.row
-        if row is not None:
+        if row is not None and shape.takes(row):
             found.append(
                 Row(
                     each.epoch,

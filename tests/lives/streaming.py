@@ -10,11 +10,12 @@ from typing import ClassVar
 from unittest.mock import patch
 
 from tests.lives.checks import check_serving
-from tests.lives.definitions import changed
+from tests.lives.definitions import changed, ruled
 from tests.lives.faults import Died, Mishap
 from tests.lives.operations import Operation
 from tests.lives.world import HERE, World, abandon
 
+from seamline.lake.versions import live
 from seamline.model.errors import FenceLost
 from seamline.spark.catch_up import catch_up
 from seamline.spark.writer import Writer
@@ -126,7 +127,6 @@ class NoAnswer(Operation):
 class OwnMeets(Operation):
     """A commit lands, and its writer is told that its version was taken: by itself, as it turns out."""
 
-    switch: ClassVar[str] = "settled commits"
     weight: ClassVar[int] = 2
     at: int
     more: int
@@ -145,7 +145,6 @@ class OwnMeets(Operation):
 class Race(Operation):
     """Between the look and the commit of a new driver's fence the old driver, which still lives, commits."""
 
-    switch: ClassVar[str] = "settled commits"
     table: str
 
     @classmethod
@@ -251,6 +250,8 @@ class Wake(Operation):
 class Redefine(Operation):
     """The definition gets another version of a view, and the stream starts with it."""
 
+    weight: ClassVar[int] = 2
+
     at: int
 
     @classmethod
@@ -260,6 +261,18 @@ class Redefine(Operation):
     def run(self, world: World) -> None:
         Stop().run(world)
         world.shape = changed(world.shape, self.at)
+        world.start()
+
+
+@dataclass(frozen=True)
+class Rules(Operation):
+    """The definition gets another rule: all records will be judged again, and versions of before stand still."""
+
+    def run(self, world: World) -> None:
+        Stop().run(world)
+        world.stood |= {view.id for view in live(world.pipeline, world.layout).views}
+        world.shape = ruled(world.shape)
+        world.divisors[world.pipeline.record_version] = world.shape.divisor
         world.start()
 
 

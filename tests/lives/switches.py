@@ -11,10 +11,19 @@ OFF = {
     "power cuts": "a start does not repair what a power cut left",
     "empty days of a version": "windows that touch a day without rows are left out of a version born later, for good",
     **{
-        f"foreign {deed} of {table}": "nothing says yet what it does"
-        for table in NAMES
+        f"foreign {deed} of control": "decisions are in the newest commit alone"
         for deed in DEEDS
         if deed not in MILD
     },
+    **{
+        f"foreign add column of {name}": "nothing says yet what it does"
+        for name in NAMES
+        if name != "control"
+    },
 }
-ON: tuple[str, ...] = ()
+ON = frozenset(
+    f"foreign {deed} of {name}"
+    for name in NAMES
+    for deed in DEEDS
+    if deed not in MILD and f"foreign {deed} of {name}" not in OFF
+)

@@ -19,11 +19,12 @@ from tests.lives.topic import Read, Topic
 
 from seamline.lake import delta_log, states
 from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import ledger_row
 from seamline.model.epoch import Epoch, Kind
-from seamline.model.errors import FenceLost, SeamlineError
+from seamline.model.errors import Conflict, FenceLost, SeamlineError
+from seamline.model.manifest import Manifest
 from seamline.model.offsets import OffsetRange, Vector
-from seamline.spark.attempts import KernelFailed
 from seamline.spark.stream import Driver
 
 FOLDERS = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
@@ -70,8 +71,13 @@ class World:
         self.stalled: list[Driver] = []
         self.runs: list[str] = []
         self.made = 0
+        self.divisors = {shape.pipeline.record_version: shape.divisor}
+        self.of: dict[int, int] = {}
+        self.stood: set[str] = set()
         self.seen: dict[str, int] = {}
         self.statements: list[Any] = []
+        self.manifest: ManifestTable | None = None
+        self.state = Manifest()
         self.con = states.connection()
         self.stack = ExitStack()
 
@@ -136,6 +142,7 @@ class World:
         commits[:] = [place / each.relative_to(self.layout.warehouse) for each in commits]
         self.layout, self.cut = Layout(place, "life"), True
         self.seen.clear()
+        self.manifest = None
 
     def epoch(self, more: int) -> None:
         """Read up to so many records of each lane and hold them; what fails is tried again as the driver does."""
@@ -154,8 +161,9 @@ class World:
         with self.watched():
             try:
                 driver.epochs.read(self.topic.raw(ranges), ends, stopping=False)  # type: ignore[arg-type]
-            except (FenceLost, KernelFailed):
-                raise
+            except Conflict:
+                # Somebody has changed the table's columns: the driver ends, and the supervisor starts another.
+                self.gone()
             except SeamlineError:
                 raise
             except Exception:
@@ -204,6 +212,7 @@ class World:
     def hold(self, epoch: Epoch) -> None:
         """Note what an epoch holds."""
         self.epochs.append(epoch.number)
+        self.of[epoch.number] = self.divisors[epoch.record_version]
         for part in epoch.ranges:
             if epoch.kind is not Kind.AMEND:
                 if part.start != self.ends[part.lane]:
