@@ -63,6 +63,8 @@ def test_a_definition_without_bounds_of_its_own_keeps_its_version() -> None:
     """Versions of before there were bounds keep their names; another bound judges again what was refused."""
     plain = compile_pipeline(pipeline(SCHEMA, max_past="30 days"))
     assert (plain.record_version, plain.views[0].fingerprint) == ("72bf45c2a6ec", "b580780fada6")
+    unsaid = compile_pipeline(pipeline(SCHEMA))
+    assert (unsaid.record_version, unsaid.views[0].fingerprint) == ("2dc81f1d79e3", "9df324ae8fd9")
     wider = pipeline(SCHEMA, max_past="30 days", max_record_bytes=100_000_000)
     assert compile_pipeline(wider).record_version != plain.record_version
     assert (
