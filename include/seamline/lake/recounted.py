@@ -154,8 +154,8 @@ def comparison(view: CompiledView) -> str:
     listed = ", ".join(f"CASE WHEN {text} THEN '{name}' END" for name, text in differs.items())
     shown = ", ".join(f"coalesce(s.{quoted(name)}, m.{quoted(name)}) AS {quoted(name)}" for name in names)
     return (
-        f"SELECT {shown}, s._there AS in_slices, m._there AS in_log, s.rows AS sliced, m.rows AS logged, "
-        f"list_filter([{listed}], lambda x: x IS NOT NULL) AS differs "
+        f"SELECT {shown}, s._there AS _in_slices, m._there AS _in_log, s.rows AS _sliced, m.rows AS _logged, "
+        f"list_filter([{listed}], lambda _x: _x IS NOT NULL) AS _differs "
         f"FROM (SELECT *, true AS _there FROM stated) s FULL JOIN (SELECT *, true AS _there FROM made) m ON {on} "
         f"WHERE s._there IS NULL OR m._there IS NULL OR {' OR '.join(differs.values())}"
     )
@@ -180,8 +180,8 @@ def told(view: CompiledView, wrong: pa.Table) -> Iterable[Finding]:
     epochs = united((first, last + 1) for first, last in blocks)
     names = [name for name in wrong.column_names[2:] if name not in OUTCOME]
     row = wrong.slice(0, 1).to_pylist()[0]
-    missing = pc.sum(pc.is_null(wrong["in_slices"]).cast(pa.int64())).as_py()
-    spare = pc.sum(pc.is_null(wrong["in_log"]).cast(pa.int64())).as_py()
+    missing = pc.sum(pc.is_null(wrong["_in_slices"]).cast(pa.int64())).as_py()
+    spare = pc.sum(pc.is_null(wrong["_in_log"]).cast(pa.int64())).as_py()
     said = (
         f"{wrong.num_rows} states of epochs {spelled(epochs)} are not what their records make ({missing} missing, "
         f"{spare} without records); {example(row, names)}"
@@ -189,17 +189,17 @@ def told(view: CompiledView, wrong: pa.Table) -> Iterable[Finding]:
     yield Finding(Wrong.SLICES, f"view {view.id}", wrong.num_rows, said)
 
 
-OUTCOME = ("in_slices", "in_log", "sliced", "logged", "differs")
+OUTCOME = ("_in_slices", "_in_log", "_sliced", "_logged", "_differs")
 
 
 def example(row: Mapping[str, Any], names: Iterable[str]) -> str:
     """Say what one place has and what it should have."""
     where = ", ".join(f"{name}={shown(row[name])}" for name in names)
-    if row["in_slices"] is None:
-        return f"{where} has none, {row['logged']} records should be in it"
-    if row["in_log"] is None:
-        return f"{where} has {row['sliced']} records, there are none"
-    return f"{where} has {row['sliced']} records of {row['logged']}, and other {', '.join(row['differs'])}"
+    if row["_in_slices"] is None:
+        return f"{where} has none, {row['_logged']} records should be in it"
+    if row["_in_log"] is None:
+        return f"{where} has {row['_sliced']} records, there are none"
+    return f"{where} has {row['_sliced']} records of {row['_logged']}, and other {', '.join(row['_differs'])}"
 
 
 def shown(value: Any) -> str:

@@ -48,7 +48,7 @@ def joined(view: CompiledView) -> str:
         f"SELECT {places}, {rows.format('b')} AS _was, {rows.format('a')} AS _made, "
         f"CASE WHEN a._there IS NULL THEN 'missing' WHEN b._there IS NULL THEN 'extra' "
         f"WHEN a.rows <> b.rows OR {' OR '.join(texts.values())} THEN 'changed' END AS _kind, "
-        f"list_filter([{wrong}], lambda x: x IS NOT NULL) AS _measures, {{{changes}}} AS _changes "
+        f"list_filter([{wrong}], lambda _x: _x IS NOT NULL) AS _measures, {{{changes}}} AS _changes "
         "FROM (SELECT *, true AS _there FROM before) b FULL JOIN (SELECT *, true AS _there FROM after) a "
         f"ON {on}"
     )

@@ -126,7 +126,7 @@ def compile_view(
         f"{place}.explode", view.origin, lambda: compile_explode(view.explode, record.schema)
     )
     schema = record.schema.with_(explode.item) if explode else record.schema
-    keys = []
+    keys: list[Field] = []
     for name in view.keys:
         key = find(schema, name)
         if key is None:
@@ -135,8 +135,8 @@ def compile_view(
             problems.note(
                 f"{place}.keys", view.origin, f"{name} is {key.type.spark}.", "a key must compare exactly."
             )
-        elif name in RESERVED + PRESENTED:
-            problems.note(f"{place}.keys", view.origin, f"{name!r} is a name Seamline uses.", "rename it.")
+        elif trouble := taken(view, name, [each.name for each in keys]):
+            problems.note(f"{place}.keys", view.origin, trouble, "rename it, or name it anew in select=.")
         else:
             keys.append(key)
     where = (
@@ -149,7 +149,7 @@ def compile_view(
         keys += counting(view, problems)
     sets = grouping_sets(view, problems)
     for name in view.measures:
-        if name in RESERVED + PRESENTED or name in view.keys:
+        if name in RESERVED + PRESENTED or name in [key.lower() for key in view.keys]:
             problems.note(
                 measure_place(view, name), view.origin, f"{name!r} is taken.", "choose another name."
             )
@@ -158,7 +158,10 @@ def compile_view(
         problems.note(f"{place}.measures", view.origin, "A view needs a measure.", 'add "n": count().')
     check_expectations(view, measures, problems)
     decorations = compile_decorations(
-        pipeline, Schema(tuple(keys)), [*RESERVED, *PRESENTED, GROUPING, *view.measures], problems
+        pipeline,
+        Schema(tuple(keys)),
+        [*RESERVED, *PRESENTED, GROUPING, *view.measures, *state_names(measures)],
+        problems,
     )
     if len(problems.found) > before or windows is None:
         return None
@@ -178,6 +181,22 @@ def compile_view(
         explode=explode,
         decorations=decorations,
     )
+
+
+def taken(view: View, name: str, keys: Sequence[str]) -> str:
+    """Say why a column cannot be a key by its name, empty where it can: engines tell no case of letters apart."""
+    lower, measures = name.lower(), [measure for measure in view.measures if isinstance(measure, str)]
+    if lower in (*RESERVED, *PRESENTED, GROUPING):
+        return f"{name!r} is a name Seamline uses, in whatever letters."
+    if name in keys:
+        return f"The key {name!r} is there twice."
+    owner = next((each for each in measures if lower.startswith(f"{each}__")), None)
+    return f"{name!r} could be a column of the state of {owner}." if owner else ""
+
+
+def state_names(measures: Sequence[CompiledMeasure]) -> list[str]:
+    """List the columns of the measures' states."""
+    return [part.name for each in measures for source in each.sources for part in source.parts]
 
 
 def laid(window: Window, grid: Grid) -> Windows:

@@ -13,6 +13,7 @@ from seamline.model.evolution import fits
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.measures import Measure
 from seamline.model.problems import NAME, Problems
+from seamline.model.schema import NAME as COLUMN
 from seamline.model.schema import STRING, Field, Schema, parse_field
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -174,6 +175,13 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
         if field is None:
             continue
         named = Field(row_name(lookup, field.name), field.type)
+        if not COLUMN.fullmatch(named.name):
+            problems.note(
+                f"{place}.prefix",
+                lookup.origin,
+                f"{named.name!r} is not a column name.",
+                "a prefix begins with a letter; then letters, digits and underscores.",
+            )
         if row.with_(*(each for _, each in columns)).field(named.name):
             problems.note(
                 f"{place}.columns",

@@ -80,7 +80,7 @@ class JsonReader(Reader):
 
     def typed(self, type: SqlType, json: str, depth: int = 0) -> str:
         """Write the value of any type from a JSON value, part by part."""
-        item = f"x{depth}"
+        item = f"_x{depth}"
         match type.kind:
             case Kind.STRUCT:
                 parts = [
@@ -102,7 +102,7 @@ class JsonReader(Reader):
 
     def wrong(self, type: SqlType, json: str, depth: int = 0) -> str:
         """Write the condition under which a JSON value, or a part of it, is not of its type."""
-        item, there = f"y{depth}", f"json_type({json}) <> 'NULL'"
+        item, there = f"_y{depth}", f"json_type({json}) <> 'NULL'"
         match type.kind:
             case Kind.STRUCT:
                 inside = [self.amiss(field, part(json, field), depth) for field in type.fields]

@@ -19,12 +19,12 @@ class Frequent:
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
         found = f"map_entries(histogram({value_of(measure)}))"
-        return self.cut(measure, found, "u.key", "u.value", "0::BIGINT")
+        return self.cut(measure, found, "_item.key", "_item.value", "0::BIGINT")
 
     def merge(self, measure: CompiledMeasure) -> Steps:
         items, error = map(quoted, names_of(measure))
         found = f"flatten({listed(items)})"
-        return self.cut(measure, found, "u.value", "u.n", f"coalesce(sum({error}), 0)::BIGINT")
+        return self.cut(measure, found, "_item.value", "_item.n", f"coalesce(sum({error}), 0)::BIGINT")
 
     def cut(self, measure: CompiledMeasure, gathered: str, value: str, n: str, error: str) -> Steps:
         """Add up equal values, then take the first count beyond the capacity from all counts."""
@@ -33,17 +33,18 @@ class Frequent:
         found, before, counted, over = (
             scratch(measure, name) for name in ("found", "before", "counted", "over")
         )
-        summed = f"SELECT {value} AS v, sum({n})::BIGINT AS n FROM unnest({quoted(found)}) AS t(u) GROUP BY 1"
-        ordered = f"(SELECT list({{'value': v, 'n': n}} ORDER BY n DESC, v) FROM ({summed}))"
-        lower = f"lambda i: {{'value': i.value, 'n': i.n - {quoted(over)}}}"
-        kept = f"list_filter({quoted(counted)}, lambda i: i.n > {quoted(over)})"
-        items, lost = names_of(measure)
+        items = f"unnest({quoted(found)}) AS _items(_item)"
+        summed = f"SELECT {value} AS _v, sum({n})::BIGINT AS _n FROM {items} GROUP BY 1"
+        ordered = f"(SELECT list({{'value': _v, 'n': _n}} ORDER BY _n DESC, _v) FROM ({summed}))"
+        lower = f"lambda _i: {{'value': _i.value, 'n': _i.n - {quoted(over)}}}"
+        kept = f"list_filter({quoted(counted)}, lambda _i: _i.n > {quoted(over)})"
+        kept_items, lost = names_of(measure)
         return Steps(
             {found: gathered, before: error},
             [
                 {counted: ordered},
                 {over: f"coalesce({quoted(counted)}[{capacity + 1}].n, 0)"},
-                {items: f"list_transform({kept}, {lower})", lost: f"{quoted(before)} + {quoted(over)}"},
+                {kept_items: f"list_transform({kept}, {lower})", lost: f"{quoted(before)} + {quoted(over)}"},
             ],
         )
 

@@ -20,12 +20,12 @@ class Spread:
         found = scratch(measure, "found")
         values = quoted(found)
         n, mean, m2 = names_of(measure)
-        apart = f"(x - {quoted(mean)}) * (x - {quoted(mean)})"
+        apart = f"(_x - {quoted(mean)}) * (_x - {quoted(mean)})"
         return Steps(
             {found: listed(f"{value_of(measure)}::DOUBLE")},
             [
                 {n: f"coalesce(len({values}), 0)", mean: f"list_sum({values}) / len({values})"},
-                {m2: f"list_sum(list_transform({values}, lambda x: {apart}))"},
+                {m2: f"list_sum(list_transform({values}, lambda _x: {apart}))"},
             ],
         )
 
@@ -34,14 +34,14 @@ class Spread:
         states = quoted(found)
         n, mean, m2 = names_of(measure)
         number, middle, squares = map(quoted, (n, mean, m2))
-        apart = f"(s.mean - {middle}) * (s.mean - {middle})"
+        apart = f"(_s.mean - {middle}) * (_s.mean - {middle})"
         struct = f"{{'n': {number}, 'mean': {middle}, 'm2': {squares}}}"
         return Steps(
             {found: f"list({struct}) FILTER ({number} > 0)"},
             [
-                {n: f"coalesce(list_sum(list_transform({states}, lambda s: s.n)), 0)::BIGINT"},
-                {mean: f"list_sum(list_transform({states}, lambda s: s.n * s.mean)) / {number}"},
-                {m2: f"list_sum(list_transform({states}, lambda s: s.m2 + s.n * {apart}))"},
+                {n: f"coalesce(list_sum(list_transform({states}, lambda _s: _s.n)), 0)::BIGINT"},
+                {mean: f"list_sum(list_transform({states}, lambda _s: _s.n * _s.mean)) / {number}"},
+                {m2: f"list_sum(list_transform({states}, lambda _s: _s.m2 + _s.n * {apart}))"},
             ],
         )
 

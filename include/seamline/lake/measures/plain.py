@@ -83,8 +83,8 @@ def doubles(measure: CompiledMeasure, names: Sequence[str], gathered: str) -> St
     values, largest, grid, high, low = map(quoted, scratches)
     total = quoted(names[0])
     bits = f"ceil(log2({largest})) + ceil(log2(len({values}) + 2)) + 1"
-    upper = f"list_sum(list_transform({values}, lambda x: ({grid} + x) - {grid}))"
-    lower = f"list_sum(list_transform({values}, lambda x: x - (({grid} + x) - {grid})))"
+    upper = f"list_sum(list_transform({values}, lambda _x: ({grid} + _x) - {grid}))"
+    lower = f"list_sum(list_transform({values}, lambda _x: _x - (({grid} + _x) - {grid})))"
     fits = f"({grid} > 0 AND isfinite({grid}))"
     shadow = f"({total} - {high})"
     rounding = f"({high} - ({total} - {shadow})) + ({low} - {shadow})"
