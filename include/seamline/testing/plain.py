@@ -52,6 +52,7 @@ class Plain:
     refused: list[dict[str, Any]] = field(default_factory=list)
     rows: dict[str, list[Row]] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
+    manifest: Manifest = field(default_factory=lambda: fold([], 0))
     read: list[Read] = field(default_factory=list)
     judged: dict[int, Read] = field(default_factory=dict)
     restated: list[Restatement] = field(default_factory=list)
@@ -71,11 +72,7 @@ class Plain:
         """Write statements as one commit of the manifest."""
         seq = len(self.statements)
         self.statements += [replace(each, seq=seq) for each in statements]
-
-    @property
-    def manifest(self) -> Manifest:
-        """What is published."""
-        return fold(self.statements, len(self.statements))
+        self.manifest = fold(self.statements, len(self.statements))
 
     @property
     def unique(self) -> bool:
@@ -209,6 +206,7 @@ class Plain:
             asked=asked,
             dirty=asked is None,
             restated=self.restated,
+            most=self.pipeline.definition.batch.max_dirty,
             provisional=self.pipeline.definition.batch.provisional,
         )
         offered, wrong = [], []

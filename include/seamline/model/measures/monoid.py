@@ -88,8 +88,10 @@ class Measure:
         return state
 
     def fold(self, values: Iterable[Any], places: Iterable[Place | None] = repeat(None)) -> Any:
-        """Make the state of many values."""
-        state = self.zero
-        for value, place in zip(values, places, strict=False):
-            state = self.plus(state, self.prepare(value, place))
-        return state
+        """Make the state of many values: neighbours are merged, then those, so that no state grows one by one."""
+        states = [self.prepare(value, place) for value, place in zip(values, places, strict=False)]
+        while len(states) > 1:
+            pairs = zip(states[::2], states[1::2], strict=False)
+            odd = states[-1:] if len(states) % 2 else []
+            states = [*(self.plus(left, right) for left, right in pairs), *odd]
+        return self.plus(self.zero, states[0]) if states else self.zero
