@@ -21,7 +21,9 @@ class Rules:
     ``recognises``: by what a catch-up sees what was committed before a crash, a number of its own or the epochs'.
     ``floors``: slices go up to their own interval's floor, which is raised first; else up to the least cut of all.
     ``cas``, ``keeps_floor``, ``keeps_cut``: what publishing is refused for. ``whole``: a reader counts the rows of
-    a generation. ``held_only``: a reader skips what dead epochs left.
+    a generation. ``held_only``: a reader skips what dead epochs left. ``settles``: a driver that meets a commit of its
+    own, which landed late or without an answer, knows it and looks anew; else it takes it for a newer driver's.
+    ``insists``: it goes on without knowing what became of slices only; else of any commit.
     """
 
     fenced: str = "all"
@@ -57,6 +59,8 @@ class Rules:
     states_least: bool = True
     pins_lookups: bool = True
     first_wins: bool = True
+    settles: bool = True
+    insists: bool = True
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,9 @@ class Bounds:
     """How far a search goes: what there is, and how often something may happen.
 
     ``topic`` gives per offset the day of a record, or None for one that is refused. ``ids`` are the records' event
-    ids. ``takes`` is how many records one epoch may read at most. ``mishaps`` are commits that fail, or whose answer
-    is lost. Epoch numbers are below ``numbers``, tokens at most ``tokens``. Odd epochs are edges.
+    ids. ``takes`` is how many records one epoch may read at most. ``mishaps`` are commits that fail, whose answer
+    is lost, or that are reported as failed and land later. Epoch numbers are below ``numbers``, tokens at most
+    ``tokens``. Odd epochs are edges.
     """
 
     topic: tuple[int | None, ...] = (0, 1, 0)

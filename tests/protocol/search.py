@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tests.protocol import builds, reading, upkeep, writers
 from tests.protocol.rules import Bounds, Rules
-from tests.protocol.state import NOW, VIEWS, Book, Slices, State, Violation, Writer
+from tests.protocol.state import NOW, VIEWS, Book, Slices, State, Violation, Writer, possible
 
 from seamline.model.errors import SeamlineError
 from seamline.model.manifest import Manifest
@@ -97,7 +97,8 @@ def search(rules: Rules, bounds: Bounds, *, limit: int = 5_000_000) -> Found:
 
 
 def canonical(state: State) -> State:
-    """Put drivers in the order of their tokens: which place one has means nothing."""
+    """Put drivers in the order of their tokens, for their places mean nothing; forget commits that cannot land."""
+    state = possible(state)
     ordered = tuple(sorted(state.writers, key=lambda each: each.token))
     return state if ordered == state.writers else state._replace(writers=ordered)
 

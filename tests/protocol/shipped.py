@@ -85,7 +85,7 @@ class Mortal(Writer):
 
 @contextmanager
 def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
-    """Let the table's next commit fail, or land without its writer's knowing: nothing there can be read either."""
+    """Let the table's next commit fail, or land without an answer; what insists finds out, else nothing is read."""
     real, read, hangs = table._put, delta_log.read, False
 
     def silent(draft: Path) -> bool:
@@ -93,18 +93,16 @@ def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
         table._put = real  # type: ignore[method-assign]
         if not landed:
             raise OSError(errno.ENOSPC, "no answer")
-        hangs = real(draft)
+        hangs = real(draft) and not table.insists
         raise OSError(errno.EIO, "no answer")
 
     def unread(root: Path, version: int) -> Commit | None:
-        nonlocal hangs
         if hangs and root == table.root:
-            hangs = False
             raise OSError(errno.EIO, "no answer")
         return read(root, version)
 
     table._put = silent  # type: ignore[method-assign]
-    with patch.object(delta_log, "read", unread):
+    with patch.object(delta_log, "read", unread), patch.object(delta_log, "PATIENCE", (0.0,)):
         try:
             yield
         finally:

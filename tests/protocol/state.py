@@ -151,7 +151,7 @@ class Plan(NamedTuple):
 class Writer(NamedTuple):
     """A driver; ``number``, ``epoch``, ``end`` and ``frontiers`` are what its handles have seen.
 
-    ``stale`` are the tables in which a commit of its own landed without its knowing: deltalake refuses its next there.
+    ``stale`` are the tables in which a commit of its own landed without its knowing: its next there meets it.
     """
 
     at: str = "off"
@@ -165,6 +165,15 @@ class Writer(NamedTuple):
     plan: Plan | None = None
     stale: tuple[str, ...] = ()
     edited: bool = False
+
+
+class Late(NamedTuple):
+    """A commit that its driver was told has failed: it lands if nobody commits to the table before, or never."""
+
+    name: str
+    token: int
+    before: object
+    after: object
 
 
 class Upkeep(NamedTuple):
@@ -233,6 +242,7 @@ class State(NamedTuple):
     upkeeps: tuple[Upkeep, ...] = ()
     builds: tuple[Build, ...] = ()
     reader: Reader = Reader()
+    late: tuple[Late, ...] = ()
     spent: Spent = Spent()
 
 
@@ -254,6 +264,12 @@ def put(state: State, name: str, new: object) -> State:
         return state._replace(**{name: new})
     at = SLICES.index(name)
     return state._replace(slices=(*state.slices[:at], new, *state.slices[at + 1 :]))  # type: ignore[arg-type]
+
+
+def possible(state: State) -> State:
+    """Leave out the late commits whose version somebody has taken."""
+    left = tuple(each for each in state.late if table(state, each.name) == each.before)
+    return state if left == state.late else state._replace(late=left)
 
 
 def told(state: State) -> tuple[int, ...]:

@@ -66,6 +66,10 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
         "quarantine has",
     ),
     "order-ledger-first": (Rules(order=("slices", "quarantine", "ledger", "master")), TWICE, "answers"),
+    # A commit that has landed late, or without an answer, is taken for a newer driver's.
+    "U-late": (Rules(settles=False), Bounds((0, 0), mishaps=2), "takes its own commit"),
+    # A driver reads a range again while the master may hold it yet.
+    "U-insists": (Rules(insists=False), Bounds((0, 0), tokens=3, numbers=4, mishaps=2), "answers"),
     # The last row of an id wins, so that a higher cut changes the winner.
     "H2": (Rules(first_wins=False), Bounds((0, 0, 0), ids=(7, 1, 7), builds=1, numbers=4), "answers"),
     # A version that the definition does not name gets no slices, and is flipped back to.

@@ -21,6 +21,7 @@ from tests.protocol.state import (
     VIEWS,
     Book,
     Held,
+    Late,
     Ledger,
     Master,
     Piece,
@@ -49,6 +50,7 @@ Moves = Iterator[tuple[str, State]]
 
 def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
     """Give what any of the drivers may do next."""
+    yield from landings(state)
     started = False
     for at, writer in enumerate(state.writers):
         if writer.at == "off":
@@ -68,6 +70,16 @@ def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
                 yield from begins(state, at, rules, bounds)
             case "commit":
                 yield from commits(state, at, rules, bounds)
+
+
+def landings(state: State) -> Moves:
+    """Let a commit land of which its driver was told that it failed; a driver that still lives has not seen it."""
+    for late in state.late:
+        landed = put(state, late.name, late.after)
+        for at, writer in enumerate(state.writers):
+            if writer.token == late.token:
+                landed = placed(landed, at, writer._replace(stale=(*writer.stale, late.name)))
+        yield f"what {late.token} sent to {late.name} lands late", landed
 
 
 def placed(state: State, at: int, writer: Writer) -> State:
@@ -200,14 +212,44 @@ def repairs(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
     if lost(state, writer, LEDGER, rules):
         yield f"{writer.token} is fenced off", placed(state, at, Writer())
         return
+    if meets_itself(writer, LEDGER, rules):
+        yield f"{writer.token} meets itself in {LEDGER}", looks_anew(state, at, rules)
+        return
     numbers = known(state, rules.looks_back)
     done = put(state, LEDGER, state.ledger._replace(numbers=numbers))
     yield f"{writer.token} repairs the ledger", placed(done, at, writer._replace(at="ready"))
 
 
 def lost(state: State, writer: Writer, name: str, rules: Rules) -> bool:
-    """Tell whether deltalake refuses a driver's commit: a newer token, or one of its own that it has not seen."""
-    return guarded(name, rules) and (table(state, name).token != writer.token or name in writer.stale)
+    """Tell whether a driver's commit is refused: for a newer token."""
+    return guarded(name, rules) and table(state, name).token != writer.token
+
+
+def meets_itself(writer: Writer, name: str, rules: Rules) -> bool:
+    """Tell whether a driver's commit meets one of its own that it has not seen."""
+    if not guarded(name, rules) or name not in writer.stale:
+        return False
+    if not rules.settles:
+        raise Violation(
+            f"{writer.token} takes its own commit to {name} for that of a newer driver, and there is none"
+        )
+    return True
+
+
+def looks_anew(state: State, at: int, rules: Rules) -> State:
+    """Let a driver read all its tables again, and go on where the master ends."""
+    writer = state.writers[at]
+    frontiers = tuple(max(own, state.master.frontier(view)) for view, own in enumerate(writer.frontiers))
+    seen = writer._replace(
+        at="repair",
+        plan=None,
+        epoch=state.master.number,
+        end=state.master.end,
+        position=state.master.end,
+        frontiers=frontiers,
+        stale=(),
+    )
+    return settled(placed(state, at, seen), at, rules)
 
 
 def runs(state: State, writer: Writer, view: int, rules: Rules) -> bool:
@@ -284,23 +326,45 @@ def commits(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
     if lost(state, writer, name, rules):
         yield f"{label}: fenced off", placed(state, at, Writer())
         return
+    if meets_itself(writer, name, rules):
+        yield f"{label}: meets itself", gives_up(state, at, name, rules)
+        return
     if name == MASTER and (why := refusal(state, writer, plan, rules)):
         yield f"{label}: {why}", placed(state, at, Writer())
         return
     landed = put(state, name, written(state, name, writer, plan, bounds))
     yield label, placed(landed, at, after(writer, name, plan))
     if state.spent.mishaps < bounds.mishaps:
-        for note, world, stale in (("fails", state, ()), ("without an answer", landed, (name,))):
-            unsure = writer._replace(stale=(*writer.stale, *stale))
-            bad = spend(world, "mishaps")
-            if name in SLICES:
-                rest = plan._replace(
-                    todo=plan.todo[1:], fine=tuple(v for v in plan.fine if SLICES[v] != name)
-                )
-                yield f"{label} {note}", placed(bad, at, unsure._replace(plan=rest))
-            else:
-                again = unsure._replace(at="repair", plan=None, position=unsure.end)
-                yield f"{label} {note}", settled(placed(bad, at, again), at, rules)
+        late = Late(name, writer.token, table(state, name), table(landed, name))
+        sent = spend(state._replace(late=(*state.late, late)), "mishaps")
+        unknown = [("fails", spend(state, "mishaps"))]
+        if name in SLICES or not rules.insists:
+            unknown += [
+                ("without an answer", unseen(spend(landed, "mishaps"), at, name)),
+                ("is on its way", sent),
+            ]
+        for note, world in unknown:
+            yield f"{label} {note}", gives_up(world, at, name, rules)
+        if rules.insists and name not in SLICES:
+            # It does nothing else until it knows, but may die meanwhile.
+            yield f"{label} is on its way, dies", placed(sent, at, Writer())
+
+
+def unseen(state: State, at: int, name: str) -> State:
+    """Let a driver have committed to a table without its knowing."""
+    writer = state.writers[at]
+    return placed(state, at, writer._replace(stale=(*writer.stale, name)))
+
+
+def gives_up(state: State, at: int, name: str, rules: Rules) -> State:
+    """Leave a view behind whose slices have failed, or the whole attempt: then the tables are looked at anew."""
+    writer = state.writers[at]
+    plan = writer.plan
+    assert plan
+    if name not in SLICES:
+        return looks_anew(state, at, rules)
+    fine = tuple(view for view in plan.fine if SLICES[view] != name)
+    return placed(state, at, writer._replace(plan=plan._replace(todo=plan.todo[1:], fine=fine)))
 
 
 def refusal(state: State, writer: Writer, plan: Plan, rules: Rules) -> str:

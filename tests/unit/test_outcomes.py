@@ -152,6 +152,16 @@ def test_a_commit_that_lands_late_is_seen_by_its_own_writer(table: Table) -> Non
     assert rows(table) == [1, 3]
 
 
+def test_a_writer_that_insists_waits_until_it_knows(table: Table) -> None:
+    """As the stream's does for its master: what it has read must not be read again while it may be held yet."""
+    table.fence(7)
+    table.insists = True
+    with disk(*[no_answer] * 40, exists_but_absent, landed_without_an_answer):
+        add(table, 1)
+    assert rows(table) == [1]
+    assert table.version == 2
+
+
 def test_what_a_disk_refuses_is_not_tried_again(table: Table) -> None:
     """It has said that nothing was done."""
 

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 
 from seamline.lake import entries
@@ -73,27 +74,29 @@ def link(draft: Path, root: Path, version: int) -> bool:
     return True
 
 
-def settled(root: Path, version: int, attempt: Callable[[], bool]) -> Commit | None:
+def settled(root: Path, version: int, attempt: Callable[[], bool], *, insists: bool) -> Commit | None:
     """Put a commit under a version until it is known what stands there, which is given; None where ours just landed.
 
     That the version is taken proves nothing: a share may say so of a link that it has made, a store of an object that
     an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.
-    OSError where nobody knows to the end; the commit may land later then.
+    OSError where nothing was done, or where nobody knows to the end and nobody ``insists``: it may land later then.
     """
-    problem: OSError | None = None
-    for wait in PATIENCE:
+    problem = OSError(errno.EIO, f"{entry(root, version)} is taken, it is said, and is not there")
+    for wait in chain(PATIENCE, repeat(PATIENCE[-1]) if insists else ()):
         time.sleep(wait)
-        problem = None
         try:
             if attempt():
                 return None
         except OSError as error:
             problem = error
-        if (found := read(root, version)) is not None:
-            return found
-        if problem is not None and problem.errno in DECIDED:
+        try:
+            if (found := read(root, version)) is not None:
+                return found
+        except OSError as error:
+            problem = error
+        if problem.errno in DECIDED:
             break
-    raise problem or OSError(errno.EIO, f"{entry(root, version)} is taken, it is said, and is not there")
+    raise problem
 
 
 def checkpointed(root: Path) -> int:

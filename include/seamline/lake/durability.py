@@ -20,8 +20,10 @@ from seamline.lake.ending import end
 
 ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations"})
 """Tables, by the names of their folders, whose rows nothing upstream can give again."""
+STATED = frozenset({"quarantine", "master"})
+"""Tables of which Kafka can give the rows again: synced where the stream asks for it."""
 DURABILITY = "seamline.durability"
-"""App id: a stream's setting, by its place in ``definition.DURABILITY``, stated in its master and quarantine."""
+"""App id: a stream's setting, by its place in ``definition.DURABILITY``, stated in those."""
 OFF = "off"
 FAILED = 74
 """The exit code of a process whose disk did not take what it was given: EX_IOERR of sysexits."""

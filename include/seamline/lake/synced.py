@@ -23,7 +23,10 @@ class Synced(Followed):
     @property
     def synced(self) -> bool:
         """Tell whether the table's commits are on disk before anybody is told of them, whoever makes them."""
-        return self.root.name in durability.ALWAYS or bool(self.txn(durability.DURABILITY))
+        name = self.root.name
+        return name in durability.ALWAYS or (
+            name in durability.STATED and bool(self.txn(durability.DURABILITY))
+        )
 
     def sync(self) -> None:
         """Have the version that is seen on disk: its commits that are not known to be, and the files they add.

@@ -47,6 +47,8 @@ class Table(Synced):
     def __init__(self, root: Path, handle: DeltaTable, newest: str) -> None:
         super().__init__(root, handle, newest)
         self.token: int | None = None
+        self.insists = False
+        """Whether a commit of which nobody knows is tried until somebody does; else its writer goes on without it."""
 
     @classmethod
     def open(cls, root: Path) -> Table:
@@ -225,7 +227,7 @@ class Table(Synced):
             self.sync()
         ours, data = draft.placed(self.version + 1, self.newest)
         with delta_log.drafted(self.root, data, synced=synced) as file:
-            other = delta_log.settled(self.root, ours.version, lambda: self._put(file))
+            other = delta_log.settled(self.root, ours.version, lambda: self._put(file), insists=self.insists)
         match Meeting.OURS if other is None else meeting.decided(ours, other, newest=self.newest):
             case Meeting.OURS:
                 self._require_seen(ours)

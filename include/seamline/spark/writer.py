@@ -53,6 +53,9 @@ class Writer:
             table.fence(token)
         for table in (self.quarantine, self.master.table):
             table.state_durability(pipeline.definition.stream.durability)
+        # A view may go on without slices that land later; a range must not be read again while it may be held yet.
+        for table in self.tables:
+            table.insists = True
         require_served(layout, self.master)
         manifest = self.births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
