@@ -158,13 +158,14 @@ class Plan(NamedTuple):
 
 
 class Driver(NamedTuple):
-    """The driver, between two commits; ``token`` counts the starts."""
+    """The driver, between two commits; ``strange`` tells that it found a ledger of another line."""
 
     at: str = "off"
     number: int = NONE
     frontier: int = NONE
     plan: Plan | None = None
     line: int = 0
+    strange: bool = False
 
 
 class Reader(NamedTuple):
@@ -331,7 +332,7 @@ def says(state: State, rules: Rules) -> Moves:
     if rules.looks_everywhere:
         number = max(number, master.aside, quarantine.number, ledger.number, slices.number)
     short = slices.number < master.mark if rules.marks else False
-    ahead = ledger.number > master.number
+    ahead = ledger.number > max(master.number, master.taken)
     new = master.boot != state.boot or len({each.line for each in now(state)}) > 1 or short or ahead
     frontier = min(master.frontier, master.number, slices.number if short else master.frontier)
     if not new:
@@ -343,7 +344,8 @@ def says(state: State, rules: Rules) -> Moves:
     said = Master(master.epochs, master.number, frontier, slices.number, state.token, state.boot, number)
     if rules.states:
         state = sync(commit(state, "master", said), "quarantine", "master")
-    yield "states a new line", state._replace(driver=Driver("ledger", number, frontier, line=state.token))
+    begun = Driver("ledger", number, frontier, None, state.token, ledger.line != master.line)
+    yield "states a new line", state._replace(driver=begun)
 
 
 def brings(state: State, rules: Rules) -> Moves:
@@ -356,7 +358,7 @@ def brings(state: State, rules: Rules) -> Moves:
             numbers = ledger.numbers
             if rules.trims:
                 numbers = tuple(each for each in numbers if each <= master.number)
-            if rules.named:
+            if rules.named and driver.strange:
                 named = {each.number for each in master.epochs}
                 numbers = tuple(each for each in numbers if each in named)
             after = commit(state, "ledger", Ledger(numbers, ledger.number, line), synced=rules.syncs_trimmed)
@@ -482,7 +484,7 @@ def merges(state: State, rules: Rules, bounds: Bounds) -> Moves:
     """Merge the slices up to the first edge: upkeep leaves alone what is short, ahead, or of another line."""
     master, _, ledger, slices = now(state)
     whole = len({each.line for each in now(state)}) == 1 and slices.number >= master.mark
-    if state.spent.merges >= bounds.merges or not whole or ledger.number > master.number:
+    if state.spent.merges >= bounds.merges or not whole or ledger.number > max(master.number, master.taken):
         return
     held = {each.number for each in master.epochs}
     until = min((each for each in held if each % 2), default=NONE)
