@@ -9,15 +9,15 @@ from seamline.lake.control import TTL
 
 
 class Belief:
-    """Holds until TTL after the last renewal that landed was first sent, by a clock that nobody sets."""
+    """Holds until ``ttl`` seconds after the last renewal that landed was first sent, by a clock that nobody sets."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.clock = clock
+    def __init__(self, clock: Callable[[], float], ttl: float = TTL.total_seconds()) -> None:
+        self.clock, self.ttl = clock, ttl
         self.until = float("-inf")
 
     def landed(self, sent: float) -> None:
         """Believe again: a renewal that was sent then has landed."""
-        self.until = sent + TTL.total_seconds()
+        self.until = sent + self.ttl
 
     @property
     def over(self) -> bool:
