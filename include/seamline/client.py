@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Literal, overload
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ ERRORS: Mapping[str, type[SeamlineError]] = {
     each.__name__: each for each in (BadRange, ExpressionError, NotFound, ReadUnstable, TooSlow)
 }
 Moment = str | date
-Key = str | int | bool | date | None
+Key = str | int | Decimal | bool | date | None
 
 
 class Refused(SeamlineError):
@@ -204,6 +205,8 @@ def written(value: object) -> str:
             return stamp(value) if value.tzinfo else value.isoformat()
         case date():
             return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
     return str(value)
 
 

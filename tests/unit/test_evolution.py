@@ -91,7 +91,7 @@ def test_an_added_column_that_nobody_uses_changes_no_view() -> None:
     assert [each.record_version for each in made] == [
         base,
         f"{base}+channel STRING",
-        f"{base}+channel STRING+tip DECIMAL(8,2)",
+        f"{base}+channel STRING+tip DECIMAL(8,2) exact",
     ]
     assert len({each.views[0].fingerprint for each in made}) == 1
     assert {each.views[0].uses for each in made} == {()}
@@ -200,7 +200,7 @@ def test_records_are_read_with_what_they_have() -> None:
         ("app", "0.10"),
         (None, None),
     ]
-    assert rows[0]["_record_version"].endswith("+channel STRING+tip DECIMAL(8,2)")
+    assert rows[0]["_record_version"].endswith("+channel STRING+tip DECIMAL(8,2) exact")
     assert rows[3][0] == "mistyped field tip"
 
 

@@ -75,7 +75,7 @@ def test_a_line_of_cells_becomes_a_row() -> None:
         (line(id=" 1"), "mistyped field id"),
         (line(id=str(2**63)), "mistyped field id"),
         (line(price="2.505"), "mistyped field price"),
-        (line(price="1e2"), "mistyped field price"),
+        (line(price="1e-3"), "mistyped field price"),
         (line(rate="nan"), "mistyped field rate"),
         (line(rate="1e999"), "mistyped field rate"),
         (line(paid="yes"), "mistyped field paid"),

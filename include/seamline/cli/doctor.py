@@ -18,6 +18,7 @@ from seamline.model.catalog import Catalog
 from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
 
 if TYPE_CHECKING:
+    from seamline.model.compiled import CompiledPipeline
     from seamline.orchestration.airflow_api import AirflowApi
 
 
@@ -138,6 +139,28 @@ def definitions(found: Catalog) -> Iterator[Finding]:
     names = {each.definition.source.connection for each in found.pipelines.values()}
     for name in sorted(names):
         yield looked(f"connection {name}", partial(brokers, name))
+    for name, pipeline in sorted(found.pipelines.items()):
+        if pipeline.exact:
+            yield from digits(name, pipeline)
+
+
+def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
+    """Tell of a pipeline with decimals whether rows of it were read when those went through a double."""
+    from seamline.lake.layout import Layout, warehouse
+    from seamline.lake.log import known_epochs
+    from seamline.lake.rejudged import Rejudged
+    from seamline.lake.tables import Table
+    from seamline.model.compiled import rounded_version
+    from seamline.plan.rejudging import rounded
+
+    layout = Layout(warehouse(), name)
+    if not Table.exists(layout.table("ledger")):
+        return
+    judged = Rejudged(pipeline, layout).verdicts()
+    lossy = rounded(known_epochs(layout), pipeline.record_version, rounded_version(pipeline), judged)
+    said = f"{len(lossy)} epochs were read through a double" if lossy else "read by their own digits"
+    hint = f"seamline quarantine replay {name}, then seamline flip each of its views."
+    yield Finding(f"decimals of {name}", not lossy, said, hint)
 
 
 def brokers(connection: str) -> str:

@@ -28,7 +28,7 @@ from seamline.model.compiled import CompiledPipeline
 from seamline.model.condensed import condensed
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict
-from seamline.model.evolution import AND
+from seamline.model.evolution import AND, ANEW
 from seamline.model.manifest import Manifest
 from seamline.plan.batch import cuts_within
 from seamline.plan.rejudging import Verdict, as_judged, floors
@@ -50,7 +50,8 @@ class Rejudged:
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
         self.pipeline, self.layout = pipeline, layout
-        self.hash = pipeline.record_version.partition(AND)[0]
+        version = pipeline.record_version
+        self.hash = version.partition(AND)[0] + ("-exact" if ANEW in version else "")
 
     def rows(self) -> Table:
         """Open the rows, made if they are not there; columns that they lack are added."""

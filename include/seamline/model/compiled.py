@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
 from seamline.model.compiled_measure import CompiledMeasure
 from seamline.model.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
-from seamline.model.definition import DURABILITY, Pipeline, Rule
+from seamline.model.definition import DURABILITY, EXACT, ROUNDED, Pipeline, Rule
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import added_columns, needed
 from seamline.model.expressions import Expression
-from seamline.model.fingerprint import BOUNDS, record_version
+from seamline.model.fingerprint import BOUNDS, reads_exactly, record_version
 from seamline.model.formats import Format, format_of
 from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
 from seamline.model.lookups import check_decorating
@@ -30,6 +30,7 @@ __all__ = [
     "Problems",
     "compile_pipeline",
     "examine",
+    "rounded_version",
 ]
 
 
@@ -47,6 +48,7 @@ class CompiledPipeline:
     very_late: timedelta
     record_version: str
     dedup_within: timedelta | None = None
+    exact: bool = False
 
     @property
     def name(self) -> str:
@@ -79,6 +81,14 @@ class CompiledPipeline:
     def view(self, name: str) -> CompiledView | None:
         """Find a view by name."""
         return next((view for view in self.views if view.name == name), None)
+
+
+def rounded_version(pipeline: CompiledPipeline) -> str:
+    """Give the record version of rows whose DECIMAL columns went through a double; empty where none did."""
+    if not pipeline.exact:
+        return ""
+    source = replace(pipeline.definition.source, decimals=ROUNDED)
+    return compile_pipeline(replace(pipeline.definition, source=source)).record_version
 
 
 def compile_pipeline(pipeline: Pipeline) -> CompiledPipeline:
@@ -120,6 +130,8 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     problems.attempt("stream.worker_memory", origin, lambda: parse_memory(pipeline.stream.worker_memory))
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
+    if source.decimals not in (EXACT, ROUNDED):
+        problems.note("source.decimals", source.origin, f"{source.decimals!r} is not known.", "leave it out.")
     check_counts(pipeline, problems)
     check_provisional(pipeline, problems)
     check_durability(pipeline, problems)
@@ -145,7 +157,17 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         return None, problems.found
     version = record_version(pipeline, added, judged)
     return CompiledPipeline(
-        pipeline, format, record, views, grid, future, past, very_late, version, within
+        pipeline,
+        format,
+        record,
+        views,
+        grid,
+        future,
+        past,
+        very_late,
+        version,
+        within,
+        exact=reads_exactly(pipeline) and any(field.type.decimals for field in record.parsed.fields),
     ), []
 
 

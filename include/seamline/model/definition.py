@@ -38,6 +38,10 @@ def remembered() -> Origin:
     return field(default_factory=author, compare=False, repr=False, kw_only=True)
 
 
+EXACT, ROUNDED = "exact", "rounded"
+"""How a number of JSON, CSV or text becomes a DECIMAL: by its own digits, or as earlier releases did."""
+
+
 @dataclass(frozen=True)
 class KafkaSource:
     """A topic, or several that are read as one, how records are read, and what their event time is.
@@ -53,6 +57,7 @@ class KafkaSource:
     A record of more than ``max_record_bytes`` (value and key, as they are once decompressed), or a JSON object of more
     than ``max_record_parts`` members and items, is refused before anything is made of it. A task's part of an epoch
     opens at most ``max_stray_intervals`` further than ``very_late`` from Kafka's timestamps.
+    ``decimals`` is ``exact``; ``rounded`` is in what earlier releases stored, which read them through a double.
     """
 
     topic: str | Sequence[str]
@@ -70,6 +75,7 @@ class KafkaSource:
     max_record_bytes: int = 64_000_000
     max_record_parts: int = 500_000
     max_stray_intervals: int = 1_000
+    decimals: str = EXACT
     origin: Origin = remembered()
 
     @property

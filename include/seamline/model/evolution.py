@@ -17,6 +17,8 @@ from seamline.model.schema import Field, Schema
 
 AND = "+"
 """What stands before each added column in a record version; no type has it in its spelling."""
+ANEW = " exact"
+"""What stands behind an added DECIMAL that is read by its own digits, where none of ``schema=`` says so."""
 
 
 def added_columns(source: KafkaSource, base: Schema, problems: Problems) -> tuple[Field, ...]:
@@ -73,14 +75,14 @@ def needed(
     return tuple(found)
 
 
-def extended(hash: str, added: Iterable[Field]) -> str:
-    """Write a record version."""
-    return AND.join([hash, *map(spelled, added)])
+def extended(hash: str, added: Iterable[Field], *, fresh: bool = False) -> str:
+    """Write a record version; ``fresh``: the added columns are the first with exact decimals."""
+    return AND.join([hash, *(spelled(field, fresh=fresh) for field in added)])
 
 
-def spelled(field: Field) -> str:
+def spelled(field: Field, *, fresh: bool) -> str:
     """Write an added column as record versions name it."""
-    return f"{field.name} {field.type}"
+    return f"{field.name} {field.type}{ANEW if fresh and field.type.decimals else ''}"
 
 
 def fits(one: str, other: str) -> bool:
@@ -99,7 +101,8 @@ def require_order(version: str, held: Iterable[Epoch]) -> None:
     hash, *ours = version.split(AND)
     for epoch in held:
         known, *theirs = epoch.record_version.split(AND)
-        if epoch.rows and known == hash and not fits(version, epoch.record_version):
+        columns = version.replace(ANEW, ""), epoch.record_version.replace(ANEW, "")
+        if epoch.rows and known == hash and not fits(*columns):
             raise ProtocolError(
                 f"Epoch {epoch.number} was read with added=[{quoted(theirs)}], and the definition says "
                 f"added=[{quoted(ours)}].",

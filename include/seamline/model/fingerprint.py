@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from seamline.model.definition import KafkaSource, Pipeline, View
+from seamline.model.definition import EXACT, KafkaSource, Pipeline, View
+from seamline.model.errors import DefinitionError
 from seamline.model.evolution import extended
 from seamline.model.formats import format_of
 from seamline.model.lookups import pinned
 from seamline.model.measures import Formula, Measure, Own
-from seamline.model.schema import Field
+from seamline.model.schema import Field, Schema
 from seamline.model.user_code import code_hash, function_of, name_of
 
 KERNEL = 1
@@ -44,7 +45,8 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
             [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix]
             for each in pinned(pipeline)
         ],
-        "added": added_facts(uses),
+        "added": added_facts(uses, fresh=exact_later(pipeline)),
+        "decimals": EXACT if exact_first(pipeline) else "",
         "bounds": [[name, bound] for name, bound in bounds_of(source).items() if bound != DEFAULTS[name]],
     }
     return {
@@ -71,9 +73,33 @@ def transform_facts(pipeline: Pipeline) -> list[str]:
     return [code, pipeline.transform_schema, pipeline.transform_version]
 
 
-def added_facts(uses: Iterable[Field]) -> list[list[str]]:
+def added_facts(uses: Iterable[Field], *, fresh: bool) -> list[list[str]]:
     """List added columns that are used, with their types; one that is not used changes nothing."""
-    return sorted([field.name, field.type.spark] for field in uses)
+    return sorted(
+        [field.name, field.type.spark, *([EXACT] if fresh and field.type.decimals else [])] for field in uses
+    )
+
+
+def exact_later(pipeline: Pipeline) -> bool:
+    """Tell whether the first exact DECIMAL of a source can only be among the columns that were added.
+
+    Those say so themselves: the columns of before, and their hash, stay what they are.
+    """
+    return reads_exactly(pipeline) and not exact_first(pipeline)
+
+
+def exact_first(pipeline: Pipeline) -> bool:
+    """Tell whether a column of ``schema=`` is a DECIMAL that is read by the digits of a text."""
+    try:
+        fields = Schema.parse(pipeline.source.schema).fields
+    except DefinitionError:
+        return False
+    return reads_exactly(pipeline) and any(each.type.decimals for each in fields)
+
+
+def reads_exactly(pipeline: Pipeline) -> bool:
+    """Tell whether numbers of a text become DECIMAL by their own digits."""
+    return format_of(pipeline.source.format).textual and pipeline.source.decimals == EXACT
 
 
 def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterable[Field] = ()) -> str:
@@ -81,7 +107,7 @@ def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterab
 
     Parsed columns are a cache under it.
     """
-    return extended(digest(record_facts(pipeline, uses)), added)
+    return extended(digest(record_facts(pipeline, uses)), added, fresh=exact_later(pipeline))
 
 
 def measure_facts(measure: Measure) -> dict[str, Any]:
@@ -106,7 +132,7 @@ def view_facts(
 
     Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
     """
-    used = added_facts(uses)
+    used = added_facts(uses, fresh=exact_later(pipeline))
     return {
         "topic": pipeline.source.topics[0] if len(pipeline.source.topics) == 1 else pipeline.source.topics,
         "record": record_facts(pipeline, judged),

@@ -19,9 +19,10 @@ ONLY_PYTHON = re.compile(r"\(\?(?:=|!|<=|<!|P=|\(|>)|(?<!\\)(?:\\\\)*\\[1-9]|[*+
 
 @dataclass(frozen=True)
 class Format:
-    """What all formats have; ``kind`` names one in reasons: "malformed json"."""
+    """What all formats have; ``kind`` names one in reasons: "malformed json"; a ``textual`` one spells numbers."""
 
     kind: ClassVar[str] = ""
+    textual: ClassVar[bool] = False
 
     def check(self, schema: Schema) -> None:
         """Raise DefinitionError where the options are wrong or do not fit the columns."""
@@ -39,6 +40,7 @@ class Json(Format):
     """One JSON object; columns by name, other members are left alone."""
 
     kind: ClassVar[str] = "json"
+    textual: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Csv(Format):
     """One line of cells in the order of the columns, without a header; a cell equal to ``null`` is NULL."""
 
     kind: ClassVar[str] = "csv"
+    textual: ClassVar[bool] = True
     delimiter: str = ","
     quote: str = '"'
     null: str = ""
@@ -69,6 +72,7 @@ class Text(Format):
     """
 
     kind: ClassVar[str] = "text"
+    textual: ClassVar[bool] = True
     pattern: str = ""
 
     def check(self, schema: Schema) -> None:

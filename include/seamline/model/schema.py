@@ -64,6 +64,12 @@ class SqlType:
         return self.kind in NESTED
 
     @property
+    def decimals(self) -> bool:
+        """Tell whether values of it are DECIMAL, or have parts that are."""
+        inner = [*(field.type for field in self.fields), *([self.element] if self.element else [])]
+        return self.kind is Kind.DECIMAL or any(each.decimals for each in inner)
+
+    @property
     def spark(self) -> str:
         """Spell it for Spark: ``BIGINT``, ``DECIMAL(10,2)``, ``ARRAY<STRING>``."""
         match self.kind:

@@ -9,7 +9,18 @@ from functools import lru_cache
 from typing import Any
 
 from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
-from seamline.model.definition import Batch, Expect, KafkaSource, Lookup, Origin, Pipeline, Rule, Stream, View
+from seamline.model.definition import (
+    ROUNDED,
+    Batch,
+    Expect,
+    KafkaSource,
+    Lookup,
+    Origin,
+    Pipeline,
+    Rule,
+    Stream,
+    View,
+)
 from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
 from seamline.model.formats import FORMATS
 from seamline.model.manifest import Manifest
@@ -78,6 +89,9 @@ def built(value: Any) -> Any:
     if kind == "tuple":
         return tuple(built(each) for each in content)
     made = CLASSES[kind]
+    if made is KafkaSource:
+        # Stored before numbers kept their digits, where it does not say.
+        content = {"decimals": ROUNDED, **content}
     origin = {"origin": ORIGIN} if any(each.name == "origin" for each in fields(made)) else {}
     return made(**origin, **{name: built(each) for name, each in content.items()})
 

@@ -47,6 +47,13 @@ def unjudged(
     ]
 
 
+def rounded(epochs: Iterable[Epoch], version: str, before: str, judged: Collection[int]) -> list[Epoch]:
+    """List the epochs not judged again yet that were read by ``before``, when decimals went through a double."""
+    return [
+        each for each in unjudged(epochs, version, judged) if before and fits(each.record_version, before)
+    ]
+
+
 def blocks(epochs: Iterable[Epoch], records: int) -> list[tuple[Epoch, ...]]:
     """Part epochs into runs of about so many records, one epoch at least."""
     found: list[tuple[Epoch, ...]] = []

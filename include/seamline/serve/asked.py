@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal, InvalidOperation
 from io import BytesIO, StringIO
 from typing import Any
 
@@ -19,7 +17,9 @@ import pyarrow.parquet as pq
 from seamline.lake.answers import Answer
 from seamline.lake.deadline import in_time
 from seamline.model.compiled import CompiledView
+from seamline.model.decimals import fitted
 from seamline.model.errors import BadRange
+from seamline.model.exact_json import dumps
 from seamline.model.intervals import parse_moment, stamp
 from seamline.model.schema import Field, Kind
 from seamline.serve.query import as_csv, plain
@@ -32,7 +32,7 @@ MEDIA = {
     "parquet": "application/vnd.apache.parquet",
 }
 WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
-DIGITS = re.compile(r"[+-]?(\d{1,38}(\.\d{0,38})?|\.\d{1,38})", re.ASCII)
+DIGITS = re.compile(r"[+-]?(\d{1,80}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ def literal(key: Field, text: str) -> str:
             case Kind.INT | Kind.BIGINT if WHOLE.fullmatch(text):
                 return str(int(text))
             case Kind.DECIMAL if DIGITS.fullmatch(text):
-                return f"CAST('{Decimal(text):f}' AS {key.type.spark})"
+                return f"CAST('{fitted(text, key.type.precision, key.type.scale):f}' AS {key.type.spark})"
             case Kind.BOOLEAN if text in ("true", "false"):
                 return text
             case Kind.DATE:
                 return f"DATE '{date.fromisoformat(text).isoformat()}'"
             case Kind.TIMESTAMP:
                 return f"TIMESTAMP '{stamp(parse_moment(text))}'"
-    except (ValueError, InvalidOperation):
+    except ValueError:
         pass
     raise BadRange(
         f"{text!r} is no {key.type.spark}, which {key.name} is.", hint="write it as the CLI shows it."
@@ -135,9 +135,9 @@ def written(answer: Answer, question: Question) -> bytes:
 def as_json(found: Any) -> str:
     """Write JSON; a double that is no number is null, for which JSON has no word."""
     try:
-        return json.dumps(found, default=plain, allow_nan=False)
+        return dumps(found, default=plain, allow_nan=False)
     except ValueError:
-        return json.dumps(numbers(found), default=plain)
+        return dumps(numbers(found), default=plain)
 
 
 def numbers(found: Any) -> Any:

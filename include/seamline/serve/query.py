@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from seamline.lake.answers import Answer
+from seamline.model.exact_json import dumps
 from seamline.model.intervals import stamp
 from seamline.model.seam import Status
 
@@ -41,7 +41,7 @@ def rows_written(rows: pa.Table, format: str, out: TextIO) -> None:
     if format == "csv":
         as_csv(rows, out)
     elif format == "json":
-        out.writelines(json.dumps(row, default=plain) + "\n" for row in rows.to_pylist())
+        out.writelines(dumps(row, default=plain) + "\n" for row in rows.to_pylist())
     else:
         as_table(rows, out)
 
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return stamp(value)
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return f"{value:f}"
     return value.hex() if isinstance(value, bytes) else str(value)
 
 

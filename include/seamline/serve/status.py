@@ -17,7 +17,7 @@ from seamline.lake.pins import Files
 from seamline.lake.rejudged import REASON, Rejudged, parted_log
 from seamline.lake.scans import connection, scan
 from seamline.lake.tables import Table
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.compiled import CompiledPipeline, CompiledView, rounded_version
 from seamline.model.condensed import count_of, refusing
 from seamline.model.epoch import Epoch
 from seamline.model.holes import holes
@@ -27,10 +27,11 @@ from seamline.model.manifest import Manifest
 from seamline.model.restated import Restatement
 from seamline.model.seam import NOTHING, Status
 from seamline.plan.batch import by_arrival, last_edge, unknown
-from seamline.plan.rejudging import Verdict, unjudged
+from seamline.plan.rejudging import Verdict, rounded, unjudged
 from seamline.supervisor.said import unreconciled
 
 DECISIONS = 10
+MEND = "seamline quarantine replay"
 
 
 def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
@@ -132,6 +133,11 @@ def judged_again(
         yield (
             f"  {count_of(waiting)} epochs were judged by another record version than {version}: the next build "
             "judges them again"
+        )
+    if lossy := rounded(waiting, version, rounded_version(pipeline), verdicts):
+        yield (
+            f"  {count_of(lossy)} epochs were read when DECIMAL columns went through a double: "
+            f"`{MEND} {pipeline.name}` reads their digits anew, `seamline flip` serves what it gives"
         )
 
 

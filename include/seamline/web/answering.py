@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -176,6 +177,8 @@ def spelled(value: Any) -> str:
     """Write a key's value as the API takes it."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return stamp(value) if hasattr(value, "tzinfo") else str(value)
 
 

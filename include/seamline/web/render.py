@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -81,6 +82,8 @@ def cell(value: Any) -> Any:
             return "yes" if value else "no"
         case int() | float():
             return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+        case Decimal():
+            return f"{value:,f}"
         case list() | dict() | tuple():
             return spelled(value)
         case bytes():

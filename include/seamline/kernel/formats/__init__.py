@@ -20,7 +20,12 @@ READERS = {
 def reader_of(pipeline: CompiledPipeline) -> Reader:
     """Open the reader of a pipeline's format; only its module and the library behind it are imported."""
     kind = pipeline.format.kind
+    if kind == "json" and pipeline.exact:
+        from seamline.kernel.formats.exact import ExactJsonReader
+
+        return ExactJsonReader(pipeline.format, pipeline.record.parsed, len(pipeline.record.added))
     made: Reader = getattr(import_module(f"{__name__}.{kind}"), READERS[kind])(
         pipeline.format, pipeline.record.parsed, len(pipeline.record.added)
     )
+    made.exact = pipeline.exact
     return made

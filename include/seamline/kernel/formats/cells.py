@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seamline.kernel.formats.decimals import decimal
 from seamline.kernel.formats.reader import SHOWN, Reader, cast
 from seamline.lake.scans import literal
 from seamline.lake.states import quoted
@@ -29,6 +30,8 @@ class CellReader(Reader):
                 return f"CASE WHEN {spelled} AND isfinite({tried}) THEN {tried} END"
             case Kind.BOOLEAN:
                 return f"CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"
+            case Kind.DECIMAL if self.exact:
+                return decimal(field.type, text)
         return tried
 
     def broken(self) -> Iterator[tuple[str, str]]:

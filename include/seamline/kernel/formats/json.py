@@ -43,7 +43,11 @@ class JsonReader(Reader):
     def value(self, field: Field, at: int) -> str:
         if field.type.nested:
             return self.typed(field.type, f"_part{at}")
-        return self.scalar(field.type, f"_types[{at}]", f"_texts[{at}]")
+        return self.scalar(field.type, f"_types[{at}]", self.text(field, at))
+
+    def text(self, field: Field, at: int) -> str:
+        """Write the text of a column: a string's own, of everything else the JSON."""
+        return f"_texts[{at}]"
 
     def broken(self) -> Iterator[tuple[str, str]]:
         yield "_json IS NULL", f"left(_text, {SHOWN})"
@@ -54,9 +58,8 @@ class JsonReader(Reader):
         return f"_types[{at}] IS NULL{also}", f"coalesce(_types[{at}], '')"
 
     def mistyped(self, field: Field, at: int) -> tuple[str, str]:
-        said = (
-            f"_types[{at}] || ' ' || left(_texts[{at}], {SHOWN}) || {literal(f' is no {field.type.spark}')}"
-        )
+        shown, no = f"left({self.text(field, at)}, {SHOWN})", literal(f" is no {field.type.spark}")
+        said = f"_types[{at}] || ' ' || {shown} || {no}"
         if field.type.nested:
             return self.wrong(field.type, f"_part{at}"), said
         return f"{quoted(field.name)} IS NULL AND _types[{at}] <> 'NULL'", said
@@ -84,39 +87,57 @@ class JsonReader(Reader):
         match type.kind:
             case Kind.STRUCT:
                 parts = [
-                    f"{quoted(field.name)} := {self.typed(field.type, part(json, field), depth)}"
+                    f"{quoted(field.name)} := {self.typed(field.type, self.part(json, field), depth)}"
                     for field in type.fields
                 ]
                 return f"CASE WHEN json_type({json}) = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
             case Kind.ARRAY:
                 assert type.element is not None
                 made = self.typed(type.element, item, depth + 1)
-                items = f"list_transform(json_extract({json}, '$[*]'), lambda {item}: {made})"
+                items = f"list_transform({self.items(type, json)}, lambda {item}: {made})"
                 return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {items} END"
             case Kind.MAP:
                 assert type.element is not None
                 made = self.typed(type.element, f"{item}[2]", depth + 1)
-                pairs = f"list_transform({members(json, item)}, lambda {item}: row({item}[1], {made}))"
+                pairs = (
+                    f"list_transform({self.members(type, json, item)}, lambda {item}: row({item}[1], {made}))"
+                )
                 return f"CASE WHEN json_type({json}) = 'OBJECT' THEN map_from_entries({pairs}) END"
-        return self.scalar(type, f"json_type({json})", f"json_extract_string({json}, '$')")
+        return self.leaf(type, json)
 
     def wrong(self, type: SqlType, json: str, depth: int = 0) -> str:
         """Write the condition under which a JSON value, or a part of it, is not of its type."""
         item, there = f"_y{depth}", f"json_type({json}) <> 'NULL'"
         match type.kind:
             case Kind.STRUCT:
-                inside = [self.amiss(field, part(json, field), depth) for field in type.fields]
+                inside = [self.amiss(field, self.part(json, field), depth) for field in type.fields]
                 return f"({there} AND (json_type({json}) <> 'OBJECT' OR {' OR '.join(inside)}))"
             case Kind.ARRAY | Kind.MAP:
                 assert type.element is not None
                 array = type.kind is Kind.ARRAY
                 value = item if array else f"{item}[2]"
                 each = f"coalesce({self.wrong(type.element, value, depth + 1)}, false)"
-                items = f"json_extract({json}, '$[*]')" if array else members(json, item)
+                items = self.items(type, json) if array else self.members(type, json, item)
                 some = f"coalesce(list_bool_or(list_transform({items}, lambda {item}: {each})), false)"
                 root = "ARRAY" if array else "OBJECT"
                 return f"({there} AND (json_type({json}) <> '{root}' OR {some}))"
         return f"({there} AND ({self.typed(type, json, depth)}) IS NULL)"
+
+    def leaf(self, type: SqlType, json: str) -> str:
+        """Write the value of a type without parts from a JSON value."""
+        return self.scalar(type, f"json_type({json})", f"json_extract_string({json}, '$')")
+
+    def part(self, json: str, field: Field) -> str:
+        """Write a member of an object by its declared name."""
+        return f"json_extract({json}, {path(field.name)})"
+
+    def items(self, type: SqlType, json: str) -> str:
+        """Write the items of an array that is read as ``type``."""
+        return f"json_extract({json}, '$[*]')"
+
+    def members(self, type: SqlType, json: str, item: str) -> str:
+        """Write the members of an object that is read as ``type``: a sorted list of (key, value)."""
+        return members(json, item)
 
     def amiss(self, field: Field, json: str, depth: int) -> str:
         """Write whether a part of a STRUCT is of another type, or is not there and must be."""
@@ -127,11 +148,6 @@ class JsonReader(Reader):
 def path(name: str) -> str:
     """Write the path of a member."""
     return literal("$." + quoted(name))
-
-
-def part(json: str, field: Field) -> str:
-    """Write a member of an object by its declared name."""
-    return f"json_extract({json}, {path(field.name)})"
 
 
 def members(json: str, item: str) -> str:

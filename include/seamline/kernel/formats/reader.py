@@ -21,12 +21,13 @@ class Reader:
     ``empty``: whether a value of no bytes can be a record. ``added`` of the columns, the last ones, may be absent
     from records that were sent before there were any. ``trusting``: the SQL fails where a record
     is malformed; it is to be written anew with this off. ``parts``: a comma is between
-    any two parts of a record.
+    any two parts of a record. ``exact``: a text may spell a DECIMAL with an exponent.
     """
 
     empty = False
     trusting = False
     parts = False
+    exact = False
 
     def __init__(self, format: Format, schema: Schema, added: int = 0) -> None:
         self.format: Any = format

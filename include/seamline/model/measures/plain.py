@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar
 
+from seamline.model.decimals import EXACT
 from seamline.model.measures.monoid import INTEGERS, NUMBERS, ORDERED, Measure, Part, Place, family
 
 
@@ -69,6 +71,8 @@ class Sum(Measure):
     def plus(self, left: Any, right: Any) -> Any:
         if left is None or right is None:
             return right if left is None else left
+        if isinstance(left, Decimal):
+            return EXACT.add(left, right)
         if not isinstance(left, tuple):
             return left + right
         total, lost = two_sum(left[0], right[0])

@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import islice, product
 from typing import Any
 
+from seamline.model.decimals import fitted
 from seamline.model.schema import Kind, SqlType
 
 PLAIN: Mapping[Kind, type | tuple[type, ...]] = {
@@ -59,10 +60,10 @@ def exactly(value: Any, type: SqlType) -> Any:
 
 def digits(value: Decimal, type: SqlType) -> Decimal:
     """Give a decimal with all digits of its scale; TypeError where it has more, or is too large."""
-    most = 10 ** (type.precision - type.scale)
-    if not value.is_finite() or abs(value) >= most or value != round(value, type.scale):
-        raise TypeError(f"{value} does not fit {type}")
-    return round(value, type.scale)
+    try:
+        return fitted(value, type.precision, type.scale)
+    except ValueError as error:
+        raise TypeError(str(error)) from None
 
 
 def small(type: SqlType) -> list[Any]:

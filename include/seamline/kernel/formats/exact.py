@@ -1,0 +1,106 @@
+"""JSON whose numbers become DECIMAL by their own digits, at any depth; never a double on the way.
+
+DuckDB's functions of JSON read a number with a point as a double, all but ``json_transform`` where what it is to make
+holds a DECIMAL: then it keeps every number as it is written, also those that it gives as text or as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from seamline.kernel.formats.decimals import decimal
+from seamline.kernel.formats.json import NUMBER, JsonReader, path
+from seamline.lake.scans import literal
+from seamline.lake.states import connection, quoted
+from seamline.model.errors import SetupError
+from seamline.model.schema import Field, Kind, SqlType
+
+EXACT = ("_", "DECIMAL(1,0)")
+"""A member that asks for numbers as they are written; no column begins with an underscore."""
+LONG = "1234567890.12345678901234567890"
+
+
+class ExactJsonReader(JsonReader):
+    """Reads a number, or a text that spells one, into a DECIMAL if that keeps all of its digits.
+
+    A part that holds a DECIMAL is handed on as JSON that was not read yet. An object with a name twice is no MAP
+    of those.
+    """
+
+    def steps(self) -> Iterator[str]:
+        require_digits()
+        yield next(super().steps())
+        paths = ", ".join(path(field.name) for field in self.schema.fields)
+        shape = {field.name: "JSON" if field.type.decimals else "VARCHAR" for field in self.schema.fields}
+        shape |= {field.name: "VARCHAR" for field in self.schema.fields if not field.type.nested}
+        yield f"json_type(_json, [{paths}]) AS _types, {transformed('_json', shape)} AS _texts"
+        nested = [
+            f"{part} AS _part{at}"
+            for at, field in enumerate(self.schema.fields, 1)
+            if field.type.nested
+            for part in [
+                self.text(field, at) if field.type.decimals else f"json_extract(_json, {path(field.name)})"
+            ]
+        ]
+        if nested:
+            yield ", ".join(nested)
+
+    def text(self, field: Field, at: int) -> str:
+        return f"_texts.{quoted(field.name)}"
+
+    def scalar(self, type: SqlType, found: str, text: str) -> str:
+        if type.kind is not Kind.DECIMAL:
+            return super().scalar(type, found, text)
+        return f"CASE WHEN {found} IN {NUMBER} OR {found} = 'VARCHAR' THEN {decimal(type, text)} END"
+
+    def leaf(self, type: SqlType, json: str) -> str:
+        if type.kind is not Kind.DECIMAL:
+            return super().leaf(type, json)
+        # JSON is its own text; what is left of a string without its quotes may be a number.
+        return self.scalar(type, f"json_type({json})", f"trim({json}::VARCHAR, '\"')")
+
+    def part(self, json: str, field: Field) -> str:
+        if not field.type.decimals:
+            return super().part(json, field)
+        return f"{transformed(json, {field.name: 'JSON'})}.{quoted(field.name)}"
+
+    def items(self, type: SqlType, json: str) -> str:
+        return whole(json, ["JSON"]) if type.decimals else super().items(type, json)
+
+    def members(self, type: SqlType, json: str, item: str) -> str:
+        if not type.decimals:
+            return super().members(type, json, item)
+        found = whole(json, "MAP(VARCHAR, JSON)")
+        return f"list_sort(list_zip(map_keys({found}), map_values({found})))"
+
+    def wrong(self, type: SqlType, json: str, depth: int = 0) -> str:
+        found = super().wrong(type, json, depth)
+        if type.kind is not Kind.MAP or not type.decimals:
+            return found
+        return f"({found} OR json_type({json}) = 'OBJECT' AND {whole(json, 'MAP(VARCHAR, JSON)')} IS NULL)"
+
+
+def transformed(text: str, shape: dict[str, Any]) -> str:
+    """Write the members of an object, numbers as they are written."""
+    return f"json_transform({text}, {literal(json.dumps({**shape, EXACT[0]: EXACT[1]}))})"
+
+
+def whole(text: str, shape: Any) -> str:
+    """Write a JSON value as it is asked for, numbers as they are written."""
+    boxed = """('{"x":' || """ + text + """::VARCHAR || '}')"""
+    return f"{transformed(boxed, {'x': shape})}.x"
+
+
+@cache
+def require_digits() -> None:
+    """Raise SetupError where this DuckDB does not keep the digits of a number: no record may pass then."""
+    with connection() as con:
+        found = con.execute(f"SELECT {whole(literal(LONG), 'VARCHAR')}").fetchone()
+    if found != (LONG,):
+        raise SetupError(
+            f"This DuckDB reads {LONG} in JSON as {found and found[0]}: DECIMAL columns would lose digits.",
+            hint="install the DuckDB that requirements.txt names.",
+        )

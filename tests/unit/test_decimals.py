@@ -1,0 +1,256 @@
+"""Money is exact: a number becomes a DECIMAL by its own digits, or its record is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Context, Decimal
+from io import StringIO
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit import records
+
+from seamline import Csv, Text
+from seamline.kernel.formats.decimals import decimal as spelled
+from seamline.lake.states import asked
+from seamline.model.compiled import compile_pipeline, rounded_version
+from seamline.model.definition import ROUNDED
+from seamline.model.epoch import Epoch
+from seamline.model.errors import BadRange
+from seamline.model.evolution import fits, require_order
+from seamline.model.exact_json import dumps, loads
+from seamline.model.measures import Sum
+from seamline.model.measures.values import stored
+from seamline.model.schema import Field, SqlType, decimal
+from seamline.model.stored import from_json, to_json
+from seamline.plan.rejudging import rounded
+from seamline.serve.asked import as_json, literal
+from seamline.serve.query import rows_written
+
+AT = '"at": "2024-03-01T00:00:00Z"'
+NESTED = (
+    "at TIMESTAMP, s STRUCT<p: DECIMAL(38,18) NOT NULL, n: INT, x: DOUBLE>, a ARRAY<DECIMAL(38,18)>, "
+    "m MAP<STRING, DECIMAL(38,18)>, deep ARRAY<STRUCT<by: MAP<STRING, ARRAY<DECIMAL(38,18)>>, t: STRING>>"
+)
+WIDE = Context(prec=500, traps=[])
+digits = st.text("0123456789", max_size=42)
+numbers = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-", "+"]),
+    digits,
+    st.just("") | digits.map(lambda text: f".{text}"),
+    st.just("") | st.integers(-50, 50).map(lambda by: f"e{by}") | st.sampled_from(["E+3", "e99999999999"]),
+)
+types = st.integers(1, 38).flatmap(lambda p: st.integers(0, p).map(lambda s: decimal(p, s)))
+
+
+def meant(text: str, type: SqlType) -> Decimal | None:
+    """Say what a text means in a type: Python's decimal is the judge."""
+    found = WIDE.create_decimal(text)
+    kept = found.quantize(Decimal(1).scaleb(-type.scale), context=WIDE)
+    fits = kept == found and abs(kept) < Decimal(10) ** (type.precision - type.scale)
+    return kept if fits else None
+
+
+@settings(max_examples=25)
+@given(st.lists(numbers, min_size=1, max_size=50), types)
+def test_a_text_is_the_decimal_that_python_reads_or_none(given: list[str], type: SqlType) -> None:
+    """No digit is rounded away, whatever the exponent; DuckDB's own cast does so."""
+    texts = pa.table({"t": given})
+    found = asked(f"SELECT {spelled(type, 't')} AS d FROM texts", texts=texts)["d"].to_pylist()
+    assert found == [meant(each, type) for each in given]
+
+
+KEPT = {
+    "1234567890123456.78": "1234567890123456.78",
+    "0.123456789012345678": "0.123456789012345678",
+    "12345678901234567.0": "12345678901234567",
+    "0.0000001": "0.0000001",
+    "1e-7": "0.0000001",
+    "1.5E3": "1500",
+    "-0": "0",
+    "-0.0": "0",
+    "12345678901234567890.123456789012345678": "12345678901234567890.123456789012345678",
+}
+LOST = ["0.1234567890123456789", "1e-19", "123456789012345678901", "1E400", "1e400000", "true", "[1]", "NaN"]
+
+
+@pytest.mark.parametrize("quoted", [False, True], ids=["number", "text"])
+def test_numbers_of_json_keep_their_digits(quoted: bool) -> None:
+    """They went through a double, which keeps 17; a text was no way around it."""
+    made = records.pipeline("at TIMESTAMP, d DECIMAL(38,18) NOT NULL")
+    texts = [*KEPT, *LOST[:5]] if quoted else [*KEPT, *LOST]
+    found = records.judged(
+        made, [f'{{{AT}, "d": {json.dumps(each) if quoted else each}}}'.encode() for each in texts]
+    )
+    for text, became in zip(texts, found, strict=True):
+        if text in KEPT:
+            assert became["d"] == Decimal(KEPT[text]), text
+        else:
+            assert became[0] == "mistyped field d" and became[1].endswith(f"{text} is no DECIMAL(38,18)")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", " 1", "1 ", "1,5", "1_000", "0x10", ".", "-", "1e", "e1", "\u0661"]
+)
+def test_a_text_that_spells_no_number_is_refused(text: str) -> None:
+    """A blank is no zero, and no mistake of a sender's is guessed at."""
+    made = records.pipeline("at TIMESTAMP, d DECIMAL(10,2)")
+    [found] = records.judged(made, [f'{{{AT}, "d": {json.dumps(text)}}}'.encode()])
+    assert found[0] == "mistyped field d"
+
+
+@pytest.mark.parametrize("number", list(KEPT))
+def test_parts_keep_their_digits(number: str) -> None:
+    """In a STRUCT, an ARRAY, a MAP, and each in another; what stands beside them is read as ever."""
+    text = (
+        f'{{{AT}, "s": {{"n": 7, "p": {number}, "x": 0.1234567890123456789}}, "a": [{number}, null, "{number}"], '
+        f'"m": {{"b": {number}, "a\\"~/é": "{number}", "n": null}}, '
+        f'"deep": [{{"by": {{"k": [{number}]}}, "t": "{number}"}}]}}'
+    )
+    [found] = records.judged(records.pipeline(NESTED), [text.encode()])
+    value = Decimal(KEPT[number])
+    assert found["s"] == {"p": value, "n": 7, "x": 0.12345678901234568}
+    assert found["a"] == [value, None, value]
+    assert dict(found["m"]) == {"b": value, 'a"~/é': value, "n": None}
+    [deep] = found["deep"]
+    assert (dict(deep["by"]), deep["t"]) == ({"k": [value]}, number)
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ('"s": {"n": 1}', "s"),
+        ('"s": {"p": null}', "s"),
+        ('"s": {"p": 0.1234567890123456789}', "s"),
+        ('"s": {"p": 1, "n": "1"}', "s"),
+        ('"s": [1]', "s"),
+        ('"s": 1.5', "s"),
+        ('"a": [1e-19]', "a"),
+        ('"a": {"x": 1}', "a"),
+        ('"m": {"x": true}', "m"),
+        ('"m": [1]', "m"),
+        ('"m": {"x": 1, "x": 2}', "m"),
+        ('"deep": [{"by": {"k": ["x"]}}]', "deep"),
+    ],
+)
+def test_a_part_that_is_no_decimal_refuses_the_record(text: str, column: str) -> None:
+    """A name twice too: which of the two is meant nobody knows, and it is money."""
+    [found] = records.judged(records.pipeline(NESTED), [f"{{{AT}, {text}}}".encode()])
+    assert found[0] == f"mistyped field {column}"
+
+
+def test_parts_that_are_not_there_are_null() -> None:
+    """As without decimals."""
+    found = records.judged(
+        records.pipeline(NESTED), [f"{{{AT}}}".encode(), f'{{{AT}, "s": null, "a": [], "m": {{}}}}'.encode()]
+    )
+    assert [found[0][name] for name in ("s", "a", "m", "deep")] == [None] * 4
+    assert [found[1][name] for name in ("s", "a", "m", "deep")] == [None, [], [], None]
+
+
+@pytest.mark.parametrize(
+    "format",
+    [Csv(), Text(r"(?P<at>[^,]+),(?P<d>.*)")],
+    ids=["csv", "text"],
+)
+def test_other_texts_keep_digits_and_take_exponents(format: Any) -> None:
+    """One meaning of a number in every format that is text."""
+    made = records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", format=format)
+    found = records.judged(
+        made, [f"2024-03-01,{each}".encode() for each in [*KEPT, "+.5", "5.", "1e-19", " 1"]]
+    )
+    values = [each["d"] if isinstance(each, dict) else each[0] for each in found]
+    refused = ["mistyped field d"] * 2
+    assert values == [*map(Decimal, KEPT.values()), Decimal("0.5"), Decimal(5), *refused]
+
+
+def test_only_decimals_in_a_text_make_another_record_version() -> None:
+    """Tables of others must not be built again; those of these must."""
+    for schema, changes, moved in (
+        ("at TIMESTAMP, n INT, x DOUBLE", {}, False),
+        ("at TIMESTAMP, d DECIMAL(10,2)", {}, True),
+        ("at TIMESTAMP, d DECIMAL(10,2)", {"format": "csv"}, True),
+        ("at TIMESTAMP, s STRUCT<a: ARRAY<DECIMAL(10,2)>>", {}, True),
+    ):
+        declared = records.pipeline(schema, **changes)
+        before = replace(declared, source=replace(declared.source, decimals=ROUNDED))
+        made, old = compile_pipeline(declared), compile_pipeline(before)
+        assert (made.record_version != old.record_version) == moved
+        assert (made.views[0].fingerprint != old.views[0].fingerprint) == moved
+
+
+def test_a_definition_stored_before_is_what_it_was() -> None:
+    """What is served is found again, and read as it was, until the mended version takes its place."""
+    declared = records.pipeline("at TIMESTAMP, d DECIMAL(10,2)")
+    assert from_json(to_json(declared)) == declared
+    stored = json.loads(to_json(declared))
+    [source] = [
+        each for each in stored["of"].values() if isinstance(each, dict) and each["is"] == "KafkaSource"
+    ]
+    del source["of"]["decimals"]
+    old = compile_pipeline(from_json(json.dumps(stored)))
+    assert (old.exact, old.definition.source.decimals) == (False, ROUNDED)
+    [found] = records.judged(old.definition, [f'{{{AT}, "d": 1e-7}}'.encode()])
+    assert found == ["mistyped field d", "DOUBLE 1e-7 is no DECIMAL(10,2)"]
+
+
+def test_added_decimals_say_by_themselves_how_they_are_read() -> None:
+    """The columns of before keep their version; rows that have the added ones are read anew."""
+    plain = records.pipeline("at TIMESTAMP, n INT")
+    wider = replace(plain, source=replace(plain.source, added=["tip DECIMAL(8,2)"]))
+    before = replace(wider, source=replace(wider.source, decimals=ROUNDED))
+    none, new, old = (compile_pipeline(each).record_version for each in (plain, wider, before))
+    assert fits(none, new) and fits(none, old) and not fits(old, new)
+    assert rounded_version(compile_pipeline(wider)) == old
+    epoch = Epoch(1, 1, records.ARRIVED, old, accepted={"2024-03-01T00:00:00Z": 1})
+    require_order(new, [epoch])
+    assert rounded([epoch], new, old, ()) == [epoch]
+    assert (
+        rounded([epoch], new, old, {1}) == rounded([replace(epoch, record_version=new)], new, old, ()) == []
+    )
+
+
+@given(st.lists(st.decimals(allow_nan=False, allow_infinity=False)))
+def test_json_has_every_digit(given: list[Decimal]) -> None:
+    """The numbers of answers and of statistics; a text that looks like ours stays a text."""
+    found = loads(dumps([*given, "1", {"a": given}]))
+    assert found == [*given, "1", {"a": given}]
+
+
+def test_answers_are_written_exactly() -> None:
+    """By the command line and over HTTP: a double shows 17 digits, and they are not the ones that were sent."""
+    value = Decimal("12345678901234567890.123456789012345678")
+    rows = pa.table(
+        {"total": pa.array([value], pa.decimal128(38, 18)), "n": pa.array([7], pa.decimal128(38, 0))}
+    )
+    for format in ("json", "csv", "table"):
+        out = StringIO()
+        rows_written(rows, format, out)
+        assert str(value) in out.getvalue()
+    assert as_json(rows.to_pylist()) == f'[{{"total": {value}, "n": 7}}]'
+    assert as_json({"a": [value, float("nan")]}) == f'{{"a": [{value}, null]}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"), [("1e-1", "0.10"), ("12345678901234567.89", "12345678901234567.89"), ("1.005", None)]
+)
+def test_a_filter_of_an_answer_is_exact(text: str, spelled: str | None) -> None:
+    """Rounded it would find the row of another key."""
+    key = Field("k", decimal(19, 2))
+    if spelled is None:
+        with pytest.raises(BadRange, match="is no DECIMAL"):
+            literal(key, text)
+    else:
+        assert literal(key, text) == f"CAST('{spelled}' AS DECIMAL(19,2))"
+
+
+def test_totals_in_plain_python_keep_their_digits() -> None:
+    """Its own arithmetic rounds to 28, and the oracle of the engines would be wrong."""
+    a, b = Decimal("99999999999999999999.000000000000000001"), Decimal("0.100000000000000001")
+    assert Sum("x").fold([a, b]) == Decimal("99999999999999999999.100000000000000002")
+    assert stored(a, decimal(38, 18)) == a
