@@ -60,14 +60,23 @@ def as_row(epoch: Epoch) -> dict[str, object]:
 
 def written(epochs: Iterable[Epoch], root: Path, name: str) -> DataFile:
     """Write epochs, in order and each once, as a file with its summary, a block at a time."""
+    blocks = (
+        (pa.Table.from_pylist([as_row(each) for each in block], schema=SCHEMA), condensed(block))
+        for block in parted(epochs)
+    )
+    return assembled(blocks, root, name)
+
+
+def assembled(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Path, name: str) -> DataFile:
+    """Write row groups, each with its epochs condensed, as a file."""
     with pq.ParquetWriter(root / name, SCHEMA, compression="zstd", compression_level=1) as writer:
-        blocks: list[list[Epoch]] = []
-        for block in parted(epochs):
-            writer.write_table(pa.Table.from_pylist([as_row(each) for each in block], schema=SCHEMA))
-            blocks.append(condensed(block))
-        if len(blocks) > 1 or count_of(blocks[0]) > 1:
-            whole = condensed(row for block in blocks for row in block)
-            texts = json.dumps([to_text(block) for block in blocks])
+        told: list[list[Epoch]] = []
+        for rows, block in blocks:
+            writer.write_table(rows)
+            told.append(block)
+        if len(told) > 1 or count_of(told[0]) > 1:
+            whole = condensed(row for block in told for row in block)
+            texts = json.dumps([to_text(block) for block in told])
             writer.add_key_value_metadata({WHOLE.decode(): to_text(whole), BLOCKS.decode(): texts})
     return described(root, name, stats=["epoch"])
 

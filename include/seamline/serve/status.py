@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from seamline.lake.claims import claims_shown
 from seamline.lake.control import ControlTable, restatements, shown
 from seamline.lake.layout import Layout, home
-from seamline.lake.log import known_epochs
 from seamline.lake.manifest import ManifestTable
-from seamline.lake.pins import Files
-from seamline.lake.rejudged import REASON, Rejudged, parted_log
-from seamline.lake.scans import connection, scan
+from seamline.lake.rejudged import Rejudged, parted_log
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView, rounded_version
-from seamline.model.condensed import count_of, refusing
+from seamline.model.condensed import count_of
 from seamline.model.epoch import Epoch
 from seamline.model.holes import holes
 from seamline.model.intervals import stamp
@@ -28,6 +23,7 @@ from seamline.model.restated import Restatement
 from seamline.model.seam import NOTHING, Status
 from seamline.plan.batch import by_arrival, last_edge, unknown
 from seamline.plan.rejudging import Verdict, rounded, unjudged
+from seamline.serve.refused import refused_in
 from seamline.supervisor.said import unreconciled
 
 DECISIONS = 10
@@ -93,10 +89,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
 
 def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
     """Tell how many records were refused for each reason, and when the last was, the most frequent first."""
-    counts, last = Counter[str](), dict[str, tuple[int, datetime]]()
-    for each in epochs:
-        counts.update(each.refused)
-        last |= {reason: refusing(each, reason) for reason in each.refused}
+    counts, last = refused_in(epochs)
     for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
         number, at = last[reason]
         yield f"    {count} {reason}, last in epoch {number} ({stamp(at)})"
@@ -188,73 +181,3 @@ def desired(layout: Layout, now: datetime) -> str:
         return f"{wish}, no lease"
     held = "held" if shown(layout, found, now=now) else "run out"
     return f"{wish}, lease of {found.lease.holder} {held} (token {found.lease.token})"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A refused record: ``topic/partition@offset``, the first bytes of its value, what was wrong with it."""
-
-    place: str
-    value: str
-    detail: str
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A reason, how many records were refused for it, and some of them."""
-
-    reason: str
-    count: int
-    samples: tuple[Sample, ...]
-
-
-def refused_by_reason(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:
-    """List the refused records by reason, most frequent first, with samples; dead epochs left out.
-
-    Of epochs judged again those that are refused now.
-    """
-    if not Table.exists(layout.table("quarantine")):
-        return []
-    again = Rejudged(pipeline, layout)
-    held = {each.number for each in known_epochs(layout)} - again.verdicts().keys()
-    found = again.files()
-    rows = [row for row in refused(Files.of(Table.open(layout.table("quarantine")))) if row["_epoch"] in held]
-    rows += refused(found) if found else []
-    by_reason: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_reason.setdefault(row["_reason"], []).append(row)
-    return [
-        Refusal(reason, len(some), tuple(map(sampled, some[:samples])))
-        for reason, some in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))
-    ]
-
-
-def sampled(row: Mapping[str, Any]) -> Sample:
-    """Show a refused record."""
-    value = row["_value"]
-    text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
-    return Sample(f"{row['_topic']}/{row['_partition']}@{row['_offset']}", text, row["_detail"] or "")
-
-
-def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
-    """Tell the same in lines."""
-    if not Table.exists(layout.table("quarantine")):
-        yield f"{pipeline.name} has no quarantine yet."
-        return
-    found = refused_by_reason(pipeline, layout, samples=samples)
-    yield f"{pipeline.name}: {sum(each.count for each in found)} records refused"
-    for each in found:
-        yield f"  {each.count:>6}  {each.reason}"
-        for sample in each.samples:
-            detail = f"  {sample.detail}" if sample.detail else ""
-            yield f"          {sample.place}: {sample.value}{detail}"
-
-
-def refused(files: Files) -> list[dict[str, Any]]:
-    """Read the refused records of some files."""
-    if not (paths := files.paths):
-        return []
-    columns = f"{REASON}, _detail, _topic, _partition, _offset, _epoch, _value"
-    text = f"SELECT {columns} FROM {scan(paths)} WHERE {REASON} IS NOT NULL"
-    rows: list[dict[str, Any]] = connection().sql(text).to_arrow_table().to_pylist()
-    return rows

@@ -28,7 +28,7 @@ from seamline.plan.observed import notes
 from seamline.plan.told import total
 from seamline.serve.asked import one_key
 from seamline.serve.completeness import completeness as cells_of
-from seamline.serve.status import refused_by_reason
+from seamline.serve.refused import refused_by_reason
 from seamline.web import charts
 from seamline.web.access import kafka_env, opened, operates, readable, readers
 from seamline.web.answering import Asked, drawn

@@ -1,0 +1,89 @@
+"""What is read does not grow with the number of epochs there have been: counted at two sizes, of the same last days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from benchmarks.history import WORK
+from benchmarks.past import CLOSED, TAIL, Past
+
+from seamline.lake import log, logs, pins, summaries
+from seamline.lake.ledger_files import groups_of
+from seamline.lake.log import known_epochs
+from seamline.lake.remembered import REMEMBERED
+from seamline.lake.summaries import BLOCK
+from seamline.lake.tables import Table
+from seamline.model.condensed import condensed
+from seamline.model.epoch import Epoch
+
+pytestmark = pytest.mark.slow
+SIZES = (1_000, 8_000)
+MOST = TAIL + 2 * BLOCK + CLOSED
+"""Epochs that may be decoded: those that are not packed, and the row groups of the day that is asked about."""
+
+
+@dataclass
+class Counts:
+    """Ledger rows that were decoded: one by one, and as sums."""
+
+    epochs: int = 0
+    sums: int = 0
+
+
+@pytest.fixture(scope="module")
+def pasts(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Past]:
+    """Make the warehouses."""
+    return {size: Past(tmp_path_factory.mktemp(str(size)), size, 20).make() for size in SIZES}
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
+    """Count from here on, in a process that knows nothing yet."""
+    for known in (log._folded, logs._known, pins._held, summaries._kept, REMEMBERED.answers):
+        known.clear()
+    found, row, text = Counts(), Epoch.from_row, Epoch.from_json
+
+    def from_row(facts: Any) -> Epoch:
+        found.sums += 1
+        return row(facts)
+
+    def from_json(said: str) -> Epoch:
+        found.epochs += 1
+        found.sums -= 1
+        return text(said)
+
+    monkeypatch.setattr(Epoch, "from_row", from_row)
+    monkeypatch.setattr(Epoch, "from_json", from_json)
+    whole = pq.read_table
+
+    def read_table(source: Any, *args: Any, **named: Any) -> Any:
+        assert "row" not in (named.get("columns") or ()), f"all rows of {source} are read"
+        return whole(source, *args, **named)
+
+    monkeypatch.setattr(pq, "read_table", read_table)
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", WORK)
+def test_what_is_decoded_has_a_bound(pasts: dict[int, Past], counts: Counts, name: str, size: int) -> None:
+    """A restart after weeks must not run out of memory."""
+    WORK[name](pasts[size])
+    assert counts.epochs <= MOST
+    assert counts.sums <= 3 * (SIZES[0] // BLOCK + size // BLOCK + 8)
+    assert SIZES[-1] / 4 > MOST
+
+
+def test_the_warehouse_is_what_a_stream_would_have_left(pasts: dict[int, Past]) -> None:
+    """It is written without making each epoch: the ledger's rows and sums must be those of its epochs all the same."""
+    past = pasts[SIZES[0]]
+    plain = known_epochs(past.layout)
+    assert list(plain) == [past.row(number) for number in range(past.epochs)]
+    assert log.condensed_log(past.layout) == [*condensed(plain[:-1]), plain[-1]]
+    [packed, *_] = groups_of(Table.open(past.layout.table("ledger")))
+    blocks = [condensed(plain[low : low + BLOCK]) for low in range(0, past.packed, BLOCK)]
+    blocks[-1] = condensed(plain[BLOCK * (len(blocks) - 1) : past.packed])
+    assert packed.files[0].blocks() == blocks
