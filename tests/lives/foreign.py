@@ -101,6 +101,7 @@ class Foreign(Operation):
         for root in places(world, self.table):
             if Table.exists(root):
                 DEEDS[self.deed](DeltaTable(str(root)), NAMES[self.table])
+                world.widened |= self.deed == "add column"
 
 
 def places(world: World, table: str) -> list[Path]:

@@ -74,11 +74,11 @@ class Close(Operation):
 
 
 def close(world: World, seed: int, day: int) -> None:
-    """Send a good record of a day's noon to each lane."""
+    """Send a good record of a day's second half to each lane."""
     shape, chance = world.shape, Random(seed)
     for number in range(shape.lanes):
         found = None
-        while found is None or found.row is None or found.at < START + day * DAY:
+        while found is None or found.row is None or found.at < START + day * DAY + DAY / 2:
             [found] = drawn(
                 shape.columns,
                 shape.time,

@@ -170,12 +170,14 @@ class Race(Operation):
 class FailedStart(Operation):
     """Starts that die after they have fenced the tables, some of them many in a row."""
 
+    weight: ClassVar[int] = 2
+
     times: int
     point: str
 
     @classmethod
     def draw(cls, chance: Random) -> FailedStart:
-        return cls(chance.choice([1, 1, 2, 3, 22]), chance.choice(["", "master"]))
+        return cls(chance.choice([1, 2, 3, 22, 22]), chance.choice(["", "master"]))
 
     def run(self, world: World) -> None:
         if self.point:

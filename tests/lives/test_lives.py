@@ -26,7 +26,7 @@ def test_a_life_is_the_same_each_time_and_whatever_is_switched_on() -> None:
     one, other = lives.drawn(7, ()), lives.drawn(7, ())
     assert one.steps == other.steps
     assert one.shape.pipeline.definition == other.shape.pipeline.definition
-    more = lives.drawn(7, {"power cuts", "foreign compact of control"})
+    more = lives.drawn(7, {"power cuts", "foreign add column of control"})
     assert set(one.steps) <= set(more.steps)
 
 

@@ -64,6 +64,7 @@ class World:
         self.known = 0
         self.cut = False
         self.moves = 0
+        self.widened = False
         self.wanted = ""
         self.named: list[Any] = []
         self.token = 0
@@ -162,6 +163,8 @@ class World:
             try:
                 driver.epochs.read(self.topic.raw(ranges), ends, stopping=False)  # type: ignore[arg-type]
             except Conflict:
+                if not self.widened:
+                    raise
                 # Somebody has changed the table's columns: the driver ends, and the supervisor starts another.
                 self.gone()
             except SeamlineError:
@@ -242,7 +245,7 @@ class World:
         except Died:
             self.gone()
         except FenceLost:
-            if self.driver is not None and self.driver.token == self.token and not self.overtaken:
+            if not self.overtaken:
                 raise
             self.gone()
         finally:
