@@ -96,11 +96,22 @@ def never_back(world: World, view: CompiledView, claims: Mapping[str, Claim]) ->
 
 
 def settled(world: World, view: CompiledView, manifest: Manifest) -> bool:
-    """Tell whether every interval on which a view depends is answered: what touches one that is not is left out."""
-    days = {each.day for each in world.held}
-    if "empty days of a version" not in world.on:
-        days = {day + more for day in days for more in (-1, 0, 1)}
-    return not any(manifest.building(view.id, named(day)) for day in days)
+    """Tell whether every interval on which a view depends is answered: windows that touch another are left out."""
+    return not unbuilt(world, view, manifest)
+
+
+def unbuilt(world: World, view: CompiledView, manifest: Manifest) -> list[str]:
+    """List the days with records, and those beside them, that are not built to their floor; none is before START."""
+    days = {max(each.day + more, 0) for each in world.held for more in (-1, 0, 1)}
+    return [named(day) for day in sorted(days) if manifest.building(view.id, named(day))]
+
+
+def check_built(world: World) -> None:
+    """Raise Wrong where a run that went well has left something to be built that nobody holds back."""
+    manifest = decided(world)
+    for view in world.pipeline.views:
+        if not manifest.held and (left := unbuilt(world, view, manifest)):
+            raise Wrong(f"{view.id} is not built in {left}")
 
 
 def check_serving(world: World) -> None:

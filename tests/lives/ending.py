@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tests.lives.batching import Build, Publish, Upkeep
-from tests.lives.checks import check, check_log
+from tests.lives.checks import check, check_built, check_log
 from tests.lives.faults import Mishap
 from tests.lives.losing import fill, passed_over
 from tests.lives.operations import Operation
@@ -43,6 +43,7 @@ class End(Operation):
         Serve().run(world)
         Build(-1, "").run(world)
         Publish(0, "").run(world)
+        check_built(world)
         Upkeep(-1, Mishap.DIES_AFTER).run(world)
         Serve().run(world)
         for side in Side:

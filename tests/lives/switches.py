@@ -9,7 +9,6 @@ OFF = {
     "exact decimals": "a DECIMAL of JSON goes through a double",
     "exact statistics": "bounds of decimals are written as doubles, and a filter on one finds no row",
     "power cuts": "a start does not repair what a power cut left",
-    "empty days of a version": "windows that touch a day without rows are left out of a version born later, for good",
     **{
         f"foreign {deed} of control": "decisions are in the newest commit alone"
         for deed in DEEDS

@@ -9,11 +9,13 @@ from seamline.lake import serving
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.planning import reaches_of
 from seamline.lake.rejudged import judged_log
 from seamline.lake.versions import named
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.manifest import Manifest, Statement
+from seamline.plan.batch import beside
 from seamline.plan.publish import flip, retire
 
 
@@ -32,11 +34,13 @@ def flip_views(pipeline: CompiledPipeline, layout: Layout, wanted: Mapping[str, 
     def decision(manifest: Manifest) -> list[Statement]:
         epochs = judged_log(pipeline, layout)
         with_rows = {each for epoch in epochs for each in epoch.accepted}
+        reaches = reaches_of(pipeline, layout)
         reached, now = frontiers(manifest, layout), datetime.now(UTC)
         statements: list[Statement] = []
         for name, to in wanted.items():
             id = begun(manifest, name, to) if to else views[name].id
-            statements += flip(manifest, name, id, intervals_with_rows=with_rows, frontiers=reached, now=now)
+            touched = {*with_rows, *beside(manifest, id, pipeline.grid, with_rows, reaches.get(id, 0))}
+            statements += flip(manifest, name, id, intervals_with_rows=touched, frontiers=reached, now=now)
         return statements
 
     statements = ManifestTable.ensure(layout).decide(decision)

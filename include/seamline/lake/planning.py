@@ -16,9 +16,11 @@ from seamline.lake.rejudged import parted_log
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
+from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.intervals import EPOCH, Interval, spans
 from seamline.model.jobs import BuildJob
+from seamline.model.ruling import reach
 from seamline.plan.batch import BatchPlan, plan_batch
 from seamline.plan.estimates import Attempt, MasterFile, estimated
 from seamline.plan.rejudging import records_of, unjudged
@@ -43,7 +45,8 @@ def plan_run(
     many as the definition lets a run take (``max_dirty``), all of them if not ``bounded``.
     """
     claims = [each for each in claims_of(layout, now=datetime.now(UTC)) if each.run != run]
-    manifest, views = manifest_of(layout), [view.id for view in live(pipeline, layout).views]
+    manifest, reaches = manifest_of(layout), reaches_of(pipeline, layout)
+    views = list(reaches)
     epochs = parted_log(pipeline, layout, manifest, views)
     plan = plan_batch(
         epochs,
@@ -56,10 +59,18 @@ def plan_run(
         most=pipeline.definition.batch.max_dirty if bounded else None,
         claims=claims,
         provisional=pipeline.definition.batch.provisional,
+        reaches=reaches,
     )
     waiting = unjudged(epochs, pipeline.record_version, (), until=plan.cut)
     plan = replace(plan, again=sum(map(records_of, waiting)))
     return costed(plan, layout)
+
+
+def reaches_of(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
+    """Say of every live version how many intervals further than an event's own its windows go."""
+    return {
+        view.id: reach(view.windows, view.interval // MICROSECOND) for view in live(pipeline, layout).views
+    }
 
 
 def costed(plan: BatchPlan, layout: Layout) -> BatchPlan:

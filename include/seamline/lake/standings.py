@@ -85,6 +85,8 @@ def plain_cuts(snapshot: Snapshot, starts: Numbers) -> Numbers:
     """Give the cuts of intervals of which the manifest tells nothing: slices up to a birth are not there."""
     birth, filled = snapshot.floor(""), snapshot.manifest.filled.get(snapshot.view.id)
     cuts = np.full(len(starts), birth, np.int64)
+    # No row is accepted from before the pipeline's start.
+    cuts[starts < micros(snapshot.grid.start)] = NOTHING
     if filled is not None:
         cuts[starts > micros(parse_moment(filled))] = NOTHING
     return cuts

@@ -32,6 +32,11 @@ class Ruling:
         changes = [*self.clock.since[1:], *self.clock.ahead]
         return math.gcd(self.size, self.slide, self.step, self.origin, interval, *changes)
 
+    def crosses(self, interval: int) -> bool:
+        """Tell whether a window may lie over the border of two intervals."""
+        changes = [*self.clock.since[1:], *self.clock.ahead]
+        return math.gcd(self.size, self.slide, self.origin, interval, *changes) != self.size
+
     def at(self, number: int) -> int:
         """Give the instant at which the window of that number starts."""
         return self.clock.reached(self.origin + number * self.slide)
@@ -107,3 +112,13 @@ class Gaps:
 
 
 Windows = Ruling | Whole | Gaps
+
+
+def reach(windows: Windows, interval: int) -> int:
+    """Say how many intervals before and after an event's own a window that holds it may touch."""
+    match windows:
+        case Gaps(gap=gap):
+            return -(-gap // interval)
+        case Ruling(size=size) if windows.crosses(interval):
+            return -(-size // interval)
+    return 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from heapq import nlargest, nsmallest
 from operator import itemgetter
+from types import MappingProxyType
 
 from seamline.model.claims import Claim, running
 from seamline.model.condensed import arrived
@@ -213,11 +214,13 @@ def plan_batch(
     most: int | None = None,
     claims: Sequence[Claim] = (),
     provisional: bool = False,
+    reaches: Mapping[str, int] = MappingProxyType({}),
 ) -> BatchPlan:
     """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
 
     An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
-    published of a view does not know all that was ``restated`` of it, or was ``provisional`` and it has closed. An
+    published of a view does not know all that was ``restated`` of it, or was ``provisional`` and it has closed; and
+    one without rows is where windows of a view wait for it, which reach so many intervals further (``reaches``). An
     open one (the watermark at the cut is not past its end) is left out and named, unless it may be published as
     provisional, and so is one that was rolled back, unless just its range was asked for. Of those that are dirty and
     were not asked for at ``most`` so many are built, in turns (``in_turns``). The first of the others are named, as
@@ -236,6 +239,13 @@ def plan_batch(
     arrivals = Arrivals(ledger, until=edge.number)
     wanted = {each.id for each in named}
     others = [grid.named(id) for id in arrivals.intervals if id not in wanted] if dirty else []
+    if dirty:
+        waited = {
+            each
+            for view in views
+            for each in beside(manifest, view, grid, arrivals.intervals, reaches.get(view, 0))
+        }
+        others += [grid.named(id) for id in sorted(waited - wanted)]
     built = {(view.partition("/")[0], id) for view, id in manifest.published}
     builds: list[Build] = []
     debts: list[Build] = []
@@ -269,6 +279,22 @@ def plan_batch(
         planned=manifest.version,
         unnamed=len(later) - len(waiting),
     )
+
+
+def beside(
+    manifest: Manifest, view: str, grid: Grid, with_rows: Collection[str], reach: int
+) -> Iterator[str]:
+    """List the intervals without rows that a version born later must have built all the same.
+
+    Windows that touch one, and an interval with rows, are not answered before: nothing but a build tells that the
+    version has missed no row there.
+    """
+    for id in with_rows if reach and manifest.births.get(view) else ():
+        start = grid.named(id).start
+        for step in range(-reach, reach + 1):
+            other = grid.of(start + step * grid.length)
+            if other.start >= grid.start and other.id not in with_rows and manifest.building(view, other.id):
+                yield other.id
 
 
 def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
@@ -319,6 +345,8 @@ def causes_of(
                 yield Cause(Kind.CHANGED, view, since=max(born, first), names=(name,))
             elif first > NOTHING:
                 yield Cause(Kind.NEVER, view, since=first)
+            elif manifest.building(view, interval.id):
+                yield Cause(Kind.NEVER, view, since=manifest.floor(view, interval.id))
             continue
         cut = manifest.cut(view, interval.id)
         if decisions := unknown(manifest, [view], interval, restated):

@@ -171,7 +171,8 @@ def flip(
 ) -> list[Statement]:
     """Give the statement that serves another version of a view, none if it is served; or refuse (rule 7).
 
-    ``to_version`` and the keys of ``frontiers``, which are W, are ``name/fingerprint``.
+    ``to_version`` and the keys of ``frontiers``, which are W, are ``name/fingerprint``. Among the intervals are those
+    without rows that its windows touch.
     """
     served = manifest.serving.get(view_name, "")
     if served == to_version:

@@ -13,12 +13,12 @@ from seamline.lake.control import restatements
 from seamline.lake.differences import Difference, compare
 from seamline.lake.history import certificates_of
 from seamline.lake.layout import Layout
-from seamline.lake.planning import costed
+from seamline.lake.planning import costed, reaches_of
 from seamline.lake.reads import answer
 from seamline.lake.rejudged import parted_log
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.spans import named as starts_of
-from seamline.lake.versions import live, named, served
+from seamline.lake.versions import named, served
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound, PublishRefused
@@ -69,7 +69,8 @@ def versions(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> tupl
 def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> BatchPlan:
     """Plan what the new version was never built of, however much that is; the run builds all live versions."""
     manifest = manifest_of(layout)
-    views = [view.id for view in live(pipeline, layout).views]
+    reaches = reaches_of(pipeline, layout)
+    views = list(reaches)
     plan = plan_batch(
         parted_log(pipeline, layout, manifest, views),
         manifest,
@@ -78,6 +79,7 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
         asked=None,
         dirty=True,
         restated=restatements(layout),
+        reaches=reaches,
     )
     return costed(missing(plan, manifest, new.id), layout)
 

@@ -1,0 +1,42 @@
+"""Lives that somebody thought of: versions of views that are born when there are records already."""
+
+from __future__ import annotations
+
+import pytest
+from tests.lives.batching import Build, Flip, Publish
+from tests.lives.definitions import Shape
+from tests.lives.lives import Life, lived
+from tests.lives.records import Column
+from tests.lives.sending import Close, Send
+from tests.lives.streaming import Epoch, Redefine, Serve
+
+from seamline import Batch, KafkaSource, Pipeline, View, count
+from seamline.model.compiled import compile_pipeline
+from seamline.model.windows import Session, Sliding, Tumbling, Window
+
+WINDOWS = [Session("45 minutes"), Sliding("2 hours", "1 hour"), Tumbling("1 hour", "5 minutes")]
+SOURCE = KafkaSource(
+    topic="events", schema="number BIGINT NOT NULL, customer STRING, at TIMESTAMP", event_time="at"
+)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windows_that_touch_a_day_without_rows_are_answered(window: Window) -> None:
+    """A day without records, and the one before the pipeline's first, are never built for their rows' sake."""
+    view = View("v", keys=["customer"], window=window, measures={"n": count()})
+    pipeline = Pipeline(name="life", source=SOURCE, views=[view], batch=Batch("1 day", "2024-01-01"))
+    columns = (Column("customer", "STRING", ("a", "b")),)
+    shape = Shape(columns, "at", "number", unique=False, lanes=1, pipeline=compile_pipeline(pipeline))
+    steps = [
+        Send(9, 12, 0),
+        Send(4, 12, 2),
+        Epoch(40),
+        Close(1, 3),
+        Epoch(40),
+        Redefine(0),
+        Close(2, 4),
+        Epoch(40),
+    ]
+    steps += [Build(-1, ""), Publish(0, ""), Flip(), Serve()]
+    failure = lived(Life(1, shape, tuple(enumerate(steps))))
+    assert failure is None, str(failure)
