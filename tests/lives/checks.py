@@ -21,6 +21,7 @@ from seamline.lake.versions import live
 from seamline.model.compiled import CompiledView
 from seamline.model.manifest import Manifest, fold
 from seamline.model.seam import Side
+from seamline.model.windows import Global, Tumbling
 
 PLACE = ("_partition", "_offset")
 
@@ -101,8 +102,12 @@ def settled(world: World, view: CompiledView, manifest: Manifest) -> bool:
 
 
 def unbuilt(world: World, view: CompiledView, manifest: Manifest) -> list[str]:
-    """List the days with records, and those beside them, that are not built to their floor; none is before START."""
-    days = {max(each.day + more, 0) for each in world.held for more in (-1, 0, 1)}
+    """List the days with rows that are not built to their floor, and those beside them that windows touch."""
+    window = view.window
+    within = isinstance(window, Global) or (isinstance(window, Tumbling) and not window.offset)
+    rows = [(each.day, each.record.row) for each in world.held]
+    with_rows = {day for day, row in rows if row is not None and world.shape.takes(row)}
+    days = {max(day + more, 0) for day in with_rows for more in ((0,) if within else (-1, 0, 1))}
     return [named(day) for day in sorted(days) if manifest.building(view.id, named(day))]
 
 

@@ -51,6 +51,8 @@ class PowerCut(Operation):
         )
 
     def run(self, world: World) -> None:
+        if not world.layout.warehouse.exists():
+            return
         world.power_off()
         newest = world.fates.disk.commits[-self.back :]
         for entry in lost(world.fates.disk, newest, Random(self.seed), evenly=self.evenly):

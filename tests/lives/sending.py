@@ -78,7 +78,12 @@ def close(world: World, seed: int, day: int) -> None:
     shape, chance = world.shape, Random(seed)
     for number in range(shape.lanes):
         found = None
-        while found is None or found.row is None or found.at < START + day * DAY + DAY / 2:
+        while (
+            found is None
+            or found.row is None
+            or not shape.takes(found.row)
+            or found.at < START + day * DAY + DAY / 2
+        ):
             [found] = drawn(
                 shape.columns,
                 shape.time,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -144,6 +145,7 @@ class World:
         self.layout, self.cut = Layout(place, "life"), True
         self.seen.clear()
         self.manifest = None
+        forget()
 
     def epoch(self, more: int) -> None:
         """Read up to so many records of each lane and hold them; what fails is tried again as the driver does."""
@@ -255,6 +257,15 @@ class World:
     def overtaken(self) -> bool:
         """Tell whether a newer driver was started."""
         return self.driver is not None and self.driver.token < self.token
+
+
+def forget() -> None:
+    """Be a new process: what modules keep by the id of a table is of before."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("seamline."):
+            for key, value in vars(module).items():
+                if isinstance(value, dict) and key.startswith("_") and not key.startswith("__"):
+                    value.clear()
 
 
 def abandon(driver: Driver) -> None:
