@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow.parquet as pq
+
 from seamline.lake import delta_log
 from seamline.lake.entries import Commit, flaw, parsed
-from seamline.lake.wholeness import MAGIC, based
+from seamline.lake.wholeness import MAGIC, based, checkpoints
 
 BACK = 200
 """Entries below the newest checkpoint that are looked at."""
@@ -35,33 +37,53 @@ class Damage:
 
 def damage(root: Path) -> Damage | None:
     """Find where a table's log has to end; None where all of it is whole."""
-    commits, why = read(root)
-    first = commits[-1].version + 1 if commits else 0
-    newest = last(root, first) if why else first - 1
+    commits, end, why = read(root)
+    first, newest = end, last(root, end) if why else end - 1
     while lost := lacking(root, [each for each in commits if each.version < first]):
         first, why = lost
     if first > newest:
         return None
     later = [each for each in commits if each.version >= first]
     gone = {each.version for each in later if any(unlike(root, file) for file in each.adds)}
-    return Damage(
-        first, why, newest, sum(each.version not in gone for each in later) + above(root, commits, newest)
-    )
+    return Damage(first, why, newest, len(later) - len(gone) + above(root, end, newest))
 
 
-def read(root: Path) -> tuple[list[Commit], str]:
-    """Read the entries that count, up to the first that is not whole, and why that is not."""
-    version = max(based(root) + 1, 0)
+def read(root: Path) -> tuple[list[Commit], int, str]:
+    """Read the entries that count, up to a version that is not there or not whole; say why the log ends there.
+
+    Below the newest whole checkpoint nobody needs an entry: one that log clean-up takes meanwhile, or that is broken,
+    only ends how far back files are looked for, unless the checkpoint names files that are lost.
+    """
+    base = based(root)
+    version = max(base + 1, 0)
     lowest = max(version - BACK, 0)
     while version > lowest and delta_log.entry(root, version - 1).exists():
         version -= 1
     commits: list[Commit] = []
-    while (data := bytes_of(root, version)) is not None:
-        if why := flaw(data):
-            return commits, why
-        commits.append(parsed(version, data))
+    while True:
+        data = bytes_of(root, version)
+        why = "" if data is None else flaw(data)
+        if version <= base and (data is None or why):
+            if why and (lost := lost_below(root, base)):
+                return commits, version, f"{why}, and {lost}"
+            commits.clear()
+        elif data is None:
+            gap = last(root, version) > version
+            return commits, version, "it is not there, and later ones are" if gap else ""
+        elif why:
+            return commits, version, why
+        else:
+            commits.append(parsed(version, data))
         version += 1
-    return commits, "it is not there, and later ones are" if last(root, version) > version else ""
+
+
+def lost_below(root: Path, checkpoint: int) -> str:
+    """Say which file that a checkpoint names is lost; empty if none is."""
+    for part in checkpoints(root)[checkpoint]:
+        for file in pq.read_table(part, columns=["add"])["add"].to_pylist():
+            if file is not None and (lost := unlike(root, file)):
+                return lost
+    return ""
 
 
 def bytes_of(root: Path, version: int) -> bytes | None:
@@ -82,9 +104,8 @@ def last(root: Path, version: int) -> int:
     return newest
 
 
-def above(root: Path, commits: Sequence[Commit], newest: int) -> int:
-    """Count the whole entries that come after the first that is not."""
-    first = commits[-1].version + 1 if commits else 0
+def above(root: Path, first: int, newest: int) -> int:
+    """Count the whole entries from a version on."""
     found = (bytes_of(root, version) for version in range(first, newest + 1))
     return sum(data is not None and not flaw(data) for data in found)
 

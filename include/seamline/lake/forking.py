@@ -96,7 +96,8 @@ def taken_over(layout: Layout, draft: Layout, name: str, numbers: set[int]) -> l
         if piece.first > max(numbers):
             continue
         path = table.root / piece.path
-        if set(range(piece.first, piece.last + 1)) <= numbers:
+        # Numbers jump where a line begins.
+        if piece.last - piece.first < len(numbers) and set(range(piece.first, piece.last + 1)) <= numbers:
             linked(str(path), str(made.root / path.name))
             found.append(files.described(made.root, path.name))
             continue

@@ -9,7 +9,12 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 
 from seamline.lake import delta_log, durability, wholeness
+from seamline.lake.entries import Commit
 from seamline.lake.followed import Followed
+from seamline.model.errors import NotWhole
+
+BELOW = 200
+"""Entries below a checkpoint that may have been made since the disk was last written out by itself."""
 
 
 class Synced(Followed):
@@ -31,7 +36,8 @@ class Synced(Followed):
     def sync(self) -> None:
         """Have the version that is seen on disk: its commits that are not known to be, and the files they add.
 
-        The newest checkpoint stands for what is below it: with it on disk, nobody needs that.
+        The newest checkpoint stands for the entries below it: with it on disk, nobody needs them. The files that it
+        names are those of these entries, of which the last may have been written just now.
         """
         if self._durable == self.version:
             return
@@ -40,10 +46,19 @@ class Synced(Followed):
             durability.sync_files(wholeness.checkpoints_of(self.root, base))
         later = range(max(self._durable, base) + 1, self.version + 1)
         commits = [found for each in later if (found := delta_log.read(self.root, each)) is not None]
-        self._sync_files(add["path"] for commit in commits for add in commit.adds)
+        below = range(max(self._durable, base - BELOW, -1) + 1, base + 1)
+        summed = [found for each in below if (found := self._summed(each)) is not None]
+        self._sync_files(add["path"] for commit in [*summed, *commits] for add in commit.adds)
         durability.sync_files(delta_log.entry(self.root, commit.version) for commit in commits)
         durability.sync_folder(self.root / delta_log.FOLDER)
         self._durable = self.version
+
+    def _summed(self, version: int) -> Commit | None:
+        """Read an entry that a checkpoint sums up; None where it is gone, or broken: nobody needs it."""
+        try:
+            return delta_log.read(self.root, version)
+        except NotWhole:
+            return None
 
     def _sync_files(self, paths: Iterable[str]) -> None:
         """Have files of the table and their folders on disk, as far as they are still there."""
