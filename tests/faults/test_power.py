@@ -1,0 +1,136 @@
+"""Power is lost thirty times under load: a file system is shut down without a flush, and a plain start goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.faults.epochs_until_dark import days, pipeline
+from tests.faults.network import wait_out
+from tests.faults.trial import Trial
+from tests.protocol.powerless import TABLES, is_right, reads_on, root, start
+from tests.protocol.shipped import Stream
+
+from seamline.lake.damage import damage
+from seamline.lake.delta_log import entry
+from seamline.lake.lines import LINE
+from seamline.lake.master import Master
+from seamline.lake.tables import Table
+
+CUTS = 30
+GOING_DOWN, WITHOUT_A_FLUSH = 0x8004587D, 2
+"""The ioctl of ext4 and XFS, and its flag: nothing more reaches the disk, neither data nor journal."""
+WRITER = Path(__file__).with_name("epochs_until_dark.py")
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A file system of its own in a file."""
+
+    image: Path
+    place: Path
+
+    def mount(self) -> None:
+        """Mount it, its journal a second behind at most: names are kept before what they name."""
+        run("mount", "-o", "loop,commit=1", str(self.image), str(self.place))
+
+    def lose_power(self) -> None:
+        """Let nothing more reach the disk."""
+        handle = os.open(self.place, os.O_RDONLY)
+        fcntl.ioctl(handle, GOING_DOWN, struct.pack("i", WITHOUT_A_FLUSH))
+        os.close(handle)
+
+
+def run(*command: str) -> None:
+    """Run a command of the system's."""
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """Make an ext4 and mount it, which only root can."""
+    found = Disk(tmp_path / "image", tmp_path / "disk")
+    found.place.mkdir()
+    with found.image.open("wb") as file:
+        file.truncate(256 << 20)
+    try:
+        run("mkfs.ext4", "-q", str(found.image))
+        found.mount()
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"a file system of one's own needs root: {error}")
+    yield found
+    run("umount", "--lazy", str(found.place))
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.seeds(1)
+@pytest.mark.parametrize("durability", ["replay", "fsync"])
+def test_thirty_power_cuts(
+    durability: str, disk: Disk, monkeypatch: pytest.MonkeyPatch, seed: int, trial: Trial
+) -> None:
+    """Nothing counts twice, nothing is left out, and with fsync nothing that was told is read again."""
+    monkeypatch.setenv("SEAMLINE_FSYNC", "on")
+    chance, stream = Random(seed), Stream(disk.place / "home", pipeline(durability))
+    lost = again = lines = 0
+    for cut in range(1, CUTS + 1):
+        told, before = until_dark(disk, stream, durability, 2 * cut, chance)
+        gone = sum(lacks(stream, table, newest) for table, newest in before.items())
+        trial.prove(f"cut {cut} lost {gone} commits", gone > 0)
+        stream.token = 2 * cut
+        writer = start(stream, boot=cut, patch=monkeypatch)
+        held = stream.position(writer)
+        if durability == "fsync":
+            assert held >= told
+        # One more record: an epoch states how far a view has caught up.
+        stream.topic = days(max(held, told) + 1)
+        reads_on(stream, writer, monkeypatch.setattr)
+        is_right(stream)
+        lost, again = lost + gone, again + max(told - held, 0)
+        lines += Master.open(stream.layout).table.txn(LINE) == stream.token
+    trial.measure("commits lost", lost)
+    trial.measure("records read again", again)
+    trial.measure("lines", lines)
+    assert lines == CUTS
+    assert (again > 0) == (durability == "replay")
+
+
+def until_dark(
+    disk: Disk, stream: Stream, durability: str, token: int, chance: Random
+) -> tuple[int, dict[str, int]]:
+    """Let a writer hold epochs, and take its power; give where it said that the log ends, and the tables' versions."""
+    command = [sys.executable, str(WRITER), str(stream.home), str(token), str(len(stream.topic)), durability]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout
+        ends = [int(writer.stdout.readline()) for _ in range(chance.randint(3, 10))]
+        if chance.random() < 0.3:
+            # Some of it reaches the disk by itself.
+            run("sync", "--file-system", str(disk.place))
+        wait_out(chance.random() * 3)
+        before = {table: newest(stream, table) for table in TABLES}
+        disk.lose_power()
+        writer.kill()
+        ends += [int(line) for line in writer.stdout.read().split()]
+    run("umount", str(disk.place))
+    disk.mount()
+    return ends[-1], before
+
+
+def newest(stream: Stream, table: str) -> int:
+    """Give the newest version of a table that a writer is at."""
+    return Table.open(root(stream.layout, table)).version
+
+
+def lacks(stream: Stream, table: str, before: int) -> int:
+    """Count the commits up to a version that are not there, or not whole."""
+    folder = root(stream.layout, table)
+    if (found := damage(folder)) is not None:
+        return max(before - found.version + 1, 0)
+    return sum(not entry(folder, version).exists() for version in range(max(before - 100, 0), before + 1))
