@@ -116,19 +116,3 @@ def test_a_start_that_dies_while_it_sets_aside_is_followed_by_one_that_goes_on(t
     aside.set_aside(table.root, 2, "lost", now=NOW.replace(hour=1))
     assert damage.damage(table.root) is None
     assert rows(table) == [1]
-
-
-def test_a_checkpoint_that_names_lost_files_of_broken_entries_is_set_aside_with_them(table: Table) -> None:
-    """It has reached the disk before what it sums up; without it the table ends where its entries do."""
-    entry(table, 2).write_bytes(b"")
-    (table.root / "2.parquet").write_bytes(b"")
-    found = damage.damage(table.root)
-    assert found is not None
-    assert (found.version, found.why) == (2, f"it is empty, and 2.parquet has 0 bytes, not {size(table)}")
-    aside.set_aside(table.root, 2, found.why, now=NOW)
-    assert rows(table) == [1]
-
-
-def size(table: Table) -> int:
-    """Give the bytes of a file of one row."""
-    return (table.root / "3.parquet").stat().st_size

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
-
 from seamline.lake import delta_log
 from seamline.lake.entries import Commit, flaw, parsed
-from seamline.lake.wholeness import MAGIC, based, checkpoints
+from seamline.lake.wholeness import MAGIC, based
 
 BACK = 200
 """Entries below the newest checkpoint that are looked at."""
@@ -52,7 +50,7 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
     """Read the entries that count, up to a version that is not there or not whole; say why the log ends there.
 
     Below the newest whole checkpoint nobody needs an entry: one that log clean-up takes meanwhile, or that is broken,
-    only ends how far back files are looked for, unless the checkpoint names files that are lost.
+    only ends how far back files are looked for.
     """
     base = based(root)
     version = max(base + 1, 0)
@@ -64,8 +62,6 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
         data = bytes_of(root, version)
         why = "" if data is None else flaw(data)
         if version <= base and (data is None or why):
-            if why and (lost := lost_below(root, base)):
-                return commits, version, f"{why}, and {lost}"
             commits.clear()
         elif data is None:
             gap = last(root, version) > version
@@ -75,15 +71,6 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
         else:
             commits.append(parsed(version, data))
         version += 1
-
-
-def lost_below(root: Path, checkpoint: int) -> str:
-    """Say which file that a checkpoint names is lost; empty if none is."""
-    for part in checkpoints(root)[checkpoint]:
-        for file in pq.read_table(part, columns=["add"])["add"].to_pylist():
-            if file is not None and (lost := unlike(root, file)):
-                return lost
-    return ""
 
 
 def bytes_of(root: Path, version: int) -> bytes | None:
