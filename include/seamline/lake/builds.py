@@ -106,7 +106,7 @@ class Builds:
         found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=condition)
         return [
             BuildRow(**row | {name: none for name, none in LATER.items() if row[name] is None})
-            for row in found.to_pylist()
+            for row in found.select([name for name in SCHEMA.names if name in found.column_names]).to_pylist()
         ]
 
     def attempts(self) -> list[Attempt]:

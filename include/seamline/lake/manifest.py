@@ -93,13 +93,17 @@ class ManifestTable:
 
 
 def statement(row: Mapping[str, Any]) -> Statement:
-    """Read one row; those of earlier releases have no restatements, no actor, and were all certified."""
+    """Read one row; those of earlier releases have no restatements, no actor, and were all certified.
+
+    Columns that others have added are theirs.
+    """
+    known = {name: row[name] for name in SCHEMA.names if name in row}
     later = {
         "restated": row.get("restated") or 0,
         "actor": row.get("actor") or "",
         "how": How(row.get("how") or How.CERTIFIED),
     }
-    return Statement(**{**row, "act": Act(row["act"]), **later})
+    return Statement(**{**known, "act": Act(row["act"]), **later})
 
 
 def unique(name: str) -> str:
