@@ -26,8 +26,10 @@ def known_epochs(layout: Layout) -> Sequence[Epoch]:
         return []
     held = Ledger.ensure(layout).epochs()
     last = held[-1].number if held else -1
-    # The master is opened after the ledger was read: an epoch in between is found in one of the two.
-    return [*held, *Master.open(layout).missing(last)]
+    # The master is opened after the ledger was read: an epoch in between is found in one of the two. A ledger may have
+    # kept what the master has lost.
+    master = Master.open(layout)
+    return [*(each for each in held if each.number <= master.epoch), *master.missing(last)]
 
 
 def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:
