@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import logs
+from seamline.lake import closing, logs
 from seamline.lake.log import known_epochs
 from seamline.lake.logs import Numbers, Past, past_of
 from seamline.lake.pins import look
@@ -86,6 +86,21 @@ def test_the_edges_are_those_of_the_log(tmp_path: Path) -> None:
         below = [each for each in edges if each.number < number]
         mark_before = (below[-1].watermark - EPOCH) // MICROSECOND if below else None
         assert found.edges.mark_before(number) == mark_before
+
+
+def test_a_question_opens_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is before it, or after it: the ledger of years has many."""
+    shop = Shop(tmp_path)
+    for step in range(12):
+        shop.epoch([Sale(step)], watermark=START + step * DAY)
+    edges = past(shop).edges
+    opened: list[int] = []
+    read = closing.read
+    monkeypatch.setattr(closing, "read", lambda group: opened.append(group.first) or read(group))
+    assert edges.mark_before(9) == (START + 8 * DAY - EPOCH) // MICROSECOND
+    assert edges.newest(6) == (6, START + timedelta(seconds=6))
+    assert edges.closing((START + 3 * DAY - EPOCH) // MICROSECOND, 11) == 3
+    assert opened == [8, 6, 3]
 
 
 def test_the_past_is_found_by_its_instant(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,7 +79,7 @@ class Edges:
 
     def _before(self, epoch: int) -> tuple[Marks, int] | None:
         at = bisect_right(self.groups, epoch - 1, key=lambda group: group.first)
-        for marks in (self.later, *map(edges_of, reversed(self.groups[:at]))):
+        for marks in chain([self.later], map(edges_of, reversed(self.groups[:at]))):
             if place := bisect_left(marks.numbers, epoch):
                 return marks, place - 1
         return None
