@@ -90,7 +90,7 @@ def outcomes(tests: tuple[str, ...], imported: Path, report: Path) -> ElementTre
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTEST_XDIST_WORKER": ""},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode in (0, 1), f"The tests did not run:\n{done.stdout}\n{done.stderr}"
