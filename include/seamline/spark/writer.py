@@ -91,7 +91,11 @@ class Writer:
     def births(self, pipeline: CompiledPipeline) -> Manifest:
         """Record the birth of every view version that the manifest does not know, before its first slice."""
         definitions = dict.fromkeys((view.id for view in pipeline.views), to_json(pipeline.definition))
-        filled = max((each for epoch in condensed_log(self.layout) for each in epoch.accepted), default="")
+        # Where no row was ever accepted a version lacks none: the day before the first stands for that.
+        before = pipeline.grid.of(pipeline.grid.start - pipeline.grid.length).id
+        filled = max(
+            (each for epoch in condensed_log(self.layout) for each in epoch.accepted), default=before
+        )
         manifest = ManifestTable.ensure(self.layout)
         while True:
             current = manifest.read()
