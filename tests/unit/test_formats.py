@@ -224,7 +224,7 @@ print("read")
 def test_an_object_of_many_members_costs_as_much_as_it_holds() -> None:
     """One of 209 kB took 6 GB, and its worker with it: read with 2 GB, maps in maps and in lists too."""
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=False)
-    assert done.stdout == "read\n", done.stderr[-2000:]
+    assert done.stdout.endswith("read\n"), done.stderr[-2000:]
 
 
 AVRO = {

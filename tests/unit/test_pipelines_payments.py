@@ -94,7 +94,7 @@ def test_a_schema_change_half_way_stops_nothing(scenario):
     story.epoch()
     story.send(
         payment(2, "2.00", more=', "channel": "app"'),
-        payment(3, '"4.00"', more=', "channel": "app"'),
+        payment(3, '"4.00 EUR"', more=', "channel": "app"'),
         payment(4, '{"value": 8.00}'),
         payment(5, "16.00").replace('"currency"', '"ccy"'),
         payment(6, "32.00", currency="GBP"),

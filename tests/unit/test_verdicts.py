@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.closing import Edges
+from seamline.lake.closing import Edges, Marks
 from seamline.lake.logs import Numbers
 from seamline.lake.presented import Answer
 from seamline.lake.reads import answer
@@ -41,6 +41,9 @@ def day(number: int) -> str:
     return id_of((FIRST + number) * MICROS)
 
 
+EDGES = Marks((2, 5, 9), tuple((FIRST + at) * MICROS for at in (1, 4, 6)), (START,) * 3)
+
+
 def pinned(manifest: Manifest, until: int, watermark: datetime | None = None) -> Snapshot:
     return Snapshot(
         view=VIEW,
@@ -51,7 +54,7 @@ def pinned(manifest: Manifest, until: int, watermark: datetime | None = None) ->
         until=until,
         as_of=False,
         watermark=watermark,
-        edges=Edges((2, 5, 9), tuple((FIRST + at) * MICROS for at in (1, 4, 6)), 9),
+        edges=Edges(later=EDGES, last=9),
         held=Numbers((0,), (20,)),
         slices=None,
         manifest=manifest,

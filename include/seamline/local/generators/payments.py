@@ -10,15 +10,15 @@ from seamline.local.generators.record import MINUTE, SECOND, Generator, Load, Re
 
 MERCHANTS = {"bakery": "EUR", "bookshop": "EUR", "diner": "USD", "garage": "USD", "teahouse": "JPY"}
 RETYPES = "garage"
-"""The merchant whose new client writes amounts as text."""
+"""The merchant whose new client writes the currency behind each amount."""
 REMEMBERED = 200
 
 
 def records(load: Load) -> Iterator[Record]:
     """Yield payments, of which 2 % come again with the same bytes and 1 % are late.
 
-    The second half has a field more, ``channel``, which harms nobody. In it the amounts of one merchant are text:
-    those records are refused.
+    The second half has a field more, ``channel``, which harms nobody. In it the amounts of one merchant are text
+    with the currency behind it, which is no number: those records are refused.
     """
     dice = load.dice("payments")
     sent: deque[Record] = deque(maxlen=REMEMBERED)
@@ -45,7 +45,7 @@ def payment(load: Load, dice: random.Random, number: int, at_ms: int) -> Record:
     newer = number >= load.count // 2
     retyped = newer and merchant == RETYPES
     digits = f"{cents // 100}.{cents % 100:02d}"
-    amount = f'"{digits}"' if retyped else digits
+    amount = f'"{digits} {currency}"' if retyped else digits
     channel = f',"channel":"{dice.choice(("app", "web"))}"' if newer else ""
     # Written by hand: a float would be the end of exact amounts.
     value = (
