@@ -22,7 +22,8 @@ from seamline.model.seam import Side
 from seamline.plan.told import lines
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explained
-from seamline.serve.refused import quarantined, status_of
+from seamline.serve.refused import quarantined
+from seamline.serve.status import status_of
 from seamline.spark import rejudging
 from seamline.spark.catch_up import catch_up
 from seamline.testing import Scenario

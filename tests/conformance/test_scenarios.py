@@ -237,7 +237,7 @@ def test_definitions_with_more_columns_and_fewer_go_on_from_each_other(shop):
     assert versions == [
         [],
         ["channel STRING"],
-        ["channel STRING", "tip DECIMAL(8,2)"],
+        ["channel STRING", "tip DECIMAL(8,2) exact"],
         [],
         ["channel STRING"],
     ]

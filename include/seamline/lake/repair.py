@@ -258,4 +258,6 @@ def state(
     marks = {MARK + name: number(table, EPOCH) for name, table in relied.items()}
     stated = {FRONTIER + view: frontier for view, frontier in frontiers.items()}
     master.append([], txns={LINE: line, BOOT: started, TAKEN: taken, **marks, **stated}, sync=True)
-    log.warning("Line %s begins: numbers go on above %s, W is %s", line, taken, dict(frontiers))
+    # The first line of all is no news.
+    level = logging.INFO if taken == NOTHING else logging.WARNING
+    log.log(level, "Line %s begins: numbers go on above %s, W is %s", line, taken, dict(frontiers))

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from seamline.kernel.judging import KernelConfig, KernelResult
 from seamline.lake import reads
 from seamline.lake.layout import Layout
+from seamline.lake.log import known_epochs
 from seamline.lake.lookups import Lookups
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.planning import job_of, plan_run
@@ -65,7 +66,8 @@ class Tables:
     def restart(self) -> None:
         self.token += 1
         self.writer = Mortal(self.layout, self.pipeline, self.token)
-        self.held = self.writer.repaired()
+        self.writer.repaired()
+        self.held = known_epochs(self.layout)
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
         self.register = Register(self.writer.pipeline, self.layout)
@@ -104,7 +106,8 @@ class Tables:
                 self.register.hold()
         except Killed:
             pass
-        self.held = Writer.repaired(self.writer)
+        Writer.repaired(self.writer)
+        self.held = known_epochs(self.layout)
         return self.held[-1] if self.held and self.held[-1].number == number else None
 
     @property
