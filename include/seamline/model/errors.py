@@ -207,7 +207,8 @@ class NotWhole(ProtocolError):
         self.table, self.file, self.version, self.why = table, file, version, why
         super().__init__(
             f"{file} is not whole: {why}.",
-            hint=f"what {table} holds from version {version} on cannot be read: bring the table back from a backup.",
+            hint=f"what {table} holds from version {version} on cannot be read. Start the stream: it sets aside what a "
+            "power cut has left, and reads from Kafka again. If it stops here too, bring the table back from a backup.",
         )
 
 
