@@ -55,7 +55,7 @@ def test_a_difference_is_what_a_dictionary_says(before: Rows, after: Rows) -> No
             expected[place] = OLD if place in before else NEW
         elif not all(map(equal, before[place], after[place])):
             expected[place] = BOTH
-    assert {(row["k"], row["w"]): row["change"] for row in found.rows.to_pylist()} == expected
+    assert {(row["k"], row["w"]): row["_change"] for row in found.rows.to_pylist()} == expected
     assert found.equal == len({*before, *after}) - len(expected)
     changed = [
         place for place, how in expected.items() if how == BOTH and before[place][0] != after[place][0]
@@ -69,7 +69,7 @@ def test_a_difference_is_what_a_dictionary_says(before: Rows, after: Rows) -> No
     most = found.measures["n"].row
     assert (most is None) == (not gains)
     if most:
-        assert abs(most["n_difference"]) == max(map(abs, gains))
+        assert abs(most["_n_difference"]) == max(map(abs, gains))
 
 
 @given(before=rows, after=rows)
@@ -82,7 +82,7 @@ def test_there_and_back_again(before: Rows, after: Rows) -> None:
         back.only_before,
         back.equal,
     )
-    gains = [[row["n_difference"] for row in each.rows.to_pylist()] for each in (there, back)]
+    gains = [[row["_n_difference"] for row in each.rows.to_pylist()] for each in (there, back)]
     assert gains[0] == [None if gain is None else -gain for gain in gains[1]]
     assert compare(table(before), table(before), ["k", "w"], ["n", "x"]).none
 
@@ -94,8 +94,19 @@ def test_what_is_no_number_changes_without_a_difference() -> None:
     after = pa.table({"k": [1], "top": [["b", "a"]], "cost": pa.array([Decimal("0.30")], type)})
     found = compare(before, after, ["k"], ["top", "cost"])
     [row] = found.rows.to_pylist()
-    assert (row["top_difference"], row["cost_difference"]) == (None, Decimal("0.20"))
+    assert (row["_top_difference"], row["_cost_difference"]) == (None, Decimal("0.20"))
     assert (found.measures["top"].count, found.measures["top"].row) == (1, None)
+
+
+@pytest.mark.parametrize("key", ["change", "n_before", "n_difference", "Change"])
+def test_a_key_named_like_a_column_of_the_difference_stays_a_key(key: str) -> None:
+    """It was there twice, and no two generations could be compared."""
+    before, after = (pa.table({key: ["a", "b"], "n": [1, last]}) for last in (2, 5))
+    found = compare(before, after, [key], ["n"])
+    assert found.rows.to_pylist() == [
+        {key: "b", "_change": BOTH, "_n_before": 2, "_n_after": 5, "_n_difference": Decimal(3)}
+    ]
+    assert (found.changed, found.equal, found.measures["n"].count) == (1, 1, 1)
 
 
 @pytest.fixture
@@ -115,9 +126,9 @@ def test_two_generations_are_compared_by_key(shop: Shop, capsys: pytest.CaptureF
     assert main(["diff", "shop.sales", "2013-01-01", "--format", "json"]) == 0
     printed = capsys.readouterr()
     found = {row["customer"]: row for row in map(json.loads, printed.out.splitlines())}
-    assert {name: row["change"] for name, row in found.items()} == {"a": BOTH, "b": OLD, "c": NEW}
+    assert {name: row["_change"] for name, row in found.items()} == {"a": BOTH, "b": OLD, "c": NEW}
     a = found["a"]
-    assert (a["total_before"], a["total_after"], a["total_difference"]) == (4, 10, 6)
+    assert (a["_total_before"], a["_total_after"], a["_total_difference"]) == (4, 10, 6)
     assert "one (cut 0) -> two (cut 1)" in printed.err
     assert "1 rows equal, 1 changed, 1 only before, 1 only after." in printed.err
     assert (

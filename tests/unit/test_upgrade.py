@@ -145,9 +145,10 @@ def test_an_upgrade_builds_compares_and_flips_there_and_back(
     assert needs_approval(planned[0], 1) and not needs_approval(planned[0], 2)
     rows = {row["customer"]: row for row in map(json.loads, printed.out.splitlines())}
     assert [
-        (rows[key]["total_before"], rows[key]["total_after"], rows[key]["total_difference"]) for key in "ab"
+        (rows[key]["_total_before"], rows[key]["_total_after"], rows[key]["_total_difference"])
+        for key in "ab"
     ] == [(9, 11, 2), (7, 8, 1)]
-    assert rows["a"]["orders_difference"] == 0 and "largest_before" not in rows["a"]
+    assert rows["a"]["_orders_difference"] == 0 and "_largest_before" not in rows["a"]
     assert "2 intervals certified of both" in printed.err
     assert "0 rows equal, 2 changed, 0 only before, 0 only after." in printed.err
     assert "total: 2 changed, most 9 -> 11 (+2) at customer=a" in printed.err

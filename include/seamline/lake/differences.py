@@ -19,7 +19,7 @@ from seamline.lake.windowing import END, START, windowed
 from seamline.model.compiled import GROUPING, CompiledView
 from seamline.model.intervals import Interval
 
-CHANGE = "change"
+CHANGE = "_change"
 OLD, NEW, BOTH = "only before", "only after", "changed"
 
 
@@ -35,9 +35,9 @@ class Largest:
 class Difference:
     """What two sets of rows have in common, and what not.
 
-    ``rows`` has one for each place (``places``: grouping set, keys, window) that differs: ``change`` says how, and
-    each measure has columns ``_before``, ``_after`` and ``_difference`` (after less before, NULL where that is no
-    number). ``measures`` are those that both have.
+    ``rows`` has one for each place (``places``: grouping set, keys, window) that differs: ``_change`` says how, and
+    a measure ``total`` has columns ``_total_before``, ``_total_after`` and ``_total_difference`` (after less before,
+    NULL where that is no number). ``measures`` are those that both have.
     """
 
     rows: pa.Table
@@ -54,6 +54,21 @@ class Difference:
         return not (self.changed or self.only_before or self.only_after)
 
 
+def was(measure: str) -> str:
+    """Name the column of a measure as it was; no name of a user's begins like this."""
+    return f"_{measure}_before"
+
+
+def became(measure: str) -> str:
+    """Name the column of a measure as it is after."""
+    return f"_{measure}_after"
+
+
+def gained(measure: str) -> str:
+    """Name the column of what a measure has gained."""
+    return f"_{measure}_difference"
+
+
 def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: Sequence[str]) -> Difference:
     """Compare two tables that have the columns ``places``, which are unique together, and ``measures``."""
     join = " AND ".join(f"o.{quoted(name)} IS NOT DISTINCT FROM n.{quoted(name)}" for name in places)
@@ -65,9 +80,9 @@ def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: 
     for name in measures:
         types = before.schema.field(name).type, after.schema.field(name).type
         columns += [
-            f"o.{quoted(name)} AS {quoted(f'{name}_before')}",
-            f"n.{quoted(name)} AS {quoted(f'{name}_after')}",
-            f"{difference(name, *types)} AS {quoted(f'{name}_difference')}",
+            f"o.{quoted(name)} AS {quoted(was(name))}",
+            f"n.{quoted(name)} AS {quoted(became(name))}",
+            f"{difference(name, *types)} AS {quoted(gained(name))}",
         ]
     order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in reversed(places))
     query = (
@@ -106,17 +121,17 @@ def difference(name: str, before: pa.DataType, after: pa.DataType) -> str:
 
 def largest(rows: pa.Table, name: str) -> Largest:
     """Find the row in which a measure has changed most."""
-    old, new = quoted(f"{name}_before"), quoted(f"{name}_after")
+    old, new = quoted(was(name)), quoted(became(name))
     own = f"FROM rows WHERE {CHANGE} = '{BOTH}' AND {old} IS DISTINCT FROM {new}"
     most = asked(
         f"SELECT *, count(*) OVER () AS _count {own} "
-        f"ORDER BY abs({quoted(f'{name}_difference')}) DESC NULLS LAST LIMIT 1",
+        f"ORDER BY abs({quoted(gained(name))}) DESC NULLS LAST LIMIT 1",
         rows=rows,
     ).to_pylist()
     if not most:
         return Largest(0, None)
     count = most[0].pop("_count")
-    return Largest(count, most[0] if most[0][f"{name}_difference"] is not None else None)
+    return Largest(count, most[0] if most[0][gained(name)] is not None else None)
 
 
 def place_names(view: CompiledView) -> list[str]:

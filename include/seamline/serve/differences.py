@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from seamline.lake.differences import Difference, compare, generation_rows, place_names
+from seamline.lake.differences import Difference, became, compare, gained, generation_rows, place_names, was
 from seamline.lake.history import past
 from seamline.lake.layout import Layout
 from seamline.lake.snapshot import manifest_of
@@ -118,6 +118,6 @@ def largest(found: Difference, name: str) -> str:
     row = found.measures[name].row
     assert row
     where = ", ".join(f"{place}={shown(row[place])}" for place in found.places if place != "window_end")
-    old, new, gained = (row[f"{name}_{each}"] for each in ("before", "after", "difference"))
-    sign = "+" if gained > 0 else ""
-    return f"{shown(old)} -> {shown(new)} ({sign}{shown(gained)}) at {where}"
+    gain = row[gained(name)]
+    sign = "+" if gain > 0 else ""
+    return f"{shown(row[was(name)])} -> {shown(row[became(name)])} ({sign}{shown(gain)}) at {where}"
