@@ -42,6 +42,7 @@ sensor_average = Pipeline(
         )
     ],
     stream=Stream(trigger="1 second", edge_every="10 seconds"),
+    defaults="2026-11",
     batch=Batch(interval="1 hour", start="2024-01-01"),
     tags=["example"],
 )

@@ -22,6 +22,7 @@ visitors_by_country = Pipeline(
         )
     ],
     stream=Stream(trigger="1 second", edge_every="10 seconds"),
+    defaults="2026-11",
     batch=Batch(interval="1 day", start="2024-01-01"),
     tags=["example"],
 )

@@ -62,6 +62,7 @@ web_sessions = Pipeline(
         View("top_pages", keys=[], window=Tumbling("1 day"), measures={"pages": top("path", 3)}),
     ],
     stream=Stream(trigger="1 second", edge_every="10 seconds"),
+    defaults="2026-11",
     batch=Batch(interval="1 day", start="2024-01-01"),
     tags=["example"],
 )

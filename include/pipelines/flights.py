@@ -64,6 +64,7 @@ flights = Pipeline(
         ),
     ],
     stream=Stream(trigger="1 second", edge_every="10 seconds"),
+    defaults="2026-11",
     batch=Batch(interval="1 day", start="2013-01-01"),
     owner="data-platform",
     tags=["demo"],

@@ -39,7 +39,7 @@ def test_check_lists_every_problem_at_once(
     assert main(["check"]) == 0
     said = capsys.readouterr().out
     assert "shop.sales" in said
-    assert "up to 1 day ahead of Kafka's timestamps, as old as may be (max_past is not said)" in said
+    assert "up to 1 day ahead of Kafka's timestamps, as old as may be: it says neither" in said
     broken = (
         DEFINITION.replace('"shop"', '"broken"')
         .replace("sum(", "sum('nope') or (")
@@ -96,7 +96,9 @@ def test_status_and_plan_tell_the_dirty_day(shop: Shop, capsys: pytest.CaptureFi
     """A late row shows in both."""
     shop.epoch([], watermark=START.replace(day=3))
     assert main(["status", "shop"]) == 0
-    assert "1 dirty" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "1 dirty" in said
+    assert "as old as may be: it says neither max_past nor defaults" in said
     assert main(["plan", "shop"]) == 0
     assert "1 late row" in capsys.readouterr().out
 
@@ -112,6 +114,7 @@ def test_a_plan_says_why_and_what_it_costs_and_changes_nothing(
     assert "    asked for\n" in printed
     assert f"    {shop.view.id}: 1 late row since epoch 1; cut 0\n" in printed
     assert "2 intervals, 3 rows, at most" in printed
+    assert "event times up to 1 day ahead" in printed
     assert "at most 0 B" not in printed
     assert {path for path in shop.layout.warehouse.rglob("*") if path.is_file()} == before
 

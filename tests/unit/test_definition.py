@@ -58,6 +58,7 @@ def with_source(**changes: object) -> Pipeline:
 
 WRONG = {
     "name": (dataclasses.replace(ORDERS, name="My Orders"), "name", "is not a name"),
+    "defaults": (dataclasses.replace(ORDERS, defaults="2026-01"), "defaults", "none of 2026-11"),
     "no views": (dataclasses.replace(ORDERS, views=[]), "views", "needs a view"),
     "two views of one name": (dataclasses.replace(ORDERS, views=[VIEW, VIEW]), "views", "declared twice"),
     "schema type": (with_source(schema="id TEXTS, placed_at TIMESTAMP"), "source.schema", "TEXTS"),

@@ -277,6 +277,27 @@ def test_events_of_an_absurd_past_are_refused_when_asked() -> None:
     )
 
 
+def test_the_defaults_that_a_definition_names_bound_its_past() -> None:
+    """366 days behind Kafka's timestamp: March 1, 2024, 12:00; a definition of before stays what it was."""
+    old = pipeline("at TIMESTAMP")
+    new = replace(old, defaults="2026-11", batch=replace(old.batch, start="2023-01-01"))
+    good, bad = judged(new, [event("2023-03-01T12:00:00Z"), event("2023-03-01T11:59:59.999999Z")])
+    assert isinstance(good, dict)
+    assert bad[0] == "event time in the past"
+    named = {
+        "unsaid": old,
+        "no bound": pipeline("at TIMESTAMP", max_past=""),
+        "no bound, new": pipeline("at TIMESTAMP", max_past="", defaults="2026-11"),
+        "said": pipeline("at TIMESTAMP", max_past="366 days"),
+        "new": pipeline("at TIMESTAMP", defaults="2026-11"),
+    }
+    version = {name: record_version(each) for name, each in named.items()}
+    assert version["unsaid"] == version["no bound"] == version["no bound, new"] == "29ef73f6c3bc"
+    assert version["said"] == version["new"] != version["unsaid"]
+    arrival = pipeline("at STRING", event_time="processing_time()")
+    assert record_version(arrival) == record_version(replace(arrival, defaults="2026-11"))
+
+
 def test_late_events_are_counted_by_class_and_never_dropped(tmp_path: Path) -> None:
     """They are in the answer at once; the ledger says how late they were."""
     # very late      | late                 | on time

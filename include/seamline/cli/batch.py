@@ -8,6 +8,7 @@ import click
 
 from seamline.cli.building import built
 from seamline.cli.context import actor, catalog, opened, span
+from seamline.model.defaults import times_told
 from seamline.model.errors import BackfillFailed, BadRange
 from seamline.model.intervals import Interval, parse_moment
 from seamline.plan.told import lines
@@ -32,6 +33,8 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
         compiled.grid.lived(asked, now=datetime.now(UTC))
     found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
     click.echo("\n".join(lines(found, why=why)))
+    if why:
+        click.echo(times_told(compiled.definition))
 
 
 @click.command()

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from seamline.cli.context import catalog, opened, pairs
+from seamline.model.defaults import times_told
 from seamline.model.errors import DefinitionError
 
 
@@ -21,9 +22,7 @@ def check() -> int:
         click.echo(
             f"  topic {', '.join(definition.source.topics)} by connection {definition.source.connection}"
         )
-        source = definition.source
-        behind = f"{source.max_past} behind" if source.max_past else "as old as may be (max_past is not said)"
-        click.echo(f"  event times up to {source.max_future} ahead of Kafka's timestamps, {behind}")
+        click.echo(f"  {times_told(definition)}")
         for view in pipeline.views:
             keys = ", ".join(key.name for key in view.keys) or "no keys"
             click.echo(f"  {view.qualified}  by {keys}, {view.window}, version {view.fingerprint}")

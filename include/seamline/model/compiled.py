@@ -8,6 +8,7 @@ from functools import partial
 
 from seamline.model.compiled_measure import CompiledMeasure
 from seamline.model.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
+from seamline.model.defaults import NEWEST, PAST, past_of
 from seamline.model.definition import DURABILITY, EXACT, ROUNDED, Pipeline, Rule
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import added_columns, needed
@@ -109,8 +110,8 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     grid = problems.attempt("batch", origin, lambda: grid_of(pipeline))
     future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
     past = (
-        problems.attempt("source.max_past", source.origin, lambda: parse_duration(source.max_past))
-        if source.max_past
+        problems.attempt("source.max_past", source.origin, lambda: parse_duration(bound))
+        if (bound := past_of(pipeline))
         else None
     )
     very_late = problems.attempt("source.very_late", source.origin, lambda: parse_duration(source.very_late))
@@ -135,6 +136,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     check_counts(pipeline, problems)
     check_provisional(pipeline, problems)
     check_durability(pipeline, problems)
+    check_defaults(pipeline, problems)
     if parsed is None or format is None or grid is None or future is None:
         return None, problems.found
     added = added_columns(source, parsed, problems)
@@ -229,6 +231,17 @@ def check_durability(pipeline: Pipeline, problems: Problems) -> None:
         told = f"{given!r} is none of {', '.join(DURABILITY)}."
         problems.note(
             "stream.durability", pipeline.origin, told, "fsync has each epoch on disk before it counts."
+        )
+
+
+def check_defaults(pipeline: Pipeline, problems: Problems) -> None:
+    """Note defaults that this release does not know."""
+    if pipeline.defaults not in PAST:
+        problems.note(
+            "defaults",
+            pipeline.origin,
+            f"{pipeline.defaults!r} is none of {', '.join(filter(None, PAST))}.",
+            f'a new definition says defaults="{NEWEST}"; one of before 2026-11 says none.',
         )
 
 

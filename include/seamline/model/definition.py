@@ -47,10 +47,10 @@ class KafkaSource:
     """A topic, or several that are read as one, how records are read, and what their event time is.
 
     ``schema`` is Spark DDL; a column that must be there is ``NOT NULL``, as are the event time and the
-    columns of ``event_id`` without saying so. ``max_future`` and ``max_past`` (empty for
-    no bound) bound event time against the Kafka timestamp. ``event_time`` is a column, ``_kafka_timestamp``, or
-    ``processing_time()``. An event more than ``very_late`` behind the watermark is counted as very late.
-    ``added`` lists columns that the topic got later, one each, in the order they came; none is NOT NULL.
+    columns of ``event_id`` without saying so. ``max_future`` and ``max_past`` ("" for no bound; unsaid, the
+    pipeline's ``defaults`` decide) bound event time against the Kafka timestamp. ``event_time`` is a column,
+    ``_kafka_timestamp``, or ``processing_time()``. An event more than ``very_late`` behind the watermark is counted
+    as very late. ``added`` lists columns that the topic got later, one each, in the order they came; none is NOT NULL.
     With ``dedup_within`` the stream too takes out a record whose ``event_id`` the same interval has: as long as
     the first one's event time is not further than that behind the watermark.
 
@@ -68,7 +68,7 @@ class KafkaSource:
     format: str | Format = "json"
     watermark: Watermark = Watermark()
     max_future: str = "1 day"
-    max_past: str = ""
+    max_past: str | None = None
     very_late: str = "1 day"
     added: Sequence[str] = ()
     dedup_within: str = ""
@@ -207,6 +207,8 @@ class Pipeline:
     ``on_failure`` and ``on_late`` are ``module.function``: called with the context of a task that has failed, and with
     ``pipeline=`` and ``interval=`` once for each interval that is overdue. So is ``on_alert``, with ``pipeline=``,
     ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for each alert about the stream.
+
+    ``defaults`` is the month whose defaults hold for what is not said; without it those of before 2026-11 do.
     """
 
     name: str
@@ -229,6 +231,7 @@ class Pipeline:
     on_late: str = ""
     on_alert: str = ""
     description: str = ""
+    defaults: str = ""
     origin: Origin = remembered()
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from seamline.model.defaults import past_of
 from seamline.model.definition import EXACT, KafkaSource, Pipeline, View
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import extended
@@ -37,7 +38,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
     steps = {
         "select": [[name, text] for name, text in pipeline.select.items()],
         "where": pipeline.where,
-        "max_past": source.max_past,
+        "max_past": past_of(pipeline),
         "dedup_within": source.dedup_within,
         "side": [[name, text] for name, text in pipeline.side.items()],
         "transform": transform_facts(pipeline) if pipeline.transform else None,

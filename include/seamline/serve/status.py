@@ -14,6 +14,7 @@ from seamline.lake.rejudged import Rejudged, parted_log
 from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView, rounded_version
 from seamline.model.condensed import count_of
+from seamline.model.defaults import times_told
 from seamline.model.epoch import Epoch
 from seamline.model.holes import holes
 from seamline.model.intervals import stamp
@@ -35,7 +36,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     live = live_views(pipeline, manifest)
     epochs = parted_log(pipeline, layout, manifest, [view.id for view in live.views])
-    lines = [pipeline.name]
+    lines = [pipeline.name, f"  {times_told(pipeline.definition)}"]
     if epochs:
         newest, edge = epochs[-1], last_edge(epochs)
         mark = stamp(newest.watermark) if newest.watermark else "unknown"
