@@ -55,7 +55,7 @@ def presented(
         "phase": phases(verdicts),
     }
     answer = pa.table(columns)
-    by = [name for name in ("window_start", "window_end", GROUPING, *keys) if name in columns]
+    by = ["window_start", "window_end", *([GROUPING] if view.grouped else []), *keys]
     order = pc.sort_indices(answer, [(name, "ascending") for name in by])
     kept = [pc.cast(found[START], INSTANT), *(found[name] for name in ["rows", *part_names(view)])]
     return Answer(

@@ -135,7 +135,7 @@ def drawn(
         "series": len(series),
         "drawn": len(lines),
         "figure": charts.answers(lines, measure, seam) if measure else None,
-        "counted": charts.parts([row for row in rows if row.get(GROUPING) == finest]),
+        "counted": charts.parts([row for row in rows if not view.grouped or row[GROUPING] == finest]),
         "explained": explained,
         "before": left.address(offset=max(asked.offset - PAGE, 0)) if asked.offset else "",
         "after": left.address(offset=asked.offset + PAGE) if more else "",
@@ -166,8 +166,8 @@ def with_link(
     if not explained:
         return row | {"_explain": ""}
     window = f"{stamp(row['window_start'])}/{stamp(row['window_end'])}"
-    grouping = row.get(GROUPING)
-    names = next((each for each in view.sets if spelled_set(each) == grouping), view.sets[0])
+    sets = [each for each in view.sets if view.grouped and spelled_set(each) == row[GROUPING]]
+    names = next(iter(sets), view.sets[0])
     keys = [("null", name) if row[name] is None else (f"key.{name}", spelled(row[name])) for name in names]
     query = urlencode([*keys, ("window", window)])
     return row | {"_explain": f"{root}/pipelines/{pipeline}/explain/{quote(view.name)}?{query}"}
@@ -187,7 +187,7 @@ def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> dict[str, list
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         name = ", ".join("NULL" if row[key.name] is None else spelled(row[key.name]) for key in view.keys)
-        grouping = f"{row[GROUPING]} " if GROUPING in row else ""
+        grouping = f"{row[GROUPING]} " if view.grouped else ""
         found.setdefault(f"{grouping}{name}" or view.name, []).append(row)
     for some in found.values():
         some.sort(key=lambda row: row["window_start"])
