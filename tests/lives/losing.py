@@ -109,8 +109,9 @@ def fill(world: World, steps: int) -> None:
     filler = world.running().filler
     filler.ask(ControlTable.ensure(world.layout).read().fills)
     for _ in range(steps):
-        if filler.pending:
-            filler.step(HERE)
+        if not filler.pending:
+            break
+        filler.step(HERE)
 
 
 def passed_over(world: World) -> list[tuple[Lane, int]]:
