@@ -1,4 +1,4 @@
-"""A live writer of epochs that somebody takes the power from: ``epochs_until_dark.py HOME TOKEN END DURABILITY``.
+"""A live writer of epochs that somebody takes the power from; its arguments are HOME TOKEN END DURABILITY.
 
 It holds epochs of a few records each without end, and says of each, once its commits are there, where the log ends.
 """

@@ -28,7 +28,8 @@ from seamline.lake.tables import Table
 CUTS = 30
 GOING_DOWN, WITHOUT_A_FLUSH = 0x8004587D, 2
 """The ioctl of ext4 and XFS, and its flag: nothing more reaches the disk, neither data nor journal."""
-WRITER = Path(__file__).with_name("epochs_until_dark.py")
+ROOT = Path(__file__).parents[2]
+WRITER = "tests.faults.epochs_until_dark"
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,9 @@ def until_dark(
     disk: Disk, stream: Stream, durability: str, token: int, chance: Random
 ) -> tuple[int, dict[str, int]]:
     """Let a writer hold epochs, and take its power; give where it said that the log ends, and the tables' versions."""
-    command = [sys.executable, str(WRITER), str(stream.home), str(token), str(len(stream.topic)), durability]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+    told = [str(stream.home), str(token), str(len(stream.topic)), durability]
+    command = [sys.executable, "-m", WRITER, *told]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as writer:
         assert writer.stdout
         ends = [int(writer.stdout.readline()) for _ in range(chance.randint(3, 10))]
         if chance.random() < 0.3:

@@ -24,10 +24,11 @@ from tests.protocol.powerless import (
 )
 from tests.protocol.shipped import PIPELINE, VIEW, Stream
 
-from seamline.lake import aside
+from seamline.lake import aside, delta_log, durability
 from seamline.lake.master import Master
 from seamline.lake.publishing import publish_run
 from seamline.lake.reads import answer
+from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
 from seamline.model.errors import OutOfStep
 
@@ -100,6 +101,46 @@ def test_a_start_mends_what_a_table_has_lost(
     before, after = ran(stream)
     cut(stream, before if table == "all" else {**after, table: before[table]}, how)
     recovers(stream, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("table", "whole"),
+    [
+        pytest.param(*each, marks=[] if each in (("master", True), ("all", False)) else pytest.mark.faults)
+        for each in product([*TABLES, "all"], (True, False))
+    ],
+)
+def test_a_checkpoint_does_not_stand_for_entries_that_the_disk_has_lost(
+    stream: Stream, table: str, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reached the disk before what it sums up, with its files or without: nobody tells what was read."""
+    before, after = ran(stream)
+    hit = TABLES if table == "all" else (table,)
+    for each in hit:
+        Table.open(root(stream.layout, each)).handle.create_checkpoint()
+        for version in range(before[each] + 1, after[each] + 1) if not whole else ():
+            commit = delta_log.read(root(stream.layout, each), version)
+            for add in commit.adds if commit else ():
+                (root(stream.layout, each) / add["path"]).unlink()
+    cut(stream, {**after, **{each: before[each] for each in hit}}, "empty")
+    recovers(stream, monkeypatch)
+
+
+def test_what_a_checkpoint_sums_up_is_on_disk_before_it(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries may be let go for it, and whoever syncs the table later goes by it."""
+    monkeypatch.setenv("SEAMLINE_FSYNC", "on")
+    done: list[Path] = []
+    monkeypatch.setattr(durability, "flushed", lambda path, *_: done.append(path.relative_to(stream.home)))
+    ran(stream)
+    master = Table.open(root(stream.layout, "master"))
+    master._checkpoint_every = 1
+    master.append([], sync=False)
+    names = [path.name for path in done]
+    entries = [f"{version:020d}.json" for version in range(master.version + 1)]
+    checkpoint = names.index(f"{master.version:020d}.checkpoint.parquet")
+    assert set(entries) <= set(names[:checkpoint])
 
 
 @pytest.mark.faults

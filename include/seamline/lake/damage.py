@@ -1,8 +1,8 @@
 """What a power cut has left of a table's newest commits: where its log has to end.
 
 A commit is whole if its entry is, and if each file that it adds, and that no later one removes, is there as large as
-it was written. Looked at are the entries above the newest whole checkpoint and some before: a checkpoint may have
-been written out before what it sums up.
+it was written. Looked at are the entries above the newest whole checkpoint and some before: a checkpoint that others
+made may have been written out before what it sums up. It counts no more then, where the log can do without it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from seamline.lake import delta_log
+from seamline.lake.durability import ALWAYS
 from seamline.lake.entries import Commit, flaw, parsed
-from seamline.lake.wholeness import MAGIC, based
+from seamline.lake.wholeness import MAGIC, all_whole, based, checkpoints
 
 BACK = 200
 """Entries below the newest checkpoint that are looked at."""
@@ -49,8 +50,8 @@ def damage(root: Path) -> Damage | None:
 def read(root: Path) -> tuple[list[Commit], int, str]:
     """Read the entries that count, up to a version that is not there or not whole; say why the log ends there.
 
-    Below the newest whole checkpoint nobody needs an entry: one that log clean-up takes meanwhile, or that is broken,
-    only ends how far back files are looked for.
+    Below the newest whole checkpoint one that log clean-up takes meanwhile only ends how far back files are looked
+    for, and so does a broken one that the log cannot do without, or of a table that is synced as it is written.
     """
     base = based(root)
     version = max(base + 1, 0)
@@ -61,7 +62,7 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
     while True:
         data = bytes_of(root, version)
         why = "" if data is None else flaw(data)
-        if version <= base and (data is None or why):
+        if version <= base and (data is None or (why and not outrun(root, version))):
             commits.clear()
         elif data is None:
             gap = last(root, version) > version
@@ -71,6 +72,18 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
         else:
             commits.append(parsed(version, data))
         version += 1
+
+
+def outrun(root: Path, version: int) -> bool:
+    """Tell whether a broken entry that a checkpoint sums up ends the log: the power went between the two."""
+    return root.name not in ALWAYS and opens_below(root, version)
+
+
+def opens_below(root: Path, version: int) -> bool:
+    """Tell whether a table can be opened without its entries from a version on."""
+    whole = [at for at, files in checkpoints(root).items() if at < version and all_whole(files)]
+    base = max(whole, default=-1)
+    return all(delta_log.entry(root, at).exists() for at in range(base + 1, version))
 
 
 def bytes_of(root: Path, version: int) -> bytes | None:

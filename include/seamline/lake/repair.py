@@ -15,7 +15,8 @@ from datetime import datetime
 from pathlib import Path
 
 from seamline.lake import aside, delta_log
-from seamline.lake.damage import damage
+from seamline.lake.damage import damage, opens_below
+from seamline.lake.durability import ALWAYS
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.lines import BOOT, LINE, MARK, TAKEN, boot
@@ -23,7 +24,6 @@ from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import FRONTIER, Master
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.trimming import trim
-from seamline.lake.wholeness import all_whole, checkpoints
 from seamline.model.errors import NotFound, OutOfStep
 from seamline.model.seam import NOTHING
 from seamline.plan.repair import Bring, Go, Said, State, Step, Stop, Trim, Word, beyond, repair
@@ -36,9 +36,6 @@ PLACES = (
     "records/*/rows",
     "records/*/verdicts",
 )
-FIRST_HAND = frozenset({"control", "manifest", "certificates", "builds", "generations"})
-"""Tables that nothing can be read into again: what they hold is synced, so that a power cut takes their last entries
-only, and none before one that is whole."""
 QUARANTINE = "quarantine"
 log = logging.getLogger("seamline.stream")
 
@@ -95,7 +92,8 @@ def mended(root: Path, *, now: datetime) -> str:
     if (found := damage(root)) is None:
         return ""
     said = f"{root.name} ends before version {found.version}: {found.why}"
-    if root.name in FIRST_HAND and found.whole:
+    if root.name in ALWAYS and found.whole:
+        # What is synced as it is written loses its last entries only, and none before one that is whole.
         raise OutOfStep(
             f"{root} is broken at version {found.version}, and {found.whole} later commits are whole: {found.why}.",
             hint="no power cut does this: bring the table back from a backup.",
@@ -107,13 +105,6 @@ def mended(root: Path, *, now: datetime) -> str:
         )
     aside.set_aside(root, found.version, found.why, now=now)
     return said
-
-
-def opens_below(root: Path, version: int) -> bool:
-    """Tell whether a table can be opened without its entries from a version on."""
-    whole = [at for at, files in checkpoints(root).items() if at < version and all_whole(files)]
-    base = max(whole, default=-1)
-    return all(delta_log.entry(root, at).exists() for at in range(base + 1, version))
 
 
 def unmatched(layout: Layout) -> tuple[int, str] | None:

@@ -14,7 +14,7 @@ from seamline.lake.followed import Followed
 from seamline.model.errors import NotWhole
 
 BELOW = 200
-"""Entries below a checkpoint that may have been made since the disk was last written out by itself."""
+"""Entries below a checkpoint of others that may have been made since the disk was last written out by itself."""
 
 
 class Synced(Followed):
@@ -36,8 +36,8 @@ class Synced(Followed):
     def sync(self) -> None:
         """Have the version that is seen on disk: its commits that are not known to be, and the files they add.
 
-        The newest checkpoint stands for the entries below it: with it on disk, nobody needs them. The files that it
-        names are those of these entries, of which the last may have been written just now.
+        The newest checkpoint stands for most of the entries below it. The last of them may have been written just
+        now, with the files that it names.
         """
         if self._durable == self.version:
             return
@@ -48,8 +48,9 @@ class Synced(Followed):
         commits = [found for each in later if (found := delta_log.read(self.root, each)) is not None]
         below = range(max(self._durable, base - BELOW, -1) + 1, base + 1)
         summed = [found for each in below if (found := self._summed(each)) is not None]
-        self._sync_files(add["path"] for commit in [*summed, *commits] for add in commit.adds)
-        durability.sync_files(delta_log.entry(self.root, commit.version) for commit in commits)
+        wanted = [*summed, *commits]
+        self._sync_files(add["path"] for commit in wanted for add in commit.adds)
+        durability.sync_files(delta_log.entry(self.root, commit.version) for commit in wanted)
         durability.sync_folder(self.root / delta_log.FOLDER)
         self._durable = self.version
 

@@ -321,9 +321,10 @@ class Table(Synced):
     def _keep_short(self) -> None:
         """Write a checkpoint, and let go of commits that are older than the table keeps them.
 
-        It is on disk before they go, and before anything counts on it.
+        It is on disk before they go, and before anything counts on it; what it sums up is there before.
         """
         try:
+            self.sync()
             self.handle.create_checkpoint()
             durability.sync_file(wholeness.classic(self.root, self.version))
             durability.sync_folder(self.root / delta_log.FOLDER)
