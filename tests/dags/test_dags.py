@@ -32,6 +32,7 @@ from seamline.model.errors import (
     KafkaUnavailable,
     MeasureFailed,
     NotFound,
+    NotWhole,
     ProtocolError,
     PublishRefused,
     SetupError,
@@ -219,6 +220,12 @@ def test_a_driver_that_ends_with_a_code_of_ours_is_that_error():
         "a cut is an edge.",
     )
     assert type(of_driver(AirflowException(text.format(33, "Error: overtaken")))) is Conflict
+    # Its kind is made of a place and a version.
+    broken = of_driver(
+        AirflowException(text.format(43, "Error: 7.json is not whole\n\nHint: start the stream"))
+    )
+    assert isinstance(broken, NotWhole)
+    assert (broken.message, broken.hint) == ("7.json is not whole", "start the stream")
     for foreign in (AirflowException(text.format(1, "Traceback")), AirflowException("no such file")):
         assert of_driver(foreign) is foreign
 

@@ -24,7 +24,7 @@ from seamline.lake.control import (
     restatements,
 )
 from seamline.lake.layout import Layout
-from seamline.lake.tables import Table
+from seamline.lake.tables import Table, properties
 from seamline.model.control import Control as State
 from seamline.model.errors import ProtocolError
 from seamline.model.offsets import Lane
@@ -94,14 +94,14 @@ def test_a_renewal_is_a_commit_without_a_file(layout: Layout) -> None:
 
 
 def test_rows_that_were_taken_away_are_missed(layout: Layout) -> None:
-    """A RESTORE brings back the rows of then; to go by them would forget what was decided since."""
-    control = decided(layout)
-    DeltaTable(str(control.table.root)).restore(2)
+    """Whoever it was, and in whose name: to go by the rows that are left would forget what was decided."""
+    control, ours = decided(layout), properties({})
+    DeltaTable(str(control.table.root)).restore(2, commit_properties=ours)
     with pytest.raises(ProtocolError, match="has lost decisions"):
         seen(layout)
-    DeltaTable(str(control.table.root)).restore(control.table.version)
+    DeltaTable(str(control.table.root)).restore(control.table.version, commit_properties=ours)
     assert seen(layout).restarts == 1
-    DeltaTable(str(control.table.root)).delete("actor = 'here:1:1'")
+    DeltaTable(str(control.table.root)).delete("actor = 'here:1:1'", commit_properties=ours)
     with pytest.raises(ProtocolError, match="no row of decision 4"):
         seen(layout)
 

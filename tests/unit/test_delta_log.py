@@ -23,7 +23,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
 from seamline.lake import bounds, delta_log, entries, files
-from seamline.lake.tables import TOKEN, Table
+from seamline.lake.tables import TOKEN, Table, properties
 from seamline.model.errors import Conflict, FenceLost
 
 SCHEMA = pa.schema(
@@ -86,6 +86,12 @@ def test_deltalake_reads_what_is_committed(table: Table) -> None:
     assert not list((table.root / "_delta_log").glob("*.tmp"))
 
 
+def appended(table: Table, row: pa.Table) -> None:
+    """Append through deltalake, in our name: what another writer puts in is refused."""
+    ours = properties({})
+    write_deltalake(str(table.root), row, mode="append", schema_mode="merge", commit_properties=ours)
+
+
 @dataclass
 class Life:
     """A table that this code, deltalake and people with a new definition write to, by chance."""
@@ -102,7 +108,7 @@ class Life:
     def theirs(self) -> None:
         schema = pa.schema([*SCHEMA, (PLACE, pa.string())])
         row = pa.Table.from_pylist([{"n": 1, "text": "x", PLACE: "2026-01-02"}], schema=schema)
-        write_deltalake(str(self.table.root), row, mode="append", schema_mode="merge")
+        appended(self.table, row)
         self.table.refresh()
 
     def removed(self) -> None:
@@ -170,7 +176,7 @@ def test_whoever_comes_first_has_the_version_and_nobody_is_lost(table: Table) ->
         for number in range(12):
             if worker < 2:
                 row = pa.table({"n": [worker * 100 + number], PLACE: ["p"]})
-                write_deltalake(str(table.root), row, mode="append", schema_mode="merge")
+                appended(table, row)
             else:
                 mine.append([written(mine, worker * 100 + number)], txns={f"app {worker}": number})
 

@@ -26,6 +26,10 @@ SUM = "seamline.crc32"
 UNQUOTED = "/="
 """What stands in a path as it is, beside letters, digits and ``-._~``."""
 ENGINE = "Seamline"
+OURS = "seamline."
+"""How app ids of ours begin."""
+BY = "seamline.by"
+"""In a commit that deltalake made for us: whose it is."""
 Action = Mapping[str, Mapping[str, Any]]
 
 
@@ -33,7 +37,8 @@ Action = Mapping[str, Mapping[str, Any]]
 class Commit:
     """One version: what it says of itself, its ``txn`` actions by app id, and its files, by their path in the log.
 
-    ``shape`` tells that it has another schema, or other settings, or asks for more of those who read or write.
+    ``shape`` tells that it has another schema, or other settings, or asks for more of those who read or write;
+    ``removals`` are the files of ``removes``, with all that is said of them.
     """
 
     version: int
@@ -42,6 +47,21 @@ class Commit:
     adds: tuple[Mapping[str, Any], ...] = ()
     removes: frozenset[str] = frozenset()
     shape: bool = False
+    removals: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def ours(self) -> bool:
+        """Tell whether a release of ours made it, by itself or through deltalake."""
+        return (
+            self.info.get("engineInfo") == ENGINE
+            or self.info.get(BY) == ENGINE
+            or any(app.startswith(OURS) for app in self.txns)
+        )
+
+    @property
+    def changes(self) -> bool:
+        """Tell whether it puts rows in or takes some out."""
+        return any(each.get("dataChange", True) for each in (*self.adds, *self.removals))
 
     @property
     def id(self) -> str:
@@ -151,21 +171,22 @@ def told(version: int, actions: Iterable[Action]) -> Commit:
     """Sum up actions; those that say nothing of files, schema or ``txn`` are passed over, as Delta has it."""
     info: Mapping[str, Any] = {}
     txns: dict[str, int] = {}
-    adds, removes, shape = [], [], False
+    adds, removals, removes, shape = [], [], set(), False
     for each in actions:
         for name, action in each.items():
             match name:
                 case "add":
                     adds.append(action)
                 case "remove":
-                    removes.append(action["path"])
+                    removals.append(action)
+                    removes.add(action["path"])
                 case "txn":
                     txns[action["appId"]] = int(action["version"])
                 case "commitInfo":
                     info = action
                 case "metaData" | "protocol":
                     shape = True
-    return Commit(version, info, txns, tuple(adds), frozenset(removes), shape)
+    return Commit(version, info, txns, tuple(adds), frozenset(removes), shape, tuple(removals))
 
 
 def added(file: AddAction) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from seamline.lake import delta_log, live_files, wholeness
+from seamline.lake import delta_log, live_files, others, wholeness
 from seamline.lake.entries import Commit
 from seamline.model.errors import NotWhole
 
@@ -31,18 +31,18 @@ REMEMBERED = 1000
 class Followed:
     """What a table says of itself at one version: its ``txn`` versions, its live files, what its commits say."""
 
-    def __init__(self, root: Path, handle: DeltaTable, newest: str) -> None:
+    def __init__(self, root: Path, handle: DeltaTable, newest: Commit | None) -> None:
         self.root = root
         self._opened(handle, newest)
 
-    def _opened(self, handle: DeltaTable, newest: str) -> None:
+    def _opened(self, handle: DeltaTable, newest: Commit | None) -> None:
         """Go by what deltalake has read, and by nothing else."""
         metadata, protocol = handle.metadata(), handle.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self._handle = handle
         self.version = int(handle.version())
         """The version that is seen."""
-        self.newest = newest
+        self.newest = newest.id if newest else ""
         """The id of the commit that made it; empty where it has none, or its entry is gone."""
         self.id = str(metadata.id)
         """The table's own, whatever its place."""
@@ -56,6 +56,7 @@ class Followed:
         self._since: list[Commit] = []
         self._checkpoint: tuple[int, int] | None = None
         self._looked = since_boot()
+        self._change = others.since(self.root, newest)
 
     def _marked(self) -> tuple[int, int] | None:
         """Tell the mark of one checkpoint from that of another."""
@@ -83,8 +84,17 @@ class Followed:
 
         Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
         again only after a checkpoint, which leaves its mark. A commit that was made after another one than what was
-        seen tells that what was seen is no longer in the log.
+        seen tells that what was seen is no longer in the log. ChangedByOthers where another writer has changed rows.
         """
+        return self._moved_on().require_ours()
+
+    def require_ours(self) -> Self:
+        """Give the table; ChangedByOthers where another writer has put rows in or taken some out."""
+        if self._change is not None:
+            raise self._change.refusal(self.root)
+        return self
+
+    def _moved_on(self) -> Self:
         if self._outlived():
             return self._anew()
         while (commit := self._next()) is not None:
@@ -119,6 +129,7 @@ class Followed:
     def _follow(self, commit: Commit) -> None:
         """Take in the commit that comes next."""
         self.version, self.newest = commit.version, commit.id
+        self._change = others.after(self._change, commit)
         self._txns |= commit.txns
         if self._live is not None:
             self._since.append(commit)

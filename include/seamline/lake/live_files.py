@@ -26,12 +26,13 @@ def followed(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
     added: dict[str, Mapping[str, Any]] = {}
     gone: set[str] = set()
     for commit in commits:
-        for path in commit.removes:
+        removes = commit.removes
+        for path in removes:
             added.pop(path, None)
         # A file that is told of anew is live once.
         again = {action["path"]: action for action in commit.adds}
         added |= again
-        gone |= commit.removes | again.keys()
+        gone |= removes | again.keys()
     named = pc.is_in(live["path"], pa.array(sorted(gone), live.schema.field("path").type))
     if pc.any(named).as_py():
         live = live.filter(pc.invert(named))

@@ -20,7 +20,7 @@ BELOW = 200
 class Synced(Followed):
     """A table that is followed, and of which it is known what a power cut would leave."""
 
-    def _opened(self, handle: DeltaTable, newest: str) -> None:
+    def _opened(self, handle: DeltaTable, newest: Commit | None) -> None:
         super()._opened(handle, newest)
         self._durable = -1
         """The version up to which all is known to be on disk."""

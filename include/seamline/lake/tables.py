@@ -24,7 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from seamline.lake import delta_log, durability, meeting, wholeness
-from seamline.lake.entries import ID, Commit, Draft
+from seamline.lake.entries import BY, ENGINE, ID, Commit, Draft
 from seamline.lake.files import DataFile
 from seamline.lake.followed import since_boot
 from seamline.lake.meeting import Meeting
@@ -44,7 +44,7 @@ log = logging.getLogger("seamline.lake")
 class Table(Synced):
     """One Delta table at one version; only ``refresh`` and its own commits move it on."""
 
-    def __init__(self, root: Path, handle: DeltaTable, newest: str) -> None:
+    def __init__(self, root: Path, handle: DeltaTable, newest: Commit | None) -> None:
         super().__init__(root, handle, newest)
         self.token: int | None = None
         self.insists = False
@@ -55,9 +55,9 @@ class Table(Synced):
         """Open a table at its newest version, or before the first entry that is not whole.
 
         NotFound where there is none; NotWhole where nothing can be opened before what is broken. A commit after
-        what is not whole is refused with NotWhole.
+        what is not whole is refused with NotWhole. ChangedByOthers where another writer has changed rows.
         """
-        return cls(root, *wholeness.opened(root))
+        return cls(root, *wholeness.opened(root)).require_ours()
 
     @classmethod
     def ensure(
@@ -223,6 +223,7 @@ class Table(Synced):
         """Put a commit under the next version; false where somebody else has it whom it does not concern."""
         if not self._follows():
             self._start_anew(draft.commit)
+        self.require_ours()
         if synced:
             self.sync()
         ours, data = draft.placed(self.version + 1, self.newest)
@@ -287,6 +288,7 @@ class Table(Synced):
     ) -> int:
         """Commit through deltalake, which knows more of the protocol; whether it did so is read in the log."""
         made = properties(txns, metadata)
+        self.require_ours()
         try:
             self.handle.create_write_transaction(
                 actions,
@@ -354,6 +356,6 @@ class Table(Synced):
 def properties(txns: Mapping[str, int], metadata: Mapping[str, str] | None = None) -> CommitProperties:
     """Give what goes with a commit of deltalake's; it has an id, as ours have."""
     return CommitProperties(
-        custom_metadata={**(metadata or {}), ID: str(uuid.uuid4())},
+        custom_metadata={**(metadata or {}), ID: str(uuid.uuid4()), BY: ENGINE},
         app_transactions=[Transaction(app, version) for app, version in txns.items()] or None,
     )

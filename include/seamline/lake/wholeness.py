@@ -15,14 +15,17 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from seamline.lake import delta_log, entries
+from seamline.lake.entries import Commit
 from seamline.model.errors import NotFound, NotWhole
 
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet")
 MAGIC = b"PAR1"
 
 
-def opened(root: Path) -> tuple[DeltaTable, str]:
-    """Open a table at its newest version, or before the first entry that is not whole; give that commit's id too.
+def opened(root: Path) -> tuple[DeltaTable, Commit | None]:
+    """Open a table at its newest version, or before the first entry that is not whole; give that commit too.
+
+    It is None where log clean-up has taken its entry.
 
     NotFound where there is no table; NotWhole where nothing can be opened before what is broken.
     """
@@ -38,21 +41,15 @@ def opened(root: Path) -> tuple[DeltaTable, str]:
         return before(root, broken)
     if (broken := broken_entry(root, until=int(handle.version()))) is not None:
         return before(root, broken)
-    return handle, id_of(root, int(handle.version()))
+    return handle, delta_log.read(root, int(handle.version()))
 
 
-def before(root: Path, broken: NotWhole) -> tuple[DeltaTable, str]:
+def before(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
     """Open a table at the version before one that is broken, which is raised where there is none."""
     if not broken.version:
         raise broken
     handle = DeltaTable(str(root), version=broken.version - 1)
-    return handle, id_of(root, int(handle.version()))
-
-
-def id_of(root: Path, version: int) -> str:
-    """Give the id of a commit; empty where it has none, or its entry was cleaned away."""
-    found = delta_log.read(root, version)
-    return found.id if found else ""
+    return handle, delta_log.read(root, int(handle.version()))
 
 
 def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:

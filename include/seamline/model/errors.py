@@ -25,8 +25,10 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + Conflict                  33  somebody else decided first; read again
     + NotWhole                  43  a power cut, or another hand, has left a part of a commit in a table's log
     + OutOfStep                 44  tables of one pipeline that cannot have been committed together
+    + ChangedByOthers           45  another writer has put rows into a table of ours, or taken some out
   - CertificateFailed           34
   - ReadUnstable                35  the tables kept changing under a read
+  - TooSlow                     46  an answer took longer than its caller may wait for
   - MeasureFailed               36  a measure of the user's own failed on a value
   - DiskFull                    37  free some space; nothing was published
   - OtherFormat                 38  the tables are of another release's format
@@ -218,6 +220,12 @@ class OutOfStep(ProtocolError):
     exit_code = 44
 
 
+class ChangedByOthers(ProtocolError):
+    """Another writer has put rows into a table of ours, or taken some out: nothing that we go by is certain then."""
+
+    exit_code = 45
+
+
 class CertificateFailed(SeamlineError):
     """A generation did not pass its certificate; it is kept and not served."""
 
@@ -233,7 +241,7 @@ class ReadUnstable(SeamlineError):
 class TooSlow(SeamlineError):
     """An answer took longer than its caller may wait for."""
 
-    exit_code = 43
+    exit_code = 46
 
 
 class MeasureFailed(SeamlineError):

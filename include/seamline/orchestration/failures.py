@@ -98,4 +98,7 @@ def of_driver(failed: AirflowException) -> Exception:
         return failed
     said = text.rpartition("\nError: ")[2] if "\nError: " in text else text.rpartition("output:\n")[2]
     message, _, hint = said.partition("\n\nHint: ")
-    return kind(message.strip(), hint=hint.partition("\n")[0].strip())
+    error = kind.__new__(kind)
+    # Some kinds are made of other words than these.
+    SeamlineError.__init__(error, message.strip(), hint=hint.partition("\n")[0].strip())
+    return error

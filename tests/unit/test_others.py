@@ -1,0 +1,178 @@
+"""Other writers at our tables: what changes rows is refused, whoever looks, until it is undone; the rest is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.unit.shop import Sale, Shop
+
+from seamline.lake import delta_log, files
+from seamline.lake.entries import ENGINE, Commit
+from seamline.lake.others import Change, after, since
+from seamline.lake.reads import answer
+from seamline.lake.tables import Table, properties
+from seamline.model.errors import ChangedByOthers, Conflict
+
+SCHEMA = pa.schema([("n", pa.int64())])
+ONE = pa.table({"n": [7]}, schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Make a table with the rows 0 to 3, a file each: version 4."""
+    table = Table.ensure(tmp_path / "table", SCHEMA)
+    for number in range(4):
+        append(table, number)
+    return table
+
+
+def append(table: Table, number: int) -> None:
+    rows = pa.table({"n": [number]}, schema=SCHEMA)
+    table.append([files.write(rows, table.root, f"{number}.parquet")], txns={"seamline.epoch": number})
+
+
+def theirs(table: Table) -> DeltaTable:
+    return DeltaTable(str(table.root))
+
+
+def numbers(table: Table) -> list[int]:
+    return sorted(table.read()["n"].to_pylist())
+
+
+CHANGES: dict[str, Callable[[DeltaTable], object]] = {
+    "RESTORE": lambda table: table.restore(2),
+    "DELETE": lambda table: table.delete("n = 2"),
+    "DELETE of all": lambda table: table.delete(),
+    "UPDATE": lambda table: table.update({"n": "n + 1"}, predicate="n = 2"),
+    "WRITE": lambda table: write_deltalake(table, ONE, mode="append"),
+    "WRITE over all": lambda table: write_deltalake(table, ONE, mode="overwrite"),
+    "MERGE": lambda table: (
+        table.merge(pa.table({"n": [2]}, schema=SCHEMA), "s.n = t.n", source_alias="s", target_alias="t")
+        .when_matched_delete()
+        .execute()
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_rows_that_others_change_are_refused_until_they_are_as_they_were(table: Table, change: str) -> None:
+    """By who opens the table, who follows it, and who has an epoch to commit; a RESTORE is believed as a whole only."""
+    follower, writer = Table.open(table.root), Table.open(table.root)
+    CHANGES[change](theirs(table))
+    said = f"version 5 is a {change.split(maxsplit=1)[0]} by delta-rs"
+    for look in (follower.refresh, follower.refresh, lambda: Table.open(table.root)):
+        with pytest.raises(ChangedByOthers, match=said):
+            look()
+    # A RESTORE by deltalake states the protocol again, so whoever writes begins anew, and is told then.
+    with pytest.raises((ChangedByOthers, Conflict)):
+        append(writer, 4)
+    theirs(table).optimize.compact()
+    theirs(table).create_checkpoint()
+    with pytest.raises(ChangedByOthers, match=said):
+        Table.open(table.root)
+    theirs(table).restore(3)
+    with pytest.raises(ChangedByOthers, match=said) as refused:
+        Table.open(table.root)
+    assert ".restore(4)" in refused.value.hint
+    theirs(table).restore(4)
+    assert numbers(follower.refresh()) == numbers(Table.open(table.root)) == [0, 1, 2, 3]
+    append(follower, 4)
+    assert numbers(Table.open(table.root)) == [0, 1, 2, 3, 4]
+
+
+def test_what_changes_no_rows_is_passed_by(table: Table) -> None:
+    """OPTIMIZE, VACUUM, a checkpoint, and what they do to each other's files; a RESTORE over them too."""
+    follower = Table.open(table.root)
+    theirs(table).optimize.compact()
+    theirs(table).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    theirs(table).create_checkpoint()
+    append(follower.refresh(), 4)
+    theirs(table).optimize.z_order(["n"])
+    before = follower.refresh().version
+    theirs(table).delete("n > 1")
+    theirs(table).optimize.compact()
+    theirs(table).restore(before)
+    assert numbers(follower.refresh()) == numbers(Table.open(table.root)) == [0, 1, 2, 3, 4]
+
+
+def test_a_partition_whose_name_is_spelled_otherwise_is_the_same(tmp_path: Path) -> None:
+    """Engines write a path into the log in more or less of a URL's form."""
+    schema = pa.schema([*SCHEMA, ("day", pa.string())])
+    table = Table.ensure(tmp_path / "table", schema, partition_by=["day"])
+    day = "2026-03-01T00:00:00 +é%"
+    rows = pa.table({"n": [1], "day": [day]}, schema=schema)
+    write_deltalake(str(table.root), rows, mode="append", commit_properties=properties({}))
+    theirs(table).delete()
+    with pytest.raises(ChangedByOthers):
+        table.refresh()
+    theirs(table).restore(1)
+    assert numbers(table.refresh()) == [1]
+
+
+def test_a_deletion_vector_makes_a_file_another() -> None:
+    """Rows that are hidden in a file are gone, though the file is there, as before."""
+    file = {"path": "a.parquet", "dataChange": True}
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
+    hidden = Commit(3, {"operation": "DELETE"}, adds=({**file, "deletionVector": vector},), removals=(file,))
+    change = after(None, hidden)
+    assert change and (change.version, change.operation) == (3, "DELETE")
+    shown = Commit(4, {"operation": "RESTORE"}, adds=(file,), removals=(hidden.adds[0],))
+    assert after(change, shown) is None
+
+
+def test_commits_of_every_release_of_ours_are_told_from_others() -> None:
+    """An earlier release gave none an id; what deltalake commits for us carries our name."""
+    add = ({"path": "a", "dataChange": True},)
+    made = properties({}).custom_metadata or {}
+    ours = ({"engineInfo": ENGINE}, {"engineInfo": "delta-rs:py-1.6.6", **made})
+    assert not any(after(None, Commit(1, info, adds=add)) for info in ours)
+    assert after(None, Commit(1, {"engineInfo": "delta-rs"}, {"seamline.epoch": 4}, add)) is None
+    for info in ({}, {"engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0", "txnId": "7"}):
+        assert isinstance(after(None, Commit(1, info, {"theirs": 4}, add)), Change)
+
+
+def test_only_what_came_after_our_newest_commit_is_looked_at(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that is opened costs one entry however long its log is; what was let pass before stays so."""
+    looked: list[int] = []
+    read = delta_log.read
+    monkeypatch.setattr(
+        delta_log, "read", lambda root, version: looked.append(version) or read(root, version)
+    )
+    assert since(table.root, read(table.root, table.version)) is None
+    assert looked == []
+    theirs(table).optimize.compact()
+    assert since(table.root, read(table.root, 5)) is None
+    assert looked == [4]
+
+
+def test_a_log_without_a_commit_of_ours_is_believed(table: Table) -> None:
+    """Clean-up has taken it, 30 days after; nobody knows of what was before, and a table is not refused for age."""
+    theirs(table).optimize.compact()
+    theirs(table).create_checkpoint()
+    for version in range(5):
+        delta_log.entry(table.root, version).unlink()
+    assert numbers(Table.open(table.root)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("change", ["RESTORE", "DELETE", "WRITE over all"])
+def test_no_answer_is_made_of_slices_that_others_have_changed(change: str, tmp_path: Path) -> None:
+    """Where rows were taken out, what is left would look like the answer."""
+    shop = Shop(tmp_path)
+    for number in range(3):
+        shop.epoch([Sale(number)])
+    [counted] = answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()
+    handle = DeltaTable(str(shop.slices.table.root))
+    version = handle.version()
+    {"RESTORE": lambda: handle.restore(version - 1), "DELETE": handle.delete}.get(
+        change, lambda: write_deltalake(handle, handle.to_pyarrow_table().slice(0, 1), mode="overwrite")
+    )()
+    with pytest.raises(ChangedByOthers, match=f"version {version + 1} is a {change.split(maxsplit=1)[0]} by"):
+        answer(shop.compiled, shop.view, shop.layout)
+    DeltaTable(str(shop.slices.table.root)).restore(version)
+    assert answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist() == [counted]
