@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.ways import STATUSES, Ways
 from seamline.lake.windowing import Numbers
+from seamline.model.compiled_measure import BEYOND
 from seamline.model.intervals import stamp
 from seamline.model.seam import Phase, Side, Status
 
@@ -106,6 +107,7 @@ class Answer:
             said.append(f" Duplicates are removed exactly up to epoch {exact}")
         if exact is not None:
             said.append(f", and within {self.dedup_within} after." if self.dedup_within else ".")
+        said.extend(self.unheld())
         if missing := int(self.intervals.missing.max()):
             said.append(
                 f" A number may lack up to {missing} records that Kafka had lost before they were read."
@@ -113,6 +115,14 @@ class Answer:
         if building := self.tally().get("building"):
             said.append(f" {building} building: no number is given for them.")
         return "".join(said)
+
+    def unheld(self) -> Iterator[str]:
+        """Say which totals no DECIMAL holds."""
+        for name in (each for each in self.table.column_names if each.endswith(BEYOND)):
+            column = self.table[name]
+            if count := len(column) - column.null_count:
+                total = name.removesuffix(BEYOND)
+                yield f" {count} of {total} have more digits than a DECIMAL: NULL, and {name} has them as text."
 
     def tally(self) -> dict[str, int]:
         """Count the intervals by status, those that occur."""

@@ -16,6 +16,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.master import Master
 from seamline.lake.packing import GROUP, joined_by, unpacked
 from seamline.lake.rewrites import Upkeep, pieces, refused, replace_files, upkept
+from seamline.lake.sinks import filled
 from seamline.lake.slices import PRUNES
 from seamline.lake.tables import Table
 from seamline.lake.types import slices_schema
@@ -90,7 +91,7 @@ def side_by_side(
     """Write the rows of some files as one, those of a pane together; others than us may have put dead ones in."""
     schema = slices_schema(view)
     read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in group]
-    rows = pa.concat_tables([each.select(schema.names).cast(schema) for each in read])
+    rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
     rows = alive(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
     name = upkept(table, Block(group[0].first, max(piece.last for piece in group)))
     return [files.write(rows, table.root, name, stats=PRUNES, group=GROUP)] if rows.num_rows else []
@@ -105,7 +106,7 @@ def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterat
     """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
     schema = slices_schema(view)
     read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in merge.pieces]
-    rows = pa.concat_tables([each.select(schema.names).cast(schema) for each in read])
+    rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
     rows, placed = alive(rows, held), 0
     for block in merge.blocks:
         inside = pc.and_(

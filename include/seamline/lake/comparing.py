@@ -20,7 +20,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.logs import log_of
 from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import Rejudged, rows_schema
-from seamline.lake.scans import connection, relations, scan
+from seamline.lake.scans import connection, relations
 from seamline.lake.side_by_side import INTERVAL, evidence, joined, place_names
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.states import floor_sql, quoted
@@ -156,9 +156,10 @@ def before(
     parts = [of_generations(con, pipeline, view, generations, "_former")]
     if slices.actions.num_rows:
         interval = floor_sql("pane", pipeline.grid.length)
+        rows = states.stored(view, slices.paths)
         parts.append(
             con.sql(
-                f"SELECT {INTERVAL}, {names} FROM {scan(slices.paths)} JOIN marks ON {INTERVAL} = {interval} "
+                f"SELECT {INTERVAL}, {names} FROM {rows} JOIN marks ON {INTERVAL} = {interval} "
                 f"WHERE from_epoch > _before AND to_epoch <= _until AND {held}"
             ).to_arrow_table()
         )
@@ -190,7 +191,7 @@ def of_generations(
         return schema.empty_table()
     names = ", ".join(map(quoted, partial_schema(view).names))
     return con.sql(
-        f"SELECT {INTERVAL}, {names} FROM {scan(paths)} JOIN marks ON generation = {named} "
+        f"SELECT {INTERVAL}, {names} FROM {states.stored(view, paths)} JOIN marks ON generation = {named} "
         f"AND {INTERVAL} = {floor_sql('pane', pipeline.grid.length)}"
     ).to_arrow_table()
 

@@ -15,7 +15,7 @@ from seamline.lake import durability, files
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
 from seamline.lake.tables import Table
-from seamline.lake.types import generations_schema
+from seamline.lake.types import generations_schema, late_names
 from seamline.model.compiled import CompiledView
 from seamline.model.errors import Conflict
 from seamline.model.intervals import Interval
@@ -48,7 +48,7 @@ class Generations:
         """Open the generations of a view version, made if they are not there."""
         schema = generations_schema(view)
         table = Table.ensure(layout.generations(view), schema, partition_by=["interval"])
-        return cls(table.holding(schema), view)
+        return cls(table.holding(schema, late=late_names(view)), view)
 
     def folder(self, generation: str) -> Path:
         """Give the folder in which one generation's files are written before their commit."""

@@ -46,7 +46,7 @@ def presented(
         **{name: found[name] for name in keys},
         "window_start": found[START].cast(INSTANT),
         "window_end": found[END].cast(INSTANT),
-        **{each.name: measures[each.name] for each in view.measures},
+        **{name: measures[name] for name in measures.column_names if name not in keys},
         "batch_part": pc.subtract(found["rows"], found["_speed"]),
         "speed_part": found["_speed"],
         "epoch": pa.array(verdicts.epochs),

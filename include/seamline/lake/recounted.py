@@ -110,7 +110,7 @@ def stated(
     if not (paths := slices.paths):
         return stated(con, view, None, until, log)
     rows = con.sql(
-        f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {scan(paths)} "
+        f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {states.stored(view, paths)} "
         f"JOIN floors ON _interval = {floor_sql('pane', log.pipeline.grid.length)} "
         f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {alive(log.log)}"
     ).to_arrow_table()

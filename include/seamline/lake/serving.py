@@ -37,7 +37,8 @@ ATTEMPTS = 10
 def serving_schema(view: CompiledView) -> pa.Schema:
     """Give the columns of a view's serving table; ``interval`` is the Delta partition column.
 
-    An approximate measure is there presented, and as its state columns for those who merge further.
+    An approximate measure is there presented, and as its state columns for those who merge further; a total that no
+    DECIMAL holds is NULL, and a text (``view.beyond``).
     """
     measures = [pa.field(each.name, arrow_type(each.result)) for each in view.measures]
     sketches = [
@@ -54,6 +55,7 @@ def serving_schema(view: CompiledView) -> pa.Schema:
             pa.field("window_start", INSTANT),
             pa.field("window_end", INSTANT),
             *measures,
+            *(pa.field(name, pa.string()) for name in view.beyond),
             *sketches,
             pa.field("batch_part", pa.int64()),
             pa.field("speed_part", pa.int64()),

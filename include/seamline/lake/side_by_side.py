@@ -57,10 +57,13 @@ def joined(view: CompiledView) -> str:
 def differs(measure: CompiledMeasure) -> str:
     """Write whether a measure differs."""
     one, other = f"b.{quoted(measure.name)}", f"a.{quoted(measure.name)}"
-    unequal = f"{one} IS DISTINCT FROM {other}"
-    if not pa.types.is_floating(arrow_type(measure.result)):
-        return unequal
-    return f"({unequal} AND (abs({one} - {other}) <= {CLOSE} * greatest(1, abs({one}), abs({other}))) IS NOT TRUE)"
+    differing = f"{one} IS DISTINCT FROM {other}"
+    if pa.types.is_floating(arrow_type(measure.result)):
+        close = f"abs({one} - {other}) <= {CLOSE} * greatest(1, abs({one}), abs({other}))"
+        differing = f"({differing} AND ({close}) IS NOT TRUE)"
+    names = [quoted(source.beyond) for source in measure.sources if source.beyond]
+    beyond = [f"b.{name} IS DISTINCT FROM a.{name}" for name in names]
+    return f"({' OR '.join([differing, *beyond])})"
 
 
 def relative(measure: CompiledMeasure) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from seamline.lake import files
 from seamline.lake.layout import Layout
 from seamline.lake.tables import EPOCH, Table
-from seamline.lake.types import slices_schema
+from seamline.lake.types import late_names, slices_schema
 from seamline.model.compiled import CompiledView
 
 PRUNES = ("pane", "from_epoch", "to_epoch")
@@ -27,7 +27,8 @@ class Slices:
         """Open the slices of a view version, made if they are not there."""
         settings = {"delta.logRetentionDuration": "interval 1 days"}
         schema = slices_schema(view)
-        return cls(Table.ensure(layout.slices(view), schema, settings=settings).holding(schema), view)
+        table = Table.ensure(layout.slices(view), schema, settings=settings)
+        return cls(table.holding(schema, late=late_names(view)), view)
 
     def append(self, partials: pa.Table, *, from_epoch: int, to_epoch: int) -> None:
         """Write the partial states (``partial_schema``) of one epoch, or of a block for a catch-up.

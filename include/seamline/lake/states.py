@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from seamline.lake import sessions
 from seamline.lake.deadline import check
 from seamline.lake.measures import Steps, family_of, quoted
+from seamline.lake.measures.carried import beyond
 from seamline.lake.per_thread import PerThread
-from seamline.lake.scans import aligned, span_number
+from seamline.lake.scans import aligned, scan, span_number
 from seamline.lake.types import arrow_type, partial_schema
 from seamline.model.compiled import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
@@ -30,9 +31,11 @@ __all__ = [
     "connection",
     "floor_sql",
     "joined",
+    "lacking",
     "partial",
     "present",
     "quoted",
+    "stored",
     "together",
 ]
 MICROSECOND = timedelta(microseconds=1)
@@ -121,6 +124,19 @@ def combine(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequence[str]
     return shaped(view, found, by)
 
 
+def stored(view: CompiledView, paths: Sequence[str]) -> str:
+    """Spell the reading of files of states: what earlier releases kept them without is NULL."""
+    late = lacking(view)
+    files = scan(paths, uneven=bool(late))
+    return f"({' UNION ALL BY NAME '.join([f'SELECT * FROM {files}', *late])})" if late else files
+
+
+def lacking(view: CompiledView) -> list[str]:
+    """Spell no rows with the state columns that earlier releases kept none of; nothing where there are none."""
+    columns = [f"NULL::{part.type} AS {quoted(part.name)}" for part in view.parts if part.late]
+    return [f"SELECT {', '.join(columns)} WHERE false"] if columns else []
+
+
 def together(view: CompiledView, tables: Sequence[pa.Table]) -> pa.Table:
     """Combine states, each table of which has been: one that is alone stays as it is."""
     return shaped(view, tables[0], ()) if len(tables) == 1 else combine(view, tables)
@@ -191,10 +207,14 @@ def selected(names: Sequence[str], columns: Mapping[str, str]) -> str:
 
 
 def present(view: CompiledView, states: pa.Table, keep: Sequence[str]) -> pa.Table:
-    """Turn state columns into the measures people read; the columns in ``keep`` stay as they are."""
-    names = [*keep, *(measure.name for measure in view.measures)]
-    shown = [presented(measure, states) for measure in view.measures]
-    return pa.table([*(states[name] for name in keep), *shown], names=names)
+    """Turn state columns into the measures people read; the columns in ``keep`` stay as they are.
+
+    Behind the measures are the totals that no DECIMAL holds, as text (``view.beyond``).
+    """
+    shown = {measure.name: presented(measure, states) for measure in view.measures}
+    for name, measure in view.beyond.items():
+        shown[name] = beyond(*(states[part.name] for part in measure.parts))
+    return pa.table({**{name: states[name] for name in keep}, **shown})
 
 
 def presented(measure: CompiledMeasure, states: pa.Table) -> pa.Array:

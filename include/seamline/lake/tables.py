@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -95,8 +95,13 @@ class Table(Synced):
         """Tell whether there is a table."""
         return bool(DeltaTable.is_deltatable(str(root)))
 
-    def holding(self, schema: pa.Schema) -> Table:
-        """Give the table; ProtocolError where it lacks a column of states, or holds it in another type."""
+    def holding(self, schema: pa.Schema, *, late: Sequence[str] = ()) -> Table:
+        """Give the table; ProtocolError where it lacks a column of states, or holds it in another type.
+
+        The ``late`` ones of them are added.
+        """
+        if late:
+            self.widen(pa.schema([schema.field(name) for name in late]))
         held = {field.name: field.type for field in self.handle.schema().fields}
         for field in deltalake.Schema.from_arrow(schema).fields:
             if held.get(field.name) != field.type:

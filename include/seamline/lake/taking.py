@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from seamline.lake.chosen import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.kept import KEPT
 from seamline.lake.logs import Numbers
-from seamline.lake.scans import relations, scan
+from seamline.lake.scans import relations
 from seamline.lake.snapshot import Snapshot
-from seamline.lake.states import asked, quoted
+from seamline.lake.states import asked, lacking, quoted, stored
 from seamline.lake.types import INSTANT, partial_schema
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, CompiledView
@@ -44,11 +44,11 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     condition = f"({inside or 'false'})" + ("" if view.grouped else f" AND {compiled(where, view)}")
     columns, parts = partial_schema(view).names, []
     if slices:
-        found = scanned(slices, [*columns, "from_epoch", "to_epoch"], condition)
+        found = scanned(view, slices, [*columns, "from_epoch", "to_epoch"], condition)
         rows = placed(alive(found, snapshot.held, snapshot.until), snapshot)
         parts.append(settled(above(rows, marks, snapshot.floor(""), snapshot.until), snapshot))
     if generations:
-        rows = placed(scanned(generations, [*columns, "generation"], condition), snapshot)
+        rows = placed(scanned(view, generations, [*columns, "generation"], condition), snapshot)
         parts.append(published(rows, marks))
     schema = taken_schema(view)
     return pa.concat_tables(
@@ -56,7 +56,7 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     )
 
 
-def scanned(paths: list[str], columns: Sequence[str], condition: str) -> pa.Table:
+def scanned(view: CompiledView, paths: list[str], columns: Sequence[str], condition: str) -> pa.Table:
     """Read columns of some files where a condition is met: small files from memory, the others from where they are."""
     tables, others = KEPT.of(paths)
     # Spark writes other types of the same meaning.
@@ -64,8 +64,8 @@ def scanned(paths: list[str], columns: Sequence[str], condition: str) -> pa.Tabl
     for table in tables:
         alike.setdefault(table.schema, []).append(table)
     kept = {f"kept_{number}": pa.concat_tables(some) for number, some in enumerate(alike.values())}
-    sources = [*([scan(others)] if others else []), *kept]
-    rows = " UNION ALL BY NAME ".join(f"SELECT * FROM {source}" for source in sources)
+    sources = [*([stored(view, others)] if others else []), *kept]
+    rows = " UNION ALL BY NAME ".join([*(f"SELECT * FROM {source}" for source in sources), *lacking(view)])
     query = f"SELECT {', '.join(map(quoted, columns))} FROM ({rows}) WHERE {condition}"
     if not others:
         # A second thread would take longer to wake than this takes.

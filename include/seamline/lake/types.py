@@ -72,6 +72,11 @@ def state_fields(view: CompiledView) -> list[pa.Field]:
     return [pa.field(part.name, arrow_type(part.type)) for part in view.parts]
 
 
+def late_names(view: CompiledView) -> list[str]:
+    """List the state columns that earlier releases kept none of."""
+    return [part.name for part in view.parts if part.late]
+
+
 def key_fields(view: CompiledView) -> list[pa.Field]:
     """List the key columns of a view."""
     return [pa.field(key.name, arrow_type(key.type.spark)) for key in view.keys]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from seamline.model.definition import View
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.measures import Derived, Formula, Measure, Part, Ratio, family
+from seamline.model.measures import Derived, Formula, Measure, Part, Ratio, Sum, family
 from seamline.model.measures.monoid import NUMBERS
 from seamline.model.problems import NAME, Problems, boolean
 from seamline.model.schema import Field, Schema, parse_type
+
+BEYOND = "__beyond"
+"""Ends the name of a column that has totals as text, where no DECIMAL holds them."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,19 @@ class CompiledMeasure:
     def parts(self) -> tuple[Part, ...]:
         """List the state columns by their stored names, ``<measure>__<part>``."""
         return tuple(
-            Part(f"{self.stored}__{part.name}", part.type) for part in self.measure.parts(self.input)
+            replace(part, name=f"{self.stored}__{part.name}") for part in self.measure.parts(self.input)
         )
 
     @property
     def result(self) -> str:
         """Give the Spark type of the presented value."""
         return self.measure.result(self.input)
+
+    @property
+    def beyond(self) -> str:
+        """Name the column that has the total, as text, where no DECIMAL holds it; empty where one always does."""
+        exact = type(self.measure) is Sum and self.measure.carries(self.input)
+        return f"{self.name}{BEYOND}" if exact else ""
 
     @property
     def sources(self) -> tuple[CompiledMeasure, ...]:

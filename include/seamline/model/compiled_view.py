@@ -94,6 +94,12 @@ class CompiledView:
         return tuple(part for state in self.states for part in state.parts)
 
     @property
+    def beyond(self) -> dict[str, CompiledMeasure]:
+        """Map the columns that have a total as text, where no DECIMAL holds it, to whose total it is."""
+        sources = (source for measure in self.measures for source in measure.sources)
+        return {source.beyond: source for source in sources if source.beyond}
+
+    @property
     def states(self) -> tuple[CompiledMeasure, ...]:
         """List the measures whose states are stored, each state once."""
         found: dict[str, CompiledMeasure] = {}
@@ -195,8 +201,9 @@ def taken(view: View, name: str, keys: Sequence[str]) -> str:
 
 
 def state_names(measures: Sequence[CompiledMeasure]) -> list[str]:
-    """List the columns of the measures' states."""
-    return [part.name for each in measures for source in each.sources for part in source.parts]
+    """List the columns of the measures' states, and of totals that no DECIMAL holds."""
+    sources = [source for each in measures for source in each.sources]
+    return [name for each in sources for name in (*(part.name for part in each.parts), each.beyond) if name]
 
 
 def laid(window: Window, grid: Grid) -> Windows:

@@ -187,16 +187,27 @@ def presented(view: CompiledView, held: pa.Table) -> pa.Table:
     names = [key.name for key in view.keys]
     empty = pa.array([], pa.string())
     parts = [
-        states.present(view, windowed_schema(view).empty_table(), names).append_column("interval", empty)
+        estimated(view, states.present(view, windowed_schema(view).empty_table(), names)).append_column(
+            "interval", empty
+        )
     ]
     for interval in pc.unique(held["interval"]).to_pylist():
         own = held.filter(pc.equal(held["interval"], interval)).drop_columns(["interval"])
         for name, value in (("_speed", 0), ("_newest", -1)):
             own = own.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), own.num_rows))
         found = inside(view, windowed(view, own), micros(parse_moment(interval)))
-        rows = states.present(view, found, names)
+        rows = estimated(view, states.present(view, found, names))
         parts.append(rows.append_column("interval", pa.repeat(pa.scalar(interval), rows.num_rows)))
     return pa.concat_tables(parts)
+
+
+def estimated(view: CompiledView, rows: pa.Table) -> pa.Table:
+    """Put the nearest double in the place of totals that no DECIMAL holds: bounds are doubles too."""
+    for name, measure in view.beyond.items():
+        if measure.name in rows.column_names:
+            number = pc.coalesce(rows[name].cast(pa.float64()), rows[measure.name].cast(pa.float64()))
+            rows = rows.set_column(rows.schema.get_field_index(measure.name), measure.name, number)
+    return rows
 
 
 def inside(view: CompiledView, found: pa.Table, start: int) -> pa.Table:

@@ -95,8 +95,9 @@ def places_of(first: CompiledView, after: CompiledView) -> list[str]:
 
 
 def common(first: CompiledView, after: CompiledView) -> list[str]:
-    """List the measures that both versions have."""
-    return [each.name for each in after.measures if each.name in {one.name for one in first.measures}]
+    """List the measures that both versions have, and the texts of totals that no DECIMAL holds."""
+    known = {*(each.name for each in first.measures), *first.beyond}
+    return [name for name in (*(each.name for each in after.measures), *after.beyond) if name in known]
 
 
 def counts(found: Difference) -> Iterator[str]:

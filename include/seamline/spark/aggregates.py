@@ -17,12 +17,12 @@ Aggregate = Callable[[CompiledMeasure, Column], list[Column]]
 
 def is_native(view: CompiledView) -> bool:
     """Tell whether Spark's own aggregates make every state of a view."""
-    return all(type(state.measure) in NATIVE and not has_pair(state) for state in view.states)
+    return all(type(state.measure) in NATIVE and not is_pair(state) for state in view.states)
 
 
-def has_pair(measure: CompiledMeasure) -> bool:
-    """Tell whether a total is a pair of doubles, which no aggregate of Spark's makes."""
-    return any(part.name.endswith("__lost") for part in measure.parts)
+def is_pair(measure: CompiledMeasure) -> bool:
+    """Tell whether a total is a pair (of doubles, or with a carry), which no aggregate of Spark's makes."""
+    return any(part.name.endswith(("__lost", "__carry")) for part in measure.parts)
 
 
 def aggregates(measure: CompiledMeasure) -> list[Column]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seamline.lake.types import arrow_type
 from seamline.model.compiled import CompiledMeasure, CompiledView
-from seamline.model.measures import Formula, Place, Ratio
+from seamline.model.measures import Formula, Place, Ratio, Sum
 
 Folded = tuple[Place, tuple[Any, ...]]
 """A row's place, and the values that ``sources`` read of it."""
@@ -24,11 +24,17 @@ def sources(view: CompiledView) -> list[CompiledMeasure]:
 def measured(con: duckdb.DuckDBPyConnection, view: CompiledView, rows: Sequence[Folded]) -> dict[str, Any]:
     """Present every measure of one window's rows."""
     places = [place for place, _ in rows]
-    found = (
-        each.measure.present(each.measure.fold([values[at] for _, values in rows], places))
-        for at, each in enumerate(sources(view))
-    )
-    return {each.name: derived(con, each, [next(found) for _ in each.sources]) for each in view.measures}
+    read = sources(view)
+    folded = [each.measure.fold([values[at] for _, values in rows], places) for at, each in enumerate(read)]
+    shown = (each.measure.present(state) for each, state in zip(read, folded, strict=True))
+    return {
+        **{each.name: derived(con, each, [next(shown) for _ in each.sources]) for each in view.measures},
+        **{
+            each.beyond: each.measure.beyond(state)
+            for each, state in zip(read, folded, strict=True)
+            if isinstance(each.measure, Sum) and each.beyond
+        },
+    }
 
 
 def derived(con: duckdb.DuckDBPyConnection, measure: CompiledMeasure, values: Sequence[Any]) -> Any:

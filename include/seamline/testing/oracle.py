@@ -12,6 +12,7 @@ import duckdb
 from seamline.lake.windowing import spelled
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, NUMBER, CompiledView
+from seamline.model.compiled_measure import BEYOND
 from seamline.model.intervals import EPOCH
 from seamline.model.measures import Place
 from seamline.model.seam import NOTHING, Side, windows_over
@@ -108,6 +109,12 @@ def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
         found.append(replace(row, keys={**row.keys, NUMBER: seen[key] // view.counts + 1}))
         seen[key] += 1
     return found
+
+
+def known(row: Mapping[str, Any], column: str) -> Any:
+    """Give a presented value, or what it is about where it is a total that no DECIMAL holds."""
+    text = row.get(f"{column}{BEYOND}")
+    return float(text) if text else row[column]
 
 
 def meets(value: Any, at_least: float | None, at_most: float | None, *, not_null: bool) -> bool:

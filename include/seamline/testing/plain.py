@@ -39,7 +39,7 @@ from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES, cuts_of
 from seamline.testing.input import input_of
 from seamline.testing.judging import Read, again, judged, latest, tally
-from seamline.testing.oracle import Row, counted, meets, presented
+from seamline.testing.oracle import Row, counted, known, meets, presented
 from seamline.testing.repeats import Seen, repeated
 
 
@@ -260,7 +260,7 @@ class Plain:
             f"{expect.column} of {row}"
             for expect in view.expect
             for row in presented(self.con, view, rows, {interval.id: cut})
-            if not meets(row[expect.column], expect.at_least, expect.at_most, not_null=expect.not_null)
+            if not meets(known(row, expect.column), expect.at_least, expect.at_most, not_null=expect.not_null)
         ]
         left_out = len(mine) - len(rows)
         evidence = Evidence(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.measures.carried import carried, held, rounded
 from seamline.lake.measures.steps import Steps, listed, names_of, quoted, scratch, value_of
 from seamline.model.compiled import CompiledMeasure
 from seamline.model.measures import Maximum, Part
@@ -27,31 +28,37 @@ class Counted:
 
 
 class Totalled:
-    """Totals: exact in decimals, a pair of doubles for doubles."""
+    """Totals: exact in decimals, with a carry beside long ones; a pair of doubles for doubles."""
 
     def total(self, measure: CompiledMeasure) -> tuple[Part, ...]:
         """List the columns of the total."""
         return measure.parts
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        total, *lost = self.total(measure)
+        total, *more = self.total(measure)
         value = value_of(measure)
-        if lost:
-            return doubles(measure, [total.name, lost[0].name], listed(f"{value}::DOUBLE"))
+        if total.type == "DOUBLE":
+            return doubles(measure, [total.name, more[0].name], listed(f"{value}::DOUBLE"))
+        if more:
+            return carried(measure, total, more[0], value)
         return Steps({total.name: f"sum({value})::{total.type}"})
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        total, *lost = self.total(measure)
-        if lost:
-            names = [total.name, lost[0].name]
+        total, *more = self.total(measure)
+        if total.type == "DOUBLE":
+            names = [total.name, more[0].name]
             return doubles(
                 measure, names, f"list_concat({', '.join(listed(quoted(name)) for name in names)})"
             )
+        if more:
+            return carried(measure, total, more[0], quoted(total.name), quoted(more[0].name))
         return Steps({total.name: f"sum({quoted(total.name)})::{total.type}"})
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
-        total, *lost = parts
-        return pc.add(total, lost[0]) if lost else total
+        total, *more = parts
+        if not more:
+            return total
+        return pc.add(total, more[0]) if pa.types.is_floating(total.type) else held(total, more[0])
 
 
 class Averaged(Totalled):
@@ -68,8 +75,12 @@ class Averaged(Totalled):
         return super().merge(measure).beside(added(names_of(measure)[-1:]))
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
-        total = super().present(measure, parts[:-1]).cast(pa.float64())
-        return pc.divide(total, parts[-1].cast(pa.float64()))
+        total, *more = parts[:-1]
+        if more and pa.types.is_decimal(total.type):
+            number = rounded(total, more[0])
+        else:
+            number = super().present(measure, parts[:-1]).cast(pa.float64())
+        return pc.divide(number, parts[-1].cast(pa.float64()))
 
 
 def doubles(measure: CompiledMeasure, names: Sequence[str], gathered: str) -> Steps:

@@ -20,10 +20,14 @@ Place = tuple[datetime, int, int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """One stored column of a state: its name after ``<measure>__`` and its Spark type."""
+    """One stored column of a state: its name after ``<measure>__`` and its Spark type.
+
+    A ``late`` one was not there in earlier releases: what they wrote is read with NULL in it.
+    """
 
     name: str
     type: str
+    late: bool = False
 
 
 def family(type: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from seamline.model.decimals import EXACT
 from seamline.model.measures.monoid import INTEGERS, NUMBERS, ORDERED, Measure, Part, Place, family
+from seamline.model.schema import Kind, parse_type
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,19 @@ def two_sum(left: float, right: float) -> tuple[float, float]:
     return total, (left - (total - shadow)) + (right - shadow)
 
 
+DIGITS = 38
+"""Digits that a DECIMAL has at most."""
+SHORT = 28
+"""Digits of a DECIMAL of which ten thousand million values add up to no more than ``DIGITS``."""
+
+
 @dataclass(frozen=True)
 class Sum(Measure):
-    """Total of the values that are not NULL; NULL when there is none.
+    """Total of the values that are not NULL; NULL when there is none, or where it has more than 38 digits.
 
     Exact for integers and decimals. A double's total is a pair (total, what rounding lost), so that the order
-    of adding and merging shows in no more than 4 * 2**-53 of the sum of magnitudes.
+    of adding and merging shows in no more than 4 * 2**-53 of the sum of magnitudes. A total of decimals of more than
+    28 digits may need more than 38: an engine keeps it as ``carry * 10**38 + sum``, counted in units of the last digit.
     """
 
     kind: ClassVar[str] = "sum"
@@ -54,7 +62,14 @@ class Sum(Measure):
 
     def parts(self, input: str) -> tuple[Part, ...]:
         total = Part("sum", self.total(input))
-        return (total, Part("lost", "DOUBLE")) if total.type == "DOUBLE" else (total,)
+        if total.type == "DOUBLE":
+            return total, Part("lost", "DOUBLE")
+        return (total, Part("carry", "BIGINT", late=True)) if self.carries(input) else (total,)
+
+    def carries(self, input: str) -> bool:
+        """Tell whether a total may need more digits than a DECIMAL has."""
+        type = parse_type(input, "")
+        return type.kind is Kind.DECIMAL and type.precision > SHORT
 
     def result(self, input: str) -> str:
         return self.total(input)
@@ -79,7 +94,15 @@ class Sum(Measure):
         return two_sum(total, lost + left[1] + right[1])
 
     def present(self, state: Any) -> Any:
+        return None if self.beyond(state) else self.whole(state)
+
+    def whole(self, state: Any) -> Any:
+        """Give a total, however many digits it has."""
         return state[0] + state[1] if isinstance(state, tuple) else state
+
+    def beyond(self, state: Any) -> str | None:
+        """Write the total of decimals that no DECIMAL holds; None where one does."""
+        return f"{state:f}" if isinstance(state, Decimal) and len(state.as_tuple().digits) > DIGITS else None
 
 
 @dataclass(frozen=True)
@@ -106,7 +129,7 @@ class Average(Sum):
 
     def present(self, state: Any) -> Any:
         total, n = state
-        return float(super().present(total)) / n if n else None
+        return float(self.whole(total)) / n if n else None
 
 
 @dataclass(frozen=True)
