@@ -1,9 +1,10 @@
-"""Live lives until a budget is spent, or one again: ``python -m tests.lives --seconds 60``."""
+"""Live lives until a budget is spent, or one again: ``python -m tests.lives --cpu 60``."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import sys
 import time
@@ -19,7 +20,8 @@ def main() -> int:
     words.add_argument("--seed", type=int, help="this life alone")
     words.add_argument("--keep", help="of it these steps alone, with commas between")
     words.add_argument("--first", type=int, default=1, help="the first of several")
-    words.add_argument("--seconds", type=float, default=60)
+    words.add_argument("--seconds", type=float, default=math.inf)
+    words.add_argument("--cpu", type=float, default=60, help="seconds of CPU")
     words.add_argument("--shrink", type=float, default=60, help="seconds to find out what a failure needs")
     words.add_argument("--length", type=int, default=LENGTH)
     words.add_argument(
@@ -33,7 +35,7 @@ def main() -> int:
     on = {*ON, *(OFF if "all" in asked.on else asked.on)} - {*asked.off}
     tally, wrong, seed = Tally(), 0, asked.first if asked.seed is None else asked.seed
     until = time.monotonic() + asked.seconds
-    while time.monotonic() < until:
+    while time.monotonic() < until and time.process_time() < asked.cpu:
         life = drawn(seed, on, length=asked.length)
         if asked.keep is not None:
             life = life.only({int(each) for each in asked.keep.split(",") if each})
@@ -42,7 +44,7 @@ def main() -> int:
         tally.add(life)
         if failure:
             wrong += 1
-            print(f"after {time.monotonic() - tally.began:.1f} s", flush=True)
+            print(f"after {time.process_time():.0f} s of CPU", flush=True)
             if asked.trace:
                 traceback.print_exception(failure.error)
             if asked.keep is None:

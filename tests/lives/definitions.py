@@ -24,6 +24,8 @@ HOSTILE = (
     "order", "group", "where", "table", "end", "from_epoch", "to_epoch", "partition", "offset", "topic", "timestamp",
     "Key", "VALUE", "date", "time", "start", "struct", "list", "map", "left", "lost", "at", "cell", "id", "place",
 )  # fmt: skip
+SHORT = tuple(name for name in HOSTILE if len(name) == 1)
+"""Names as one takes them for a parameter: half of a definition's are of these."""
 WINDOWS: tuple[Callable[[], Window], ...] = (
     lambda: Tumbling("1 hour"),
     lambda: Tumbling("1 day"),
@@ -72,7 +74,7 @@ def shaped(chance: Random, *, on: Collection[str]) -> Shape:
 def attempted(chance: Random, *, on: Collection[str]) -> Shape:
     """Draw a definition; DefinitionError where it is refused."""
     names = "hostile names" in on
-    pool = chance.sample(HOSTILE, 7) if names else chance.sample(PLAIN, 5)
+    pool = hostile(chance, 7) if names else chance.sample(PLAIN, 5)
     time, id = ("at", "number") if not names else (f"{pool.pop()}", f"{pool.pop()}")
     columns = tuple(column(name, chance, on=on) for name in pool[: chance.randint(2, 4)])
     unique = chance.random() < 0.4
@@ -93,6 +95,14 @@ def attempted(chance: Random, *, on: Collection[str]) -> Shape:
         stream=Stream(edge_epochs=chance.choice([1, 1, 2, 4]), serve_every="1 hour"),
     )
     return Shape(columns, time, id, unique, chance.randint(1, 3), compile_pipeline(pipeline))
+
+
+def hostile(chance: Random, count: int) -> list[str]:
+    """Draw different names."""
+    found = dict.fromkeys([*chance.sample(SHORT, count // 2), *chance.sample(HOSTILE, count)])
+    pool = list(found)[:count]
+    chance.shuffle(pool)
+    return pool
 
 
 def column(name: str, chance: Random, *, on: Collection[str]) -> Column:
@@ -142,7 +152,21 @@ def changed(shape: Shape, at: int) -> Shape:
 def ruled(shape: Shape) -> Shape:
     """Give the definition with another rule, by which records are judged again."""
     divisor = shape.divisor + 2
-    rules = [Rule("no multiple", f"{shape.id} % {divisor} <> 0")]
+    rules = [Rule("no multiple", f"`{shape.id}` % {divisor} <> 0")]
     return replace(
         shape, divisor=divisor, pipeline=compile_pipeline(replace(shape.pipeline.definition, rules=rules))
     )
+
+
+def widened(shape: Shape, seed: int, *, on: Collection[str]) -> Shape:
+    """Give the definition with a column that the topic got since, and another version of a view that measures it."""
+    chance, definition = Random(seed), shape.pipeline.definition
+    name = f"added{len(definition.source.added)}"
+    new = column(name, chance, on=on)
+    source = replace(definition.source, added=[*definition.source.added, f"{name} {new.type}"])
+    views = list(definition.views)
+    place = chance.randrange(len(views))
+    measures = {**views[place].measures, f"of_{name}": measure([new], chance)}
+    views[place] = replace(views[place], measures=measures)
+    pipeline = compile_pipeline(replace(definition, source=source, views=views))
+    return replace(shape, columns=(*shape.columns, new), pipeline=pipeline)

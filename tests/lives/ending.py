@@ -11,6 +11,7 @@ from tests.lives.faults import Mishap
 from tests.lives.losing import fill, passed_over
 from tests.lives.operations import Operation
 from tests.lives.oracle import Wrong
+from tests.lives.past import Recall
 from tests.lives.sending import close
 from tests.lives.streaming import Epoch, Idle, Serve
 from tests.lives.world import World
@@ -49,3 +50,4 @@ class End(Operation):
         for side in Side:
             check(world, side)
         check_log(world)
+        Recall().run(world)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.lives import batching, cuts, foreign, losing, sending, streaming
+from tests.lives import batching, cuts, foreign, losing, past, sending, streaming
 from tests.lives.checks import check
 from tests.lives.definitions import Shape, shaped
 from tests.lives.ending import End
@@ -21,7 +21,7 @@ KINDS: tuple[type[Operation], ...] = (
     sending.Send, sending.SendAgain, sending.Close,
     streaming.Epoch, streaming.Idle, streaming.Kill, streaming.KillAtCommit, streaming.NoAnswer, streaming.OwnMeets,
     streaming.Race, streaming.FailedStart, streaming.Stop, streaming.TakeOver, streaming.Wake, streaming.Redefine,
-    streaming.Rules, losing.Lose, losing.PassOver, losing.Fill,
+    streaming.Widen, streaming.Rules, past.Note, past.Recall, losing.Lose, losing.PassOver, losing.Fill,
     streaming.Serve, batching.Build, batching.Publish, batching.BatchDiesAtCommit, batching.Rollback, batching.Flip,
     batching.Upkeep, batching.Look, cuts.PowerCut, foreign.Foreign, foreign.Decide,
 )  # fmt: skip

@@ -86,8 +86,8 @@ def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]
                     NAME,
                     each.interval,
                     (row[shape.id],) if shape.unique else (),
-                    {key.name: row[key.name] for key in view.keys},
-                    tuple(row[name] if name else None for name in columns),
+                    {key.name: row.get(key.name) for key in view.keys},
+                    tuple(row.get(name) if name else None for name in columns),
                     counts=True,
                 )
             )

@@ -10,7 +10,7 @@ from typing import ClassVar
 from unittest.mock import patch
 
 from tests.lives.checks import check_serving
-from tests.lives.definitions import changed, ruled
+from tests.lives.definitions import changed, ruled, widened
 from tests.lives.faults import Died, Mishap
 from tests.lives.operations import Operation
 from tests.lives.world import HERE, World, abandon
@@ -125,19 +125,26 @@ class NoAnswer(Operation):
 
 @dataclass(frozen=True)
 class OwnMeets(Operation):
-    """A commit lands, and its writer is told that its version was taken: by itself, as it turns out."""
+    """A commit lands, and its writer is told that its version was taken: by itself, as it turns out.
+
+    ``table`` names one of an epoch's commits; else it is any, a start's too.
+    """
 
     weight: ClassVar[int] = 2
+    table: str
     at: int
     more: int
 
     @classmethod
     def draw(cls, chance: Random) -> OwnMeets:
-        return cls(chance.randrange(8), chance.choice([1, 3, 10]))
+        table = chance.choice([*TABLES, "", ""])
+        return cls(table, 0 if table else chance.randrange(8), chance.choice([1, 3, 10]))
 
     def run(self, world: World) -> None:
         with world.driving():
-            world.fates.ask(Mishap.TAKEN, self.at)
+            if self.table:
+                world.running()
+            world.fates.ask(Mishap.TAKEN, self.at, self.table)
             world.epoch(self.more)
 
 
@@ -263,6 +270,23 @@ class Redefine(Operation):
     def run(self, world: World) -> None:
         Stop().run(world)
         world.shape = changed(world.shape, self.at)
+        world.start()
+
+
+@dataclass(frozen=True)
+class Widen(Operation):
+    """The topic gets another column, the definition names it, and the stream starts with it."""
+
+    seed: int
+
+    @classmethod
+    def draw(cls, chance: Random) -> Widen:
+        return cls(chance.randrange(10**6))
+
+    def run(self, world: World) -> None:
+        Stop().run(world)
+        world.shape = widened(world.shape, self.seed, on=world.on)
+        world.divisors[world.pipeline.record_version] = world.shape.divisor
         world.start()
 
 

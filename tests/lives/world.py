@@ -8,24 +8,28 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.lives.definitions import Shape
 from tests.lives.faults import Died, Fates, fateful, key_of
 from tests.lives.here import Here, sparkless
-from tests.lives.oracle import Held, Wrong
+from tests.lives.oracle import Held, Rows, Wrong
 from tests.lives.topic import Read, Topic
 
-from seamline.lake import delta_log, states
+from seamline.lake import delta_log, repair, states
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import ledger_row
+from seamline.model.compiled import CompiledView
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import Conflict, FenceLost, SeamlineError
 from seamline.model.manifest import Manifest
 from seamline.model.offsets import OffsetRange, Vector
+from seamline.model.seam import Side
 from seamline.spark.stream import Driver
 
 FOLDERS = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
@@ -46,6 +50,16 @@ class Entry:
             return key_of(delta_log.entry(root, self.version)) == self.file
         except FileNotFoundError:
             return False
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What was answered at an instant."""
+
+    at: datetime
+    view: CompiledView
+    side: Side
+    rows: Rows
 
 
 class World:
@@ -78,6 +92,7 @@ class World:
         self.stood: set[str] = set()
         self.seen: dict[str, int] = {}
         self.statements: list[Any] = []
+        self.noted: list[Noted] = []
         self.manifest: ManifestTable | None = None
         self.state = Manifest()
         self.con = states.connection()
@@ -86,6 +101,7 @@ class World:
     def __enter__(self) -> World:
         self.stack.enter_context(sparkless(partial(Read, self.topic)))
         self.stack.enter_context(fateful(self.fates))
+        self.stack.enter_context(patch.object(repair, "boot", lambda: self.moves))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -136,7 +152,7 @@ class World:
         self.stalled = []
 
     def moved(self) -> None:
-        """Give the warehouse another place: no process of before remembers anything of it."""
+        """Start the machine anew, and give the warehouse another place: no process remembers anything of it."""
         self.moves += 1
         place = self.folder / f"w{self.moves}"
         self.layout.warehouse.rename(place)
@@ -144,6 +160,7 @@ class World:
         commits[:] = [place / each.relative_to(self.layout.warehouse) for each in commits]
         self.layout, self.cut = Layout(place, "life"), True
         self.seen.clear()
+        self.noted.clear()
         self.manifest = None
         forget()
 
