@@ -22,6 +22,7 @@ from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, Rule
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange, ProtocolError, PublishRefused
+from seamline.model.fingerprint import fingerprint
 from seamline.model.live import foremost, live_views, stood_still
 from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
 from seamline.model.measures import count, min
@@ -212,6 +213,36 @@ def test_a_version_whose_definition_was_not_stored_is_a_clear_error(tmp_path: Pa
     shop.epoch([Sale(1)])
     with pytest.raises(ProtocolError, match="stored definition"):
         answer(NEW, NEW.views[0], shop.layout)
+
+
+def test_a_served_version_with_a_key_that_is_refused_by_now_stops_nobody(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An earlier release took it. The stream goes on, answers say what is wrong, and the flip is the way out."""
+    schema = FACTS.source.schema.replace("customer", "Rows")
+    before = replace(FACTS, source=replace(FACTS.source, schema=schema))
+    before = replace(before, views=[replace(FACTS.views[0], keys=["Rows"])])
+    old = f"sales/{fingerprint(before, before.views[0])}"
+    shop.manifest.read()
+    shop.manifest.commit(
+        [
+            Statement(Act.RETIRE, A, epoch=1),
+            Statement(Act.BIRTH, old, epoch=0, definition=to_json(before)),
+            Statement(Act.FLIP, old, epoch=1),
+        ]
+    )
+    assert "'Rows' is a name Seamline uses" in stood_still(NEW, shop.manifest.read())[old]
+    Writer(shop.layout, NEW, 1)
+    with pytest.raises(ProtocolError, match="'Rows' is a name Seamline uses") as told:
+        answer(NEW, NEW.views[0], shop.layout)
+    assert "seamline flip" in told.value.hint
+    assert [each.id for each in live_views(NEW, shop.manifest.read()).views] == [B]
+    for day in DAYS[:1]:
+        shop.manifest.read()
+        shop.manifest.commit(
+            [Statement(Act.PUBLISH, B, epoch=1, interval=day, generation="e", certified=True)]
+        )
+    assert len(flip_view(NEW, shop.layout, "sales")) == 1
 
 
 def test_a_later_version_answers_new_intervals_at_once(shop: Shop) -> None:

@@ -99,7 +99,14 @@ def built(value: Any) -> Any:
 @lru_cache(maxsize=256)
 def revived(id: str, text: str) -> tuple[CompiledPipeline, CompiledView]:
     """Compile a stored definition and find the view version ``name/fingerprint`` in it; DefinitionError."""
-    pipeline = compile_pipeline(from_json(text))
+    definition = from_json(text)
+    try:
+        pipeline = compile_pipeline(definition)
+    except DefinitionError as problem:
+        raise DefinitionError(
+            problem.message,
+            hint="an earlier release took it: let the definition's own version be built, then seamline flip.",
+        ) from problem
     view = next((each for each in pipeline.views if each.id == id), None)
     if view is None:
         raise DefinitionError(
