@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,12 +13,18 @@ from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.holes import AcceptedGap, Gap, joined, rest
 from seamline.model.offsets import Lane, OffsetRange
+from seamline.spark import filling
+from seamline.spark.attempted import Attempted, Note
 from seamline.spark.filling import PIECE, Filler
 
 LANE = Lane("t", 0)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOLE = AcceptedGap(Gap(LANE, 0, 8), "ada", "latest", NOW).epoch(0, 1, NOW, record_version="v")
 ALL = [OffsetRange(LANE, 0, 8)]
+
+
+class Died(BaseException):
+    """The machine has killed the driver: nothing of it runs any more."""
 
 
 class Epochs:
@@ -31,11 +39,17 @@ class Epochs:
         self.begins = 0
         self.wrong: list[str] = []
         self.poison = -1
+        self.deadly: dict[str, int] = {}
         self.condemned: list[int] = []
         self.down = False
 
-    def amend(self, frame: object, part: OffsetRange, *, condemned: str = "") -> Epoch:
+    def amend(
+        self, frame: object, part: OffsetRange, *, condemned: str, proved: bool, passing: Note | None
+    ) -> Epoch:
         """Hold a part, unless something is wrong with it."""
+        stage = "passed" if passing else "kept" if condemned and proved else "dry" if condemned else "judged"
+        if part.start <= self.deadly.get(stage, -1) < part.end:
+            raise Died
         wrong = self.wrong.pop(0) if self.wrong else ""
         if wrong == "kafka":
             raise KafkaUnavailable("nobody answers")
@@ -55,9 +69,22 @@ class Epochs:
         return self.log
 
 
+@pytest.fixture(autouse=True)
+def there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session is nobody's."""
+    monkeypatch.setattr(filling, "alive", lambda _: True)
+
+
+class Unnoted(Attempted):
+    """A note that nobody keeps."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(os.devnull) / "none")
+
+
 def fill(epochs: Epochs, asked: list[OffsetRange] = ALL) -> Filler:
     """Fill until there is nothing to fill."""
-    filler = Filler(epochs, epochs.log)  # type: ignore[arg-type]
+    filler = Filler(epochs, epochs.log, Unnoted())  # type: ignore[arg-type]
     filler.ask(asked)
     for _ in range(100):
         if filler.pending:
@@ -94,7 +121,7 @@ def test_what_kafka_has_lost_meanwhile_stays_missing() -> None:
     """Retention goes on while a hole is filled."""
     epochs = Epochs(most=3)
     epochs.wrong = ["", "before"]
-    filler = Filler(epochs, epochs.log)  # type: ignore[arg-type]
+    filler = Filler(epochs, epochs.log, Unnoted())  # type: ignore[arg-type]
     filler.ask(ALL)
     filler.step(None)  # type: ignore[arg-type]
     epochs.begins = 6
@@ -107,7 +134,7 @@ def test_what_kafka_has_lost_meanwhile_stays_missing() -> None:
 def test_a_broker_that_is_away_is_no_failure_of_a_record(down: bool) -> None:
     """However often it does not answer, nothing is condemned for it."""
     epochs = Epochs(most=1)
-    filler = Filler(epochs, epochs.log)  # type: ignore[arg-type]
+    filler = Filler(epochs, epochs.log, Unnoted())  # type: ignore[arg-type]
     filler.ask(ALL)
     epochs.down = down
     for _ in range(10):
@@ -119,3 +146,43 @@ def test_a_broker_that_is_away_is_no_failure_of_a_record(down: bool) -> None:
         filler.step(None)  # type: ignore[arg-type]
     assert epochs.condemned == []
     assert rest(epochs.log) == {}
+
+
+@pytest.mark.parametrize("stages", [["judged"], ["judged", "dry"], ["judged", "dry", "kept"]])
+@pytest.mark.parametrize("size", [8, 1000])
+def test_a_record_that_kills_the_driver_each_time_is_refused_alone(
+    tmp_path: Path, stages: list[str], size: int
+) -> None:
+    """Each start filled in full size again, died of it, and the live stream with it: for good."""
+    epochs, deaths = Epochs(), 0
+    gap = Gap(LANE, 0, size)
+    epochs.log = [AcceptedGap(gap, "ada", "latest", NOW).epoch(0, 1, NOW, record_version="v")]
+    epochs.deadly = dict.fromkeys(stages, 5)
+    while rest(epochs.log):
+        filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
+        try:
+            while filler.pending or not filler.asked:
+                filler.ask([OffsetRange(LANE, 0, size)])
+                filler.step(None)  # type: ignore[arg-type]
+        except Died:
+            deaths += 1
+            assert deaths < 12, "the supervisor has given up"
+    assert epochs.condemned == [5]
+    assert sum(len(part) for epoch in epochs.log[1:] for part in epoch.ranges) == size
+    assert not (tmp_path / "fill.json").exists()
+
+
+def test_a_driver_that_is_killed_once_fills_the_same_as_before(tmp_path: Path) -> None:
+    """The power may have gone, or a person may have killed it: no record is to blame."""
+    epochs = Epochs()
+    filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
+    filler.ask(ALL)
+    epochs.deadly = {"judged": 5}
+    with pytest.raises(Died):
+        filler.step(None)  # type: ignore[arg-type]
+    epochs.deadly = {}
+    filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
+    filler.ask(ALL)
+    while filler.pending:
+        filler.step(None)  # type: ignore[arg-type]
+    assert (epochs.condemned, rest(epochs.log)) == ([], {})

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kernel.judging import KernelResult
 from seamline.model.offsets import OffsetRange
@@ -56,18 +56,22 @@ def narrow(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
 
 def answers(frame: DataFrame) -> bool:
     """Tell whether the JVM behind a frame still answers."""
+    return alive(frame.sparkSession)
+
+
+def alive(spark: SparkSession) -> bool:
+    """Tell whether a session's JVM still answers."""
     try:
-        return frame.sparkSession.sparkContext.defaultParallelism > 0
+        return spark.sparkContext.defaultParallelism > 0
     except Exception:  # noqa: BLE001 - whatever py4j makes of a dead JVM
         return False
 
 
-def unread(note: Note | None, ids: Mapping[str, str]) -> pa.RecordBatch:
+def unread(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
     """Make the raw record that stands for one that cannot be read: its place, without key, value and headers.
 
     What it said is in Kafka alone; its time is now.
     """
-    assert note is not None
     [part] = note.ranges
     [topic] = [name for name, id in ids.items() if id == part.lane.topic_id]
     return pa.RecordBatch.from_pydict(

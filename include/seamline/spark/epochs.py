@@ -39,6 +39,9 @@ log = logging.getLogger("seamline.stream")
 class Epochs:
     """Makes one epoch after another; the caller sees to it that only one is made at a time."""
 
+    passing: Note | None = None
+    """A record of a hole that is passed over without being read."""
+
     def __init__(
         self,
         writer: Writer,
@@ -67,6 +70,11 @@ class Epochs:
         writer.phases, writer.timing = self.pulse.mark, self.pulse.timing
 
     @property
+    def unreadable(self) -> Note | None:
+        """Give the note of a record of the live stream that cannot even be kept; None where it is not one."""
+        return self.attempted.note if self.attempted.kept and self.size.unread else None
+
+    @property
     def outdated(self) -> bool:
         """Tell whether the query must be started anew: for another lane, or for another size."""
         return self.size.outdated(self.progress.vector)
@@ -84,7 +92,8 @@ class Epochs:
             self.size_batches(frame)
             # Spark gives every lane a record: another one may have come beside the one that is condemned.
             condemned = self.size.condemned if sum(map(len, ranges)) == 1 else ""
-            attempt = self.attempt(narrow(frame, ranges), self.progress.vector, condemned=condemned)
+            frame = narrow(frame, ranges)
+            attempt = self.attempt(frame, self.progress.vector, condemned=condemned, proved=self.size.proved)
         except KernelFailed as error:
             self.record_bytes = 0
             if not answers(frame):
@@ -118,13 +127,27 @@ class Epochs:
             wanted.apply(frame.sparkSession)
             self.batch_size = wanted
 
-    def amend(self, frame: DataFrame, part: OffsetRange, *, condemned: str = "") -> Epoch:
-        """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND)."""
+    def amend(
+        self,
+        frame: DataFrame,
+        part: OffsetRange,
+        *,
+        condemned: str = "",
+        proved: bool = False,
+        passing: Note | None = None,
+    ) -> Epoch:
+        """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND).
+
+        What is condemned is tried once more unless it is ``proved``, and not even read where it is ``passing``.
+        """
         self.pulse.begin()
+        self.passing = passing
         try:
-            attempt = self.attempt(frame, {part.lane: part.start}, condemned=condemned)
+            attempt = self.attempt(frame, {part.lane: part.start}, condemned=condemned, proved=proved)
         except KernelFailed as error:
             raise error.cause from None
+        finally:
+            self.passing = None
         now = datetime.now(UTC)
         after = self.progress.amended(attempt.result.max_event_time)
         due = self.progress.edge_due(self.policy, attempt.number, now)
@@ -134,11 +157,11 @@ class Epochs:
         self.heartbeat()
         return epoch
 
-    def attempt(self, frame: DataFrame, held: Vector, *, condemned: str) -> Attempt:
+    def attempt(self, frame: DataFrame, held: Vector, *, condemned: str, proved: bool) -> Attempt:
         """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
         self.topics.assert_same()
         versions = self.lookups.current()
-        if condemned and not self.size.proved:
+        if condemned and not proved:
             self.attempted.stage(DRY)
             if self.harmless(frame, held, versions):
                 log.warning("A record is not to blame for what failed: %s", condemned)
@@ -220,8 +243,8 @@ class Epochs:
             dry=dry,
         )
         try:
-            if condemned and self.attempted.kept and self.size.unread:
-                return run([unread(self.attempted.note, self.topics.ids)], config)
+            if condemned and (note := self.passing or self.unreadable):
+                return run([unread(note, self.topics.ids)], config)
             if self.register and not condemned:
                 config = self.register.survey(frame, config)
                 self.writer.done("surveyed")

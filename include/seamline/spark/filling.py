@@ -12,9 +12,10 @@ from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import SeamlineError
 from seamline.model.holes import fillable
 from seamline.model.offsets import OffsetRange
-from seamline.spark.attempts import said
+from seamline.spark.attempted import JUDGED, Attempted, Note
+from seamline.spark.attempts import alive, said
 from seamline.spark.epochs import Epochs
-from seamline.spark.sizing import ATTEMPTS
+from seamline.spark.sizing import ATTEMPTS, SHARE, WHY
 
 log = logging.getLogger("seamline.stream")
 PIECE = 200_000
@@ -24,14 +25,16 @@ PIECE = 200_000
 class Filler:
     """Fills holes piece by piece, each an epoch of kind amend (rule 1 makes it exactly once).
 
-    A piece that fails is halved, and a record that fails alone is condemned, as in a live epoch.
+    A piece that fails is halved, and a record that fails alone is condemned, as in a live epoch. So is one of which
+    the driver dies: ``attempted`` tells the next one of it.
     """
 
-    def __init__(self, epochs: Epochs, ledger: Sequence[Epoch]) -> None:
-        self.epochs = epochs
+    def __init__(self, epochs: Epochs, ledger: Sequence[Epoch], attempted: Attempted) -> None:
+        self.epochs, self.attempted = epochs, attempted
         self.known = decided(ledger)
         self.size = min(PIECE, epochs.size.most)
         self.failures, self.why = 0, ""
+        self.deadly = attempted.read()
         self.unclear: OffsetRange | None = None
         self.asked: tuple[OffsetRange, ...] = ()
         self.pieces: list[OffsetRange] = []
@@ -42,8 +45,21 @@ class Filler:
         if wanted != self.asked and not self.unclear:
             self.pieces = fillable(self.known, wanted, self.epochs.topics.beginnings()) if wanted else []
             self.asked = wanted
+            self.recall()
             if self.pieces:
                 log.info("Filling %s offsets that were passed over", sum(map(len, self.pieces)))
+
+    def recall(self) -> None:
+        """Take less where the driver before has died of a piece, and count that against a record alone."""
+        note, self.deadly = self.deadly, None
+        if not note or not self.pieces:
+            return
+        [part] = note.ranges
+        first = self.pieces[0]
+        self.size = max(len(part) // SHARE, 1)
+        if len(part) == 1 and (first.lane, first.start) == (part.lane, part.start):
+            self.failures, self.why = note.size["failures"] + 1, WHY
+        log.warning("The driver before died while filling %s; reading %s records at a time", part, self.size)
 
     @property
     def pending(self) -> bool:
@@ -57,18 +73,30 @@ class Filler:
             return
         whole = self.pieces[0]
         part = replace(whole, end=min(whole.start + self.size, whole.end))
+        note = Note((part,), JUDGED, {"failures": self.failures})
         try:
+            self.attempted.begin(note)
             frame = self.epochs.topics.between(spark, part)
-            held = self.epochs.amend(frame, part, condemned=self.why if self.failures >= ATTEMPTS else "")
+            held = self.epochs.amend(
+                frame,
+                part,
+                condemned=self.why if self.failures >= ATTEMPTS else "",
+                proved=self.why == WHY,
+                passing=note if self.failures >= 2 * ATTEMPTS else None,
+            )
+            self.attempted.over({}, {})
         except SeamlineError:
+            self.attempted.over({}, {})
             raise
         except Exception as error:  # noqa: BLE001 - the live stream goes on
             self.why = said(error)
             log.error("Filling %s failed: %s", part, self.why)
+            if alive(spark):
+                self.attempted.over({}, {})
             self.unclear = part
             self.settle(part)
             return
-        self.failures = 0
+        self.failures, self.why = 0, ""
         self.size = min(self.size * 2, PIECE, self.epochs.size.most)
         self.known.append(held)
         rest = replace(whole, start=part.end)

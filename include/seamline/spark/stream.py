@@ -32,6 +32,7 @@ from seamline.model.holes import to_register
 from seamline.model.lookups import in_force
 from seamline.model.offsets import OffsetRange
 from seamline.plan.epochs import Resume, Turns, position
+from seamline.spark.attempted import Attempted
 from seamline.spark.checkpoint import Checkpoints, planned_ends
 from seamline.spark.epochs import Epochs
 from seamline.spark.filling import Filler
@@ -86,7 +87,7 @@ class Driver:
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.registered(self.writer.repaired())
         self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
-        self.filler = Filler(self.epochs, ledger)
+        self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
         spark.streams.addListener(self.epochs.pulse.triggers)
         self.epochs.catch_up(spark)
         warming.result()
