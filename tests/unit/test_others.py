@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, TableFeatures, write_deltalake
 from tests.unit.shop import Sale, Shop
 
 from seamline.lake import delta_log, files
@@ -135,6 +135,25 @@ def test_commits_of_every_release_of_ours_are_told_from_others() -> None:
         assert isinstance(after(None, Commit(1, info, {"theirs": 4}, add)), Change)
 
 
+@pytest.mark.parametrize("feature", ["DeletionVectors", "ColumnMapping", "V2Checkpoint", "RowTracking"])
+def test_a_table_that_asks_for_what_nobody_of_ours_can_do_is_refused(table: Table, feature: str) -> None:
+    """With a sentence, by who follows it and who opens it: deltalake raises an error of its own, or none."""
+    writer, asked = Table.open(table.root), getattr(TableFeatures, feature)
+    theirs(table).alter.add_feature(asked, allow_protocol_versions_increase=True)
+    for look in (table.refresh, table.refresh, lambda: Table.open(table.root)):
+        with pytest.raises(ChangedByOthers, match=f"asks whoever reads or writes it for .*(?i:{feature})"):
+            look()
+    with pytest.raises(Conflict):
+        append(writer, 4)
+
+
+def test_a_table_that_asks_for_what_deltalake_does_for_us_is_not(table: Table) -> None:
+    """Commits go through it then."""
+    theirs(table).alter.add_feature(TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True)
+    append(table.refresh(), 4)
+    assert numbers(Table.open(table.root)) == [0, 1, 2, 3, 4]
+
+
 def test_only_what_came_after_our_newest_commit_is_looked_at(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,3 +195,15 @@ def test_no_answer_is_made_of_slices_that_others_have_changed(change: str, tmp_p
         answer(shop.compiled, shop.view, shop.layout)
     DeltaTable(str(shop.slices.table.root)).restore(version)
     assert answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist() == [counted]
+
+
+def test_generations_of_several_days_that_others_have_packed_are_told_apart(tmp_path: Path) -> None:
+    """A file has rows of two generations then, of which one counts: they are counted, day by day."""
+    shop = Shop(tmp_path)
+    cut = shop.epoch([Sale(0), Sale(1500)])
+    for name in ("g1", "g2"):
+        for day in (0, 1):
+            shop.build(day, cut, f"{name}-{day}")
+    shop.epoch([Sale(3)])
+    DeltaTable(str(shop.generations.root)).optimize.compact()
+    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3

@@ -100,12 +100,13 @@ def counted(files: Files, named: pa.Table) -> int:
     for path, interval in zip(paths, files.partition("interval").to_pylist(), strict=True):
         by_interval.setdefault(interval, []).append(path)
     for interval, some in in_time(by_interval.items()):
-        found = con.execute(
+        # A result that is not read to its end keeps the connection from the next query.
+        [(count,)] = con.execute(
             f"SELECT count(*) FROM {scan(some)} WHERE generation IN "
             "(SELECT _generation FROM named WHERE _interval = ?)",
             [interval],
-        ).fetchone()
-        rows += found[0] if found else 0
+        ).fetchall()
+        rows += count
     return rows
 
 

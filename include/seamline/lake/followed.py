@@ -57,6 +57,7 @@ class Followed:
         self._checkpoint: tuple[int, int] | None = None
         self._looked = since_boot()
         self._change = others.since(self.root, newest)
+        self._strange = others.strange(protocol)
 
     def _marked(self) -> tuple[int, int] | None:
         """Tell the mark of one checkpoint from that of another."""
@@ -89,9 +90,11 @@ class Followed:
         return self._moved_on().require_ours()
 
     def require_ours(self) -> Self:
-        """Give the table; ChangedByOthers where another writer has put rows in or taken some out."""
+        """Give the table; ChangedByOthers where another writer has changed rows, or what the table asks for."""
         if self._change is not None:
             raise self._change.refusal(self.root)
+        if self._strange:
+            raise others.asks(self.root, self._strange)
         return self
 
     def _moved_on(self) -> Self:

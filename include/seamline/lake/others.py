@@ -13,9 +13,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from deltalake.table import ProtocolVersions
+
 from seamline.lake import delta_log
 from seamline.lake.entries import Commit
 from seamline.model.errors import ChangedByOthers, NotWhole
+
+KNOWN = frozenset(
+    {"appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants", "timestampNtz"}
+)
+MAPPED = 2
+"""The version of readers that stands for column mapping alone."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,24 @@ def key(action: Mapping[str, Any]) -> str:
     """Name a file, and the rows of it that count. Engines spell one path in more or less of a URL's form."""
     path, vector = unquote(unquote(action["path"])), action.get("deletionVector")
     return f"{path} without {sorted(vector.items())}" if vector else path
+
+
+def strange(protocol: ProtocolVersions) -> list[str]:
+    """List what a table asks of its readers and writers that neither we nor deltalake can do."""
+    asked = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    if protocol.min_reader_version == MAPPED:
+        asked.add("columnMapping")
+    return sorted(asked - KNOWN)
+
+
+def asks(root: Path, features: Iterable[str]) -> ChangedByOthers:
+    """Say what another writer has made a table ask for, and how that is undone."""
+    named = ", ".join(features)
+    return ChangedByOthers(
+        f"{root} has been changed by another writer: it asks whoever reads or writes it for {named}.",
+        hint=f"nothing of ours can do that: take it away again, in Spark SQL ALTER TABLE delta.`{root}` DROP FEATURE, "
+        "with TRUNCATE HISTORY where Delta asks for it, or bring the folder back from a backup.",
+    )
 
 
 def since(root: Path, newest: Commit | None) -> Change | None:

@@ -25,7 +25,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + Conflict                  33  somebody else decided first; read again
     + NotWhole                  43  a power cut, or another hand, has left a part of a commit in a table's log
     + OutOfStep                 44  tables of one pipeline that cannot have been committed together
-    + ChangedByOthers           45  another writer has put rows into a table of ours, or taken some out
+    + ChangedByOthers           45  another writer has changed the rows of a table of ours, or what it asks for
   - CertificateFailed           34
   - ReadUnstable                35  the tables kept changing under a read
   - TooSlow                     46  an answer took longer than its caller may wait for
@@ -221,7 +221,7 @@ class OutOfStep(ProtocolError):
 
 
 class ChangedByOthers(ProtocolError):
-    """Another writer has put rows into a table of ours, or taken some out: nothing that we go by is certain then."""
+    """Another writer has put rows into a table of ours, taken some out, or made it one that we cannot read."""
 
     exit_code = 45
 
