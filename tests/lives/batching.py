@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -65,9 +66,16 @@ def build_run(world: World, name: str, asked: Interval | None) -> None:
     plan = plan_run(world.pipeline, world.layout, asked=asked, dirty=asked is None, run=name)
     if not plan.builds:
         return
-    build(HERE, world.pipeline, world.layout, job_of(world.pipeline, plan, run=name))
+    world.jobs[name] = job_of(world.pipeline, plan, run=name)
+    built(world, name)
+
+
+def built(world: World, name: str) -> None:
+    """Build and certify what was planned for a run."""
+    build(HERE, world.pipeline, world.layout, world.jobs[name])
     certify_run(world.pipeline, world.layout, name)
-    world.runs.append(name)
+    if name not in world.runs:
+        world.runs.append(name)
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,40 @@ class Publish(Operation):
             world.fates.strike(self.point)
             publish_run(world.pipeline, world.layout, name)
             world.runs.remove(name)
+
+
+@dataclass(frozen=True)
+class Clear(Operation):
+    """Somebody clears a run from one of its tasks on, be it published or not, and lets it go on as far as another.
+
+    What is not planned again is built as it was planned then.
+    """
+
+    which: int
+    first: int
+    last: int
+    point: str
+
+    @classmethod
+    def draw(cls, chance: Random) -> Clear:
+        first = chance.randrange(4)
+        point = chance.choice([*BATCH_POINTS, *PUBLISH_POINTS, "", "", ""])
+        return cls(chance.randrange(3), first, chance.randint(first, 3), point)
+
+    def run(self, world: World) -> None:
+        if not world.jobs:
+            return
+        name = list(world.jobs)[-1 - self.which % len(world.jobs)]
+        tasks: list[Callable[[], object]] = [
+            lambda: build_run(world, name, None),
+            lambda: built(world, name),
+            lambda: certify_run(world.pipeline, world.layout, name),
+            lambda: publish_run(world.pipeline, world.layout, name),
+        ]
+        with world.process(), suppress(PublishRefused, Conflict, NotFound):
+            world.fates.strike(self.point)
+            for task in tasks[self.first : self.last + 1]:
+                task()
 
 
 @dataclass(frozen=True)

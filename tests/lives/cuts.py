@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from random import Random
 from typing import ClassVar
 
+from tests.lives.checks import check
 from tests.lives.faults import Disk
 from tests.lives.operations import Operation
 from tests.lives.world import World
@@ -31,7 +33,8 @@ class Left(StrEnum):
 class PowerCut(Operation):
     """Every process is gone, and with them what their newest commits wrote; a plain start makes up for it.
 
-    ``evenly``: all tables lose what was committed since one instant; else each loses a part of that.
+    ``evenly``: all tables lose what was committed since one instant; else each loses a part of that. Somebody
+    ``looks`` before the start: what is answered is right, or refused.
     """
 
     switch: ClassVar[str] = "power cuts"
@@ -41,14 +44,14 @@ class PowerCut(Operation):
     evenly: bool
     log: Left
     data: Left
+    looks: bool
 
     @classmethod
     def draw(cls, chance: Random) -> PowerCut:
         log = chance.choice([Left.NOTHING, Left.EMPTY, Left.EMPTY, Left.CUT, Left.ZEROS])
         data = chance.choice([Left.NOTHING, Left.EMPTY, Left.WHOLE])
-        return cls(
-            chance.randrange(10**6), chance.choice([1, 2, 3, 6, 12, 30]), chance.random() < 0.5, log, data
-        )
+        back, evenly = chance.choice([1, 2, 3, 6, 12, 30]), chance.random() < 0.5
+        return cls(chance.randrange(10**6), back, evenly, log, data, chance.random() < 0.5)
 
     def run(self, world: World) -> None:
         if not world.layout.warehouse.exists():
@@ -61,6 +64,11 @@ class PowerCut(Operation):
             leave(entry, self.log)
             world.fates.disk.commits.remove(entry)
         world.moved()
+        if self.looks:
+            with suppress(ProtocolError):
+                check(world)
+            # A start may find that more is lost.
+            world.seen.clear()
         world.start()
 
 

@@ -24,8 +24,8 @@ HOSTILE = (
     "order", "group", "where", "table", "end", "from_epoch", "to_epoch", "partition", "offset", "topic", "timestamp",
     "Key", "VALUE", "date", "time", "start", "struct", "list", "map", "left", "lost", "at", "cell", "id", "place",
 )  # fmt: skip
-SHORT = tuple(name for name in HOSTILE if len(name) == 1)
-"""Names as one takes them for a parameter: half of a definition's are of these."""
+SHORT = ("i", "s", "x")
+"""Names as one takes them for a parameter: every other definition has columns of them."""
 WINDOWS: tuple[Callable[[], Window], ...] = (
     lambda: Tumbling("1 hour"),
     lambda: Tumbling("1 day"),
@@ -75,8 +75,8 @@ def attempted(chance: Random, *, on: Collection[str]) -> Shape:
     """Draw a definition; DefinitionError where it is refused."""
     names = "hostile names" in on
     pool = hostile(chance, 7) if names else chance.sample(PLAIN, 5)
-    time, id = ("at", "number") if not names else (f"{pool.pop()}", f"{pool.pop()}")
-    columns = tuple(column(name, chance, on=on) for name in pool[: chance.randint(2, 4)])
+    time, id = ("at", "number") if not names else (pool[0], pool[1])
+    columns = tuple(column(name, chance, on=on) for name in pool[-chance.randint(2, 4) :])
     unique = chance.random() < 0.4
     views = [view(f"v{at}", columns, chance, names=names) for at in range(chance.randint(1, 2))]
     spelled = ", ".join(f"{each.name} {each.type}" for each in columns)
@@ -98,11 +98,10 @@ def attempted(chance: Random, *, on: Collection[str]) -> Shape:
 
 
 def hostile(chance: Random, count: int) -> list[str]:
-    """Draw different names."""
-    found = dict.fromkeys([*chance.sample(SHORT, count // 2), *chance.sample(HOSTILE, count)])
-    pool = list(found)[:count]
-    chance.shuffle(pool)
-    return pool
+    """Draw different names; the last are those of columns."""
+    short = chance.sample(SHORT, len(SHORT)) if chance.random() < 0.5 else []
+    found = dict.fromkeys([*short, *chance.sample(HOSTILE, count)])
+    return [*reversed(list(found)[:count])]
 
 
 def column(name: str, chance: Random, *, on: Collection[str]) -> Column:
@@ -135,7 +134,8 @@ def measure(columns: Sequence[Column], chance: Random) -> Measure:
     if of.type not in ("BOOLEAN", "DOUBLE"):
         fit += [lambda: seamline.min(of.name), lambda: seamline.max(of.name)]
     if of.type not in ROUGH:
-        fit += [lambda: seamline.top(of.name, 2), lambda: seamline.collect_distinct(of.name, limit=3)]
+        # The SQL of top lists is the longest, and has most names of its own.
+        fit += 3 * [lambda: seamline.top(of.name, 2)] + [lambda: seamline.collect_distinct(of.name, limit=3)]
     fit += [lambda: seamline.first(of.name), lambda: seamline.last(of.name)]
     return chance.choice(fit)()
 

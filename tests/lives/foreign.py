@@ -90,7 +90,7 @@ class Foreign(Operation):
     @classmethod
     def draw(cls, chance: Random) -> Foreign:
         [deed] = chance.choices([*DEEDS], DRAWN)
-        return cls(chance.choice([*NAMES, "slices", "control"]), deed)
+        return cls(chance.choice([*NAMES, "slices", "slices", "slices", "control"]), deed)
 
     @property
     def switch(self) -> str:  # type: ignore[override]

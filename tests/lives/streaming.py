@@ -105,7 +105,7 @@ class KillAtCommit(Operation):
 class NoAnswer(Operation):
     """A commit of an epoch fails, or lands without its writer's knowing."""
 
-    weight: ClassVar[int] = 2
+    weight: ClassVar[int] = 3
     table: str
     mishap: Mishap
     more: int
@@ -113,7 +113,9 @@ class NoAnswer(Operation):
     @classmethod
     def draw(cls, chance: Random) -> NoAnswer:
         return cls(
-            chance.choice(TABLES), chance.choice([Mishap.FAILS, Mishap.LANDS]), chance.choice([1, 3, 10])
+            chance.choice([*TABLES, "slices"]),
+            chance.choice([Mishap.FAILS, Mishap.LANDS]),
+            chance.choice([1, 3, 10]),
         )
 
     def run(self, world: World) -> None:
@@ -306,7 +308,7 @@ class Rules(Operation):
 class Serve(Operation):
     """The stream refreshes its serving tables, and they are looked at as another engine does."""
 
-    weight: ClassVar[int] = 2
+    weight: ClassVar[int] = 3
 
     def run(self, world: World) -> None:
         with world.driving():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from tests.lives.foreign import DEEDS, MILD, NAMES
 
-DRAWN = frozenset({"hostile names", "exact decimals", "exact statistics"})
+DRAWN = frozenset({"hostile names", "exact decimals", "exact statistics", "power cuts"})
 """What a life is drawn with beside other people's deeds."""
-OFF = {"power cuts": "a checkpoint may outrun its entries"} | {
-    f"foreign add column of {name}": "nothing says yet what it does" for name in NAMES
-}
+OFF = {f"foreign add column of {name}": "nothing says yet what it does" for name in NAMES}
 ON = DRAWN | {
     switch
     for name in NAMES

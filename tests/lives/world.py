@@ -21,12 +21,14 @@ from tests.lives.oracle import Held, Rows, Wrong
 from tests.lives.topic import Read, Topic
 
 from seamline.lake import delta_log, repair, states
+from seamline.lake.entries import Commit
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import ledger_row
 from seamline.model.compiled import CompiledView
 from seamline.model.epoch import Epoch, Kind
-from seamline.model.errors import Conflict, FenceLost, SeamlineError
+from seamline.model.errors import Conflict, FenceLost, NotWhole, SeamlineError
+from seamline.model.jobs import BuildJob
 from seamline.model.manifest import Manifest
 from seamline.model.offsets import OffsetRange, Vector
 from seamline.model.seam import Side
@@ -86,6 +88,7 @@ class World:
         self.driver: Driver | None = None
         self.stalled: list[Driver] = []
         self.runs: list[str] = []
+        self.jobs: dict[str, BuildJob] = {}
         self.made = 0
         self.divisors = {shape.pipeline.record_version: shape.divisor}
         self.of: dict[int, int] = {}
@@ -210,12 +213,21 @@ class World:
             self.log.pop()
         if len(self.log) < self.known:
             self.trim()
-        while (commit := delta_log.read(root, len(self.log))) is not None:
+        while (commit := self.commit(root)) is not None:
             epoch = ledger_row(commit.info)
             self.log.append(Entry(commit.version, key_of(delta_log.entry(root, commit.version)), epoch))
             if epoch is not None:
                 self.take(epoch)
         self.known = len(self.log)
+
+    def commit(self, root: Path) -> Commit | None:
+        """Read the next commit of the master; None where there is none, or none that a power cut has left whole."""
+        try:
+            return delta_log.read(root, len(self.log))
+        except NotWhole:
+            if not self.cut:
+                raise
+            return None
 
     def trim(self) -> None:
         """Forget what a power cut took from the master."""
