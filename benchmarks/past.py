@@ -34,6 +34,7 @@ from seamline.lake.slices import Slices
 from seamline.lake.summaries import BLOCK, SCHEMA, assembled
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE, generations_schema, master_schema, partial_schema, slices_schema
+from seamline.lake.wholeness import classic
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.condensed import Summed, condensed
 from seamline.model.epoch import Epoch
@@ -49,6 +50,8 @@ CLOSED, OPEN = 300, 90
 """Epochs of the last day but one, which is closed and not built, and of the last, which is open."""
 TAIL = 60
 """The newest epochs, which upkeep has not packed yet."""
+LINKS = 30_000
+"""Names that a file is given; file systems have a bound."""
 EDGE_EVERY, REFUSED_EVERY, PACKED = 30, 20, 200_000
 LANE = Lane("t", 0)
 REFUSED = json.dumps({"null": 1})
@@ -333,12 +336,24 @@ class Past:
         """Give a log as many entries as it keeps, and a checkpoint; the first are cleaned away."""
         line = json.dumps({"commitInfo": {"timestamp": 1, "operation": "WRITE", "padding": "x" * 900}}) + "\n"
         first = table.version + 1
-        delta_log.entry(table.root, first).write_text(line)
-        for version in range(first + 1, first + min(self.retained, self.epochs)):
-            os.link(delta_log.entry(table.root, first), delta_log.entry(table.root, version))
+        last = first + min(self.retained, self.epochs) - 1
+        source = delta_log.entry(table.root, first)
+        source.write_text(line)
+        # What it says holds for the last entry too, since those between say nothing.
         table.refresh().handle.create_checkpoint()
+        for version in range(first + 1, last + 1):
+            file = delta_log.entry(table.root, version)
+            if (version - first) % LINKS:
+                os.link(source, file)
+            else:
+                source = file
+                source.write_text(line)
+        classic(table.root, first).rename(classic(table.root, last))
+        mark = table.root / delta_log.FOLDER / delta_log.LAST
+        mark.write_text(json.dumps({**json.loads(mark.read_text()), "version": last}))
         for version in range(first):
             delta_log.entry(table.root, version).unlink()
+        table.refresh()
 
     def build(self, manifest: ManifestTable) -> None:
         """Build and publish the days but the last two; of the last but one there is a build to certify."""

@@ -66,8 +66,7 @@ class Claims:
     @classmethod
     def ensure(cls, layout: Layout) -> Claims:
         """Open the claims, made if they are not there."""
-        settings = {"delta.logRetentionDuration": "interval 1 hours"}
-        return cls(Table.ensure(layout.table("claims"), SCHEMA, settings=settings))
+        return cls(Table.ensure(layout.table("claims"), SCHEMA))
 
     def read(self) -> tuple[Claim, ...]:
         """Give every claim that was not given back, in the order they were taken."""

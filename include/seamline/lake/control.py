@@ -55,8 +55,7 @@ class ControlTable:
     @classmethod
     def ensure(cls, layout: Layout) -> ControlTable:
         """Open the control table, made if it is not there."""
-        settings = {"delta.logRetentionDuration": "interval 1 hours"}
-        return cls(Table.ensure(layout.table("control"), SCHEMA, settings=settings))
+        return cls(Table.ensure(layout.table("control"), SCHEMA))
 
     def read(self) -> Control:
         """Give the state at the newest version; ProtocolError where somebody has taken it away."""

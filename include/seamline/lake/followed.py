@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,15 +13,13 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake import delta_log, live_files, others, wholeness
 from seamline.lake.entries import Commit
+from seamline.lake.settings import CHECKPOINT_EVERY, HOUR, RETENTION, retention
 from seamline.model.errors import NotWhole
 
 UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a table may ask of its writers beyond what every table does; the rest is left to deltalake."""
-CHECKPOINT_EVERY = "delta.checkpointInterval"
-RETENTION = "delta.logRetentionDuration"
-KEPT = timedelta(days=30)
-"""For how long a log keeps its entries, unless the table says otherwise."""
-SPAN = re.compile(r"\s*interval\s+(\d+)\s+(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
+SHORTEST = retention({RETENTION: HOUR})
+"""For how long the logs that are kept least are kept: a table's settings may change while a process sleeps."""
 REMEMBERED = 1000
 """Commits to go through at most where the live files are asked for: after more they are listed anew."""
 
@@ -47,8 +43,8 @@ class Followed:
         self.id = str(metadata.id)
         """The table's own, whatever its place."""
         self._partition_by = list(metadata.partition_columns)
-        self._checkpoint_every = int(metadata.configuration.get(CHECKPOINT_EVERY) or 100)
-        self._retention = span(metadata.configuration.get(RETENTION) or "").total_seconds()
+        self.settings: Mapping[str, str | None] = metadata.configuration
+        self._checkpoint_every = int(self.settings.get(CHECKPOINT_EVERY) or 100)
         # Versions in between ask for features without naming them.
         self._appends = protocol.min_writer_version in (1, 2, 7) and features <= UNDERSTOOD
         self._txns: dict[str, int | None] = {}
@@ -123,7 +119,7 @@ class Followed:
 
     def _outlived(self) -> bool:
         """Tell whether entries that came after the last look may have been cleaned away since."""
-        return since_boot() - self._looked > self._retention / 2
+        return since_boot() - self._looked > min(retention(self.settings), SHORTEST).total_seconds() / 2
 
     def _anew(self) -> Self:
         self._opened(*wholeness.opened(self.root))
@@ -172,12 +168,6 @@ class Followed:
             self._live = pa.table(self.handle.get_add_actions(flatten=True))
         self._since = []
         return self._live
-
-
-def span(text: str) -> timedelta:
-    """Read Delta's way to write a duration; what cannot be read is as long as Delta's default."""
-    found = SPAN.fullmatch(text)
-    return timedelta(**{f"{found[2].lower()}s": int(found[1])}) if found else KEPT
 
 
 def since_boot() -> float:

@@ -31,7 +31,7 @@ class Upkeep:
 
     ``repaired`` ledger rows were added, ``merged`` blocks made of ``replaced`` files, ``packed`` small files made
     fewer, by table, ``dead`` files of dead epochs taken out of their tables, ``forgotten`` generations that nobody
-    may publish any more.
+    may publish any more, ``shortened`` files of old versions of logs.
     """
 
     repaired: int = 0
@@ -43,6 +43,7 @@ class Upkeep:
     deleted: Mapping[str, int] = field(default_factory=dict)
     left: Mapping[str, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    shortened: int = 0
 
     def plus(self, other: Upkeep) -> Upkeep:
         """Add up what two steps did."""
@@ -56,6 +57,7 @@ class Upkeep:
             Counter(self.deleted) + Counter(other.deleted),
             Counter(self.left) + Counter(other.left),
             (*self.refused, *other.refused),
+            self.shortened + other.shortened,
         )
 
     def __str__(self) -> str:
@@ -66,6 +68,7 @@ class Upkeep:
             f"dead epochs: {self.dead} files taken out",
             *([f"forgotten: {self.forgotten} generations"] if self.forgotten else []),
             *(f"deleted: {count} files {why}" for why, count in sorted(self.deleted.items())),
+            *([f"logs: {self.shortened} old entries deleted"] if self.shortened else []),
             *(f"left: {count} {why}" for why, count in sorted(self.left.items())),
             *(f"refused: {why}" for why in self.refused),
         ]

@@ -71,10 +71,7 @@ def serving_schema(view: CompiledView) -> pa.Schema:
 
 def ensure(layout: Layout, view: CompiledView) -> Table:
     """Open the serving table, made if it is not there."""
-    settings = {"delta.logRetentionDuration": "interval 1 days"}
-    return Table.ensure(
-        layout.serving(view), serving_schema(view), partition_by=["interval"], settings=settings
-    )
+    return Table.ensure(layout.serving(view), serving_schema(view), partition_by=["interval"])
 
 
 def refresh(

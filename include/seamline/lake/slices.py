@@ -25,9 +25,8 @@ class Slices:
     @classmethod
     def ensure(cls, layout: Layout, view: CompiledView) -> Slices:
         """Open the slices of a view version, made if they are not there."""
-        settings = {"delta.logRetentionDuration": "interval 1 days"}
         schema = slices_schema(view)
-        table = Table.ensure(layout.slices(view), schema, settings=settings)
+        table = Table.ensure(layout.slices(view), schema)
         return cls(table.holding(schema, late=late_names(view)), view)
 
     def append(self, partials: pa.Table, *, from_epoch: int, to_epoch: int) -> None:

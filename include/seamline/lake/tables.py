@@ -28,14 +28,16 @@ from seamline.lake.entries import BY, ENGINE, ID, Commit, Draft
 from seamline.lake.files import DataFile
 from seamline.lake.followed import since_boot
 from seamline.lake.meeting import Meeting
+from seamline.lake.settings import retention, settings_of
+from seamline.lake.shortening import shortened
 from seamline.lake.synced import Synced
 from seamline.model.definition import DURABILITY
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
 
 TOKEN = meeting.TOKEN
 EPOCH = "seamline.epoch"
-SETTINGS = {"delta.checkpointInterval": "50", "delta.dataSkippingNumIndexedCols": "-1"}
-"""Statistics of every column: by itself Delta has those of the first 32, and readers prune by the last ones."""
+BEATS = frozenset({"control", "claims"})
+"""Tables that get an entry every few seconds, also where no upkeep comes: their logs are short after a checkpoint."""
 OVERTAKEN = ("concurrent", "changed since")
 """What deltalake says of a commit that another has overtaken; a full disk says neither."""
 log = logging.getLogger("seamline.lake")
@@ -66,7 +68,6 @@ class Table(Synced):
         schema: pa.Schema,
         *,
         partition_by: list[str] | None = None,
-        settings: Mapping[str, str] | None = None,
         txns: Mapping[str, int] | None = None,
     ) -> Table:
         """Open a table, made empty, with some ``txns``, if it is not there; two that make it at once both get it."""
@@ -79,7 +80,7 @@ class Table(Synced):
                     schema=deltalake.Schema.from_arrow(schema),
                     mode="error",
                     partition_by=partition_by,
-                    configuration={**SETTINGS, **(settings or {})},
+                    configuration=dict(settings_of(root.name)),
                     commit_properties=properties(txns or {}),
                 )
             except DeltaError:
@@ -148,6 +149,22 @@ class Table(Synced):
             durability.sync_disk(self.root)
             self._durable = self.version
             self.append([], txns={durability.DURABILITY: wanted}, sync=True)
+
+    def settle(self) -> None:
+        """State the settings that the table was made without; those that somebody has given it stay as they are."""
+        wanted = {
+            name: each for name, each in settings_of(self.root.name).items() if name not in self.settings
+        }
+        if not wanted:
+            return
+        try:
+            self.handle.alter.set_table_properties(wanted, commit_properties=properties({}))
+        except DeltaError as error:
+            # The table is as good as before; the next start tries again.
+            log.warning("%s goes without %s: %s", self.root.name, wanted, error)
+        self._anew()
+        if self.synced:
+            self.sync()
 
     def fence(self, token: int) -> None:
         """Take the table over: from here on only commits under ``token`` succeed (rule 4).
@@ -326,16 +343,14 @@ class Table(Synced):
         return self._overtaken() if any(each in words for each in OVERTAKEN) else None
 
     def _keep_short(self) -> None:
-        """Write a checkpoint, and let go of commits that are older than the table keeps them.
-
-        It is on disk before they go, and before anything counts on it; what it sums up is there before.
-        """
+        """Write a checkpoint, which is on disk before anything counts on it; what it sums up is there before."""
         try:
             self.sync()
             self.handle.create_checkpoint()
             durability.sync_file(wholeness.classic(self.root, self.version))
             durability.sync_folder(self.root / delta_log.FOLDER)
-            self.handle.cleanup_metadata()
+            if self.root.name in BEATS:
+                shortened(self.root, retention(self.settings), now=datetime.now(UTC))
         except (DeltaError, OSError) as error:
             # The commit has landed; readers have more of them to go through until the next checkpoint.
             log.warning("%s got no checkpoint at version %s: %s", self.root.name, self.version, error)

@@ -22,10 +22,12 @@ from seamline.lake.manifest import APP as DECIDED
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.packing import AS_READ, BY_TIME, packed
-from seamline.lake.pins import Files
-from seamline.lake.repair import unrepaired
+from seamline.lake.pins import Files, look
+from seamline.lake.repair import roots, unrepaired
 from seamline.lake.retention import retain, swept
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
+from seamline.lake.settings import retention
+from seamline.lake.shortening import shortened
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
@@ -59,6 +61,7 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     if why := unrepaired(layout):
         return Upkeep(refused=(f"{why}: start the stream, it repairs them; nothing was done",))
     master, held, rows, done = whole_ledger(layout)
+    lacks = done.refused
     # Blocks of slices name epochs, and what an earlier upkeep has put in the place of others lets those go.
     durability.sync_disk(master.table.root)
     if short := unexplained(master, held, rows):
@@ -73,7 +76,9 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     done = done.plus(swept_attempts(layout))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
-    return done.plus(of_records(layout, held)).plus(of_decisions(layout, held))
+    done = done.plus(of_records(layout, held)).plus(of_decisions(layout, held))
+    # What the ledger lacks yet, only entries of the master tell.
+    return done if lacks else done.plus(of_logs(layout, now=datetime.now(UTC)))
 
 
 def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: Held) -> Upkeep:
@@ -114,6 +119,14 @@ def of_decisions(layout: Layout, held: Held) -> Upkeep:
         claims = Claims.ensure(layout).decisions
         done = done.plus(decisions.packed(claims, passing=STATES)).plus(cleaned(claims.table.root, held))
     return done
+
+
+def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
+    """Shorten every log; the ledger has all that the master's entries tell, and the disk what their checkpoints do."""
+    folder = layout.warehouse / layout.pipeline
+    durability.sync_disk(folder)
+    kept = ((root, look(root, "kept", lambda table: retention(table.settings))) for root in roots(folder))
+    return Upkeep(shortened=sum(shortened(root, span, now=now) for root, span in kept if span))
 
 
 def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:

@@ -64,6 +64,8 @@ class Writer:
         for view in self.pipeline.views:
             self.slices[view.id] = Slices.ensure(layout, view)
             self.slices[view.id].table.fence(token)
+        for table in self.tables:
+            table.settle()
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
         agreed = agree(self.taken(manifest), self.frontiers, token=token)
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
