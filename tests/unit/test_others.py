@@ -207,3 +207,17 @@ def test_generations_of_several_days_that_others_have_packed_are_told_apart(tmp_
     shop.epoch([Sale(3)])
     DeltaTable(str(shop.generations.root)).optimize.compact()
     assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3
+
+
+def test_a_ledger_whose_files_are_gone_is_looked_at_anew(tmp_path: Path) -> None:
+    """A reader that follows the master alone knows the files of a ledger of before OPTIMIZE and VACUUM."""
+    shop = Shop(tmp_path)
+    for number in range(3):
+        shop.epoch([Sale(number)], watermark=Sale(number).at)
+    shop.build(0, 1, "g1")
+    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3
+    ledger = DeltaTable(str(shop.ledger.table.root))
+    ledger.optimize.compact()
+    ledger.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    shop.epoch([Sale(3)], watermark=Sale(3).at)
+    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 4

@@ -151,6 +151,11 @@ def past_of(layout: Layout, log: Log) -> Past:
     return found
 
 
+def forget_past() -> None:
+    """Have the ledgers opened anew, where files of theirs that were known are gone."""
+    _known.clear()
+
+
 def read_past(layout: Layout, log: Log) -> Past:
     """Read the ledger condensed and, where it lags, the master's commits."""
     known = look(layout.table("ledger"), "written", Written.of) or Written()

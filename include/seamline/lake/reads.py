@@ -20,6 +20,7 @@ from seamline.lake.chosen import Unsettled
 from seamline.lake.deadline import in_time
 from seamline.lake.decorations import decorated
 from seamline.lake.layout import Layout
+from seamline.lake.logs import forget_past
 from seamline.lake.presented import presented
 from seamline.lake.remembered import REMEMBERED
 from seamline.lake.snapshot import Snapshot
@@ -88,6 +89,8 @@ def settled(view: CompiledView, once: Callable[[], T]) -> T:
             return once()
         except (Unsettled, OutOfStep, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             last = problem
+            if isinstance(problem, FileNotFoundError):
+                forget_past()
             time.sleep(0.02 * 2**attempt)
     if isinstance(last, OutOfStep):
         raise last
