@@ -16,7 +16,7 @@ from seamline.lake.history import rolled_back
 from seamline.lake.manifest import ManifestTable, statement
 from seamline.lake.planning import job_of, plan_run
 from seamline.lake.reads import answer
-from seamline.lake.tables import Table
+from seamline.lake.tables import Table, properties
 from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
 from seamline.model.intervals import Interval
 from seamline.model.jobs import BuildJob
@@ -133,7 +133,7 @@ def test_what_cannot_be_served_is_refused(shop: Shop, to: str, why: str, error: 
 def test_one_that_is_gone_or_below_the_floor_is_refused(shop: Shop) -> None:
     """A reader would start again for ever, or miss rows."""
     table = Table.open(shop.layout.generations(shop.view))
-    table.handle.delete("generation = 'one'")
+    table.handle.delete("generation = 'one'", commit_properties=properties({}))
     with pytest.raises(PublishRefused, match="is gone: 0 of its 2 rows"):
         rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
     build(shop, "three", cut=1)
