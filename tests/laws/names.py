@@ -227,17 +227,18 @@ def records(names: dict[str, str], *, flat: bool = False) -> list[dict[str, Any]
             names["whole"]: at % 4 + 1,
             names["real"]: at / 4,
             names["text"]: ["yes", "no", "maybe", "rather", None][at % 5],
-            names["items"]: ["p", "qq", "p"][: at % 4],
-            names["parts"]: {names["member"]: at},
+            **({} if flat else nested(names, at)),
             names["spare"]: None if at in (7, 11) else "red",
             "occurred": f"2024-01-01T{at % 6:02}:{at * 7 % 60:02}:00Z",
         }
         for at in range(24)
     ]
-    if flat:
-        for record in found:
-            del record[names["items"]], record[names["parts"]]
     return found
+
+
+def nested(names: Mapping[str, str], at: int) -> dict[str, Any]:
+    """Give the columns that have parts."""
+    return {names["items"]: ["p", "qq", "p"][: at % 4], names["parts"]: {names["member"]: at}}
 
 
 def answered(names: dict[str, str], window: Any, *, exploding: bool) -> list[tuple[Any, ...]]:
