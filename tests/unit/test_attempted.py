@@ -25,6 +25,7 @@ from seamline.spark.attempts import unread
 from seamline.spark.epochs import Epochs
 from seamline.spark.progress import Progress
 from seamline.spark.sizing import EpochSize
+from seamline.spark.topics import fetches
 
 A, B = Lane("t", 0), Lane("t", 1)
 
@@ -211,3 +212,9 @@ def test_memory_is_spelled_as_spark_spells_it() -> None:
     for wrong in ("4", "0g", "g", "4 g", "1k"):
         with pytest.raises(DefinitionError):
             parse_memory(wrong)
+
+
+def test_an_epoch_that_was_halved_is_not_given_the_records_beside_its_own() -> None:
+    """One poll gave 5,000 of a batch, all in the heap: an epoch of one record died of those that came with it."""
+    polled = [fetches(records)["kafka.max.poll.records"] for records in (1, 9, 300, 1_000_000, 0)]
+    assert polled == ["1", "9", "300", "5000", "1"]

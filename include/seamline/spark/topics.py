@@ -24,7 +24,6 @@ log = logging.getLogger("seamline.stream")
 RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(headers) AS headers")
 
 FETCHES = {
-    "kafka.max.poll.records": "5000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.fetch.max.wait.ms": "10",
     "kafka.receive.buffer.bytes": str(1 << 20),
@@ -34,11 +33,23 @@ FETCHES = {
 Half a second for each partition is what the last records before a silence would wait, behind a fetch of no records.
 """
 
+POLLED = 5_000
+"""Records that a task asks its Kafka client for at once, at most."""
+
 LEAST_SHARE = 50_000
 """Records: a lane's share of an epoch is not cut into smaller parts than this."""
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Offsets by topic and partition, as Spark writes them."""
+
+
+def fetches(records: int) -> dict[str, str]:
+    """Say how a task fetches so many records at most.
+
+    What one poll gives is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
+    epoch that was halved for it must not be given the records beside its own.
+    """
+    return {**FETCHES, "kafka.max.poll.records": str(max(min(records, POLLED), 1))}
 
 
 class Topics:
@@ -120,7 +131,7 @@ class Topics:
 
         ``only`` leaves out every lane but one. A lane with by far the most records is read by several tasks.
         """
-        reader = spark.readStream.format("kafka").options(**FETCHES, **self.connection.for_spark())
+        reader = spark.readStream.format("kafka").options(**fetches(limit), **self.connection.for_spark())
         if only is None:
             reader = reader.option("subscribe", ",".join(self.names))
         else:
@@ -139,7 +150,7 @@ class Topics:
 
     def between(self, spark: SparkSession, part: OffsetRange) -> DataFrame:
         """Read the raw records of one range, at once."""
-        reader = spark.read.format("kafka").options(**FETCHES, **self.connection.for_spark())
+        reader = spark.read.format("kafka").options(**fetches(len(part)), **self.connection.for_spark())
         share = max(len(part) // spark.sparkContext.defaultParallelism, LEAST_SHARE)
         return (
             reader.option("assign", self.assigned(part.lane))
