@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,3 +38,10 @@ def nothing(rows: pa.Table) -> None:
 def nameless(rows: pa.Table) -> pa.Table:
     """Forget the column."""
     return rows
+
+
+def deadly(rows: pa.Table) -> pa.Table:
+    """End the process at a text, as a library does that is not Python's."""
+    if "fugu" in rows["text"].to_pylist():
+        os._exit(9)
+    return rows.append_column("length", pc.utf8_length(rows["text"]))

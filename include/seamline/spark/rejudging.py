@@ -11,12 +11,15 @@ import logging
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -41,9 +44,12 @@ from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, ProtocolError
 from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, stamp
+from seamline.model.offsets import OffsetRange
 from seamline.model.seam import NOTHING
 from seamline.plan.rejudging import Verdict, blocks, records_of, unjudged
-from seamline.spark.task import FACTS, REPORT, reported
+from seamline.spark.attempts import alive, said
+from seamline.spark.deadly import MOST, WHY, culprit
+from seamline.spark.task import FACTS, REPORT, limit_memory, reported
 from seamline.spark.task import SCHEMA as REPORTED
 
 log = logging.getLogger("seamline.build")
@@ -89,7 +95,7 @@ def judge_again(
         lookups={name: layout.lookup(name, version) for name, version in lookups.items()},
     )
     found = Found()
-    for _, payload in reported(raw_records(spark, pipeline, layout, block).mapInArrow(task, REPORT)):
+    for payload in outlived(raw_records(spark, pipeline, layout, block), task, block):
         found.add(Found.read(payload))
     for epoch in block:
         here = found.records(epoch.number)
@@ -111,6 +117,52 @@ def judge_again(
     ]
     held.commit(found.files, verdicts)
     return sum(map(records_of, block))
+
+
+def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch]) -> list[bytes]:
+    """Run a task over the records of some epochs, and give its reports.
+
+    A record that ends its worker each time is refused, and the others are judged: else no build would ever end.
+    ProtocolError where there are more than ``MOST``; what is no record's doing is raised as it came.
+    """
+    ranges = [part for epoch in block for part in epoch.ranges]
+
+    def dies(some: Sequence[OffsetRange]) -> bool:
+        try:
+            reported(frame.where(among(some)).mapInArrow(replace(task, dry=True), REPORT))
+        except Exception:
+            if not alive(frame.sparkSession):
+                raise
+            return True
+        return False
+
+    while True:
+        try:
+            return [payload for _, payload in reported(frame.mapInArrow(task, REPORT))]
+        except Exception as error:
+            found = culprit(ranges, dies) if alive(frame.sparkSession) else None
+            if found is None:
+                raise
+            log.error(
+                "The record at %s ends the process that judges it, and is refused: %s", found, said(error)
+            )
+            task = replace(task, condemned=(*task.condemned, found))
+            if len(task.condemned) > MOST:
+                raise ProtocolError(
+                    f"More than {MOST} records end the process that judges them, {found} the last.",
+                    hint="nothing was written; see Stream(worker_memory=...), and the transform.",
+                ) from error
+
+
+def among(ranges: Sequence[OffsetRange]) -> Column:
+    """Tell which raw records are in some ranges."""
+    places = [
+        (f.col("_topic_id") == part.lane.topic_id)
+        & (f.col("_partition") == part.lane.partition)
+        & f.col("_offset").between(part.start, part.end - 1)
+        for part in ranges
+    ]
+    return reduce(or_, places, f.lit(False))
 
 
 def raw_records(
@@ -213,25 +265,33 @@ def counted(places: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Task:
-    """Judges raw records in a Spark task and writes what comes out below ``root``; ``processed`` is by epoch."""
+    """Judges raw records in a Spark task and writes what comes out below ``root``; ``processed`` is by epoch.
+
+    What is ``condemned`` is refused without being judged; a ``dry`` task writes nothing.
+    """
 
     pipeline: CompiledPipeline
     root: Path
     attempt: str
     processed: Mapping[int, datetime]
     lookups: Mapping[str, Path]
+    condemned: tuple[OffsetRange, ...] = ()
+    dry: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
+        if TaskContext.get():
+            limit_memory(self.pipeline.definition.stream.worker_memory)
         found, con, reader = Found(), engine(), reader_of(self.pipeline)
         config = self.config
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"
         sink = Sink(self.root, name, rows_schema(self.pipeline), partition={ATTEMPT: self.attempt})
         length = self.pipeline.grid.length // MICROSECOND
         for chunk in chunks(batches):
-            for rows, refused in sound(self.raw(chunk), lambda raw: judged(con, raw, config, reader)):
-                sink.write(filled(rows, sink.schema))
-                sink.write(filled(refused, sink.schema))
+            for rows, refused in self.parts(self.raw(chunk), lambda raw: judged(con, raw, config, reader)):
+                if not self.dry:
+                    sink.write(filled(rows, sink.schema))
+                    sink.write(filled(refused, sink.schema))
                 found.count(rows, refused, length)
         found.files = sink.close()
         yield pa.RecordBatch.from_pylist(
@@ -252,6 +312,15 @@ class Task:
             quarantine=self.root,
             lookups=self.lookups,
         )
+
+    def parts(self, raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Judge records, but those that are condemned."""
+        places = zip(*(raw[name].to_pylist() for name in ("_topic_id", "_partition", "_offset")), strict=True)
+        doomed = {(part.lane.topic_id, part.lane.partition, part.start) for part in self.condemned}
+        if doomed and any(mask := [place in doomed for place in places]):
+            yield refused_unread(raw.filter(pa.array(mask)), WHY)
+            raw = raw.filter(pa.array([not each for each in mask]))
+        yield from sound(raw, judge)
 
     def raw(self, chunk: pa.Table) -> pa.Table:
         """Give records as the kernel takes them: with our record version, and when they were processed."""
@@ -276,7 +345,10 @@ def sound(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
             yield from sound(raw.slice(0, half), judge)
             yield from sound(raw.slice(half), judge)
         else:
-            yield (
-                raw.slice(0, 0).append_column("_event_time", pa.array([], INSTANT)),
-                refusals(raw, "kernel error", f"{type(error).__name__}: {error}"[:500]),
-            )
+            yield refused_unread(raw, f"{type(error).__name__}: {error}"[:500])
+
+
+def refused_unread(raw: pa.Table, why: str) -> tuple[pa.Table, pa.Table]:
+    """Refuse records for what the kernel cannot bear."""
+    none = raw.slice(0, 0).append_column("_event_time", pa.array([], INSTANT))
+    return none, refusals(raw, "kernel error", why)

@@ -1,0 +1,59 @@
+"""The record that ends its process is found among many, and nothing is blamed that is not to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamline.model.offsets import Lane, OffsetRange
+from seamline.spark.deadly import culprit, halves
+
+RANGES = st.lists(
+    st.builds(
+        lambda lane, start, count: OffsetRange(Lane("t", lane), start, start + count),
+        st.integers(0, 3),
+        st.integers(0, 9),
+        st.integers(0, 50),
+    ),
+    max_size=5,
+    unique_by=lambda part: part.lane,
+)
+
+
+def places(ranges: Sequence[OffsetRange]) -> list[tuple[Lane, int]]:
+    return [(part.lane, at) for part in ranges for at in range(part.start, part.end)]
+
+
+def ends(ranges: Sequence[OffsetRange]) -> set[tuple[Lane, int]]:
+    """The records by which it is told that not every one is deadly."""
+    return {(part.lane, at) for part in ranges if len(part) for at in (part.start, part.end - 1)}
+
+
+@given(RANGES)
+def test_halves_have_every_record_once(ranges: list[OffsetRange]) -> None:
+    """Or a record would be judged by nobody."""
+    one, other = halves(ranges)
+    assert sorted(places([*one, *other]), key=str) == sorted(places(ranges), key=str)
+    assert len(places(one)) == len(places(ranges)) // 2
+
+
+@given(RANGES, st.data())
+def test_the_culprit_is_found_in_few_trials(ranges: list[OffsetRange], data: st.DataObject) -> None:
+    """Each of them costs a job of Spark's."""
+    every = places(ranges)
+    deadly = set(data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3)) if every else [])
+    trials = []
+
+    def dies(some: Sequence[OffsetRange]) -> bool:
+        trials.append(some)
+        return not deadly.isdisjoint(places(some))
+
+    found = culprit(ranges, dies)
+    assert (
+        (found.lane, found.start) in deadly if found else len(every) == len(deadly) or ends(ranges) <= deadly
+    )
+    assert len(trials) <= len(every).bit_length() + 7
+    assert culprit(ranges, lambda _: True) is None
+    assert culprit(ranges, lambda some: len(places(some)) > 1) is None
