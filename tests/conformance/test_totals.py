@@ -69,8 +69,22 @@ def test_a_total_beyond_the_type_is_told_and_stops_nothing(scenario, request, en
     assert totals(life, side="batch") == totals(life, "visits", "batch") == expected
     few = {"down": (Decimal("0.000000000000000001"), None, 1e-18)}
     assert totals(life) == totals(life, "visits") == expected | few
+    if spark:
+        read_by_others(life, spark["spark"])
     last = life.ledger[-1]
     assert last.frontiers == {each.id: last.number for each in life.engine.pipeline.views}
+
+
+def read_by_others(life, spark):
+    """Read the master and the states by Spark itself: every digit is there."""
+    layout, view = life.engine.layout, life.engine.pipeline.views[0]
+    master = spark.read.format("delta").load(str(layout.table("master")))
+    sent = [LARGE, LARGE, LARGE, f"-{LARGE}", LARGE, f"-{LARGE}", "1", f"-{LARGE}", "0.000000000000000001"]
+    assert sorted(row.amount for row in master.select("amount").collect()) == sorted(map(Decimal, sent))
+    assert dict(master.dtypes)["amount"] == "decimal(38,18)"
+    held = spark.read.format("delta").load(str(layout.generations(view))).where("k = 'up'")
+    [state] = held.select("total__sum", "total__carry").collect()
+    assert (state.total__sum, state.total__carry) == (Decimal("0.999999999999999998"), 2)
 
 
 SCALES = (0, 18, 38)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from decimal import Context, Decimal
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from fastavro import schemaless_writer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit import records
+from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
-from seamline import Csv, Text
+from seamline import Avro, Csv, Text, Tumbling, View, count
+from seamline.cli.doctor import digits as digits_of
 from seamline.kernel.formats.decimals import decimal as spelled
+from seamline.lake.log import known_epochs
 from seamline.lake.states import asked
 from seamline.model.compiled import compile_pipeline, rounded_version
 from seamline.model.definition import ROUNDED
@@ -27,9 +33,11 @@ from seamline.model.measures import Sum
 from seamline.model.measures.values import stored
 from seamline.model.schema import Field, SqlType, decimal
 from seamline.model.stored import from_json, to_json
-from seamline.plan.rejudging import rounded
+from seamline.plan.rejudging import Verdict, rounded
 from seamline.serve.asked import as_json, literal
-from seamline.serve.query import rows_written
+from seamline.serve.explain import typed
+from seamline.serve.query import rows_written, shown
+from seamline.serve.status import judged_again
 
 AT = '"at": "2024-03-01T00:00:00Z"'
 NESTED = (
@@ -254,3 +262,85 @@ def test_totals_in_plain_python_keep_their_digits() -> None:
     a, b = Decimal("99999999999999999999.000000000000000001"), Decimal("0.100000000000000001")
     assert Sum("x").fold([a, b]) == Decimal("99999999999999999999.100000000000000002")
     assert stored(a, decimal(38, 18)) == a
+
+
+TEXTS = {
+    "12345678901234567890.012345678901234567": "12345678901234567890.012345678901234567",
+    "-0.10000000000000000000": "-0.1",
+    "99999999999999999999.999999999999999999": "99999999999999999999.999999999999999999",
+}
+SPELLED = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": each, "type": "string"} for each in ("at", "d")],
+}
+
+
+def avro(text: str) -> bytes:
+    """Write a record whose number is a string."""
+    out = io.BytesIO()
+    schemaless_writer(out, SPELLED, {"at": "2024-03-01T00:00:00Z", "d": text})
+    return out.getvalue()
+
+
+def test_texts_of_binary_formats_keep_their_digits_or_are_refused() -> None:
+    """Of an exponent nothing is guessed, nothing is rounded: what Avro and Protobuf mean is as it was."""
+    made = records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", format=Avro(schema=json.dumps(SPELLED)))
+    refused = ["1e3", "1E-7", "0.0000000000000000001", "100000000000000000000", "", "x", "+1"]
+    found = records.judged(made, [avro(text) for text in [*TEXTS, *refused]])
+    assert [each["d"] for each in found[: len(TEXTS)]] == [*map(Decimal, TEXTS.values())]
+    assert found[len(TEXTS) :] == [
+        ["mistyped field d", f"VARCHAR {text} is no DECIMAL(38,18)"] for text in refused
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12345678901234567.01", "12345678901234567.010000000000000000"),
+        ("1e-18", "0.000000000000000001"),
+        ("+5", "5.000000000000000000"),
+        ("1e20", None),
+        ("0.0000000000000000001", None),
+        ("nan", None),
+        ("", None),
+    ],
+)
+def test_a_number_is_explained_by_a_key_with_all_digits(text: str, value: str | None) -> None:
+    """A key that went through a double would be another key, of which there is no row."""
+    keyed = View("v", keys=["d"], window=Tumbling("1 day"), measures={"n": count()})
+    view = compile_pipeline(records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", views=[keyed])).views[0]
+    if value is None:
+        with pytest.raises(BadRange, match=r"is not a DECIMAL\(38,18\)"):
+            typed(view, {"d": text})
+        return
+    read = typed(view, {"d": text})
+    assert read == {"d": Decimal(value)}
+    assert shown(read["d"]) == value
+
+
+def test_epochs_that_lost_digits_are_named_until_they_are_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has decimals in a text learns from doctor and status what mending the past takes."""
+    text = DEFINITION.replace("amount BIGINT", "amount DECIMAL(18,2)")
+    compiled = sales_pipeline(text=text)
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
+    assert [*digits_of("shop", compiled)] == []
+    before = replace(compiled, record_version=rounded_version(compiled))
+    shop = Shop(tmp_path, compiled=before)
+    shop.epoch([Sale(0)])
+    shop.epoch([Sale(1)])
+    [said] = digits_of("shop", compiled)
+    assert str(said).startswith("LACKS decimals of shop: 2 epochs were read through a double.")
+    assert "seamline quarantine replay shop, then seamline flip" in str(said)
+    epochs = known_epochs(shop.layout)
+    lines = [*judged_again(compiled, epochs, {})]
+    assert "2 epochs were read when DECIMAL columns went through a double" in lines[-1]
+    assert "`seamline quarantine replay shop` reads their digits anew" in lines[-1]
+    shop.compiled = compiled
+    shop.epoch([Sale(2)])
+    verdicts = {each.number: Verdict(each.number, "") for each in epochs}
+    assert not [
+        line for line in judged_again(compiled, known_epochs(shop.layout), verdicts) if "double" in line
+    ]

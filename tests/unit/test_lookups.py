@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,40 @@ def test_a_stream_does_not_start_without_its_table(change: dict[str, Any], fact:
     with pytest.raises(LookupBroken, match=fact) as problem:
         Lookups(made.record.lookups, Layout(folder, "p"), {})
     assert problem.value.hint
+
+
+RATES = Lookup("rates", "rates.csv", on={"code": "carrier"}, columns=["rate DECIMAL(38,18)"])
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("1234567890.123456789012345678", "1234567890.123456789012345678"),
+        ("99999999999999999999.999999999999999999", "99999999999999999999.999999999999999999"),
+        ("1e-18", "0.000000000000000001"),
+        ("5", "5"),
+    ],
+)
+def test_a_rate_keeps_its_digits(text: str, rate: str, folder: Path) -> None:
+    """A rate that went through a double would make each total of it wrong by a little."""
+    (folder / "rates.csv").write_text(f"code,rate\nUA,{text}\n")
+    view = View("v", keys=["rates_rate"], window=Tumbling("1 day"), measures={"total": sum("rates_rate")})
+    scenario = Scenario(flights(RATES, views=[view]), now="2024-03-02")
+    scenario.send(flown("UA"))
+    scenario.epoch()
+    assert [(row["rates_rate"], row["total"]) for row in scenario.answer()] == [
+        (Decimal(rate), Decimal(rate))
+    ]
+
+
+@pytest.mark.parametrize("text", ["0.0000000000000000001", "1e20", "x", " 1"])
+def test_a_rate_that_does_not_fit_is_told(text: str, folder: Path) -> None:
+    """It is never rounded."""
+    (folder / "rates.csv").write_text(f"code,rate\nUA,{text}\n")
+    view = View("v", keys=["rates_rate"], window=Tumbling("1 day"), measures={"n": count()})
+    made = compile_pipeline(flights(RATES, views=[view]))
+    with pytest.raises(LookupBroken, match=r"column 'rate' of 'rates.csv' is string, not DECIMAL\(38,18\)"):
+        Lookups(made.record.lookups, Layout(folder, "p"), {})
 
 
 def twins() -> pa.Table:

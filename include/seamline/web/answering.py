@@ -195,7 +195,7 @@ def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> dict[str, list
 
 
 def largest(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
-    """Give a series' largest value, by which the drawn ones are chosen."""
+    """Give a series' largest value, about, by which the drawn ones are chosen."""
     return max((float(row[measure]) for row in rows if measure and row[measure] is not None), default=0.0)
 
 

@@ -92,7 +92,10 @@ def cell(value: Any) -> Any:
 
 
 def data(value: Any) -> Markup:
-    """Write JSON into a page so that nothing in it ends the element it stands in."""
+    """Write JSON into a page so that nothing in it ends the element it stands in.
+
+    A figure's numbers are places on a screen: decimals are doubles there. Cells have all their digits.
+    """
     text = json.dumps(json.loads(spelled(value)))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
