@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Context, Decimal
 from io import StringIO
 from pathlib import Path
@@ -38,6 +39,7 @@ from seamline.serve.asked import as_json, literal
 from seamline.serve.explain import typed
 from seamline.serve.query import rows_written, shown
 from seamline.serve.status import judged_again
+from seamline.web import charts, render
 
 AT = '"at": "2024-03-01T00:00:00Z"'
 NESTED = (
@@ -344,3 +346,15 @@ def test_epochs_that_lost_digits_are_named_until_they_are_read_anew(
     assert not [
         line for line in judged_again(compiled, known_epochs(shop.layout), verdicts) if "double" in line
     ]
+
+
+def test_what_a_chart_writes_has_all_digits() -> None:
+    """A point's place on a screen may be a double, the number beside it may not."""
+    row = {"window_start": datetime(2024, 3, 1, tzinfo=UTC), "speed_part": 0, "_explain": ""}
+    value = Decimal("1234567890123456.78")
+    drawn = charts.answers({"a": [row | {"total": value}, row | {"total": None}]}, "total", None)
+    [trace] = drawn["data"]
+    assert (trace["hovertext"], trace["hoverinfo"]) == (["1,234,567,890,123,456.78", ""], "x+text+name")
+    assert render.cell(value) == trace["hovertext"][0]
+    [trace] = charts.answers({"a": [row | {"n": 1}]}, "n", None)["data"]
+    assert "hovertext" not in trace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from seamline.model.comparison import Comparison
@@ -77,7 +78,8 @@ def answers(
 ) -> Figure:
     """Draw a measure by window: solid where a generation alone answers, hollow where slices are counted too.
 
-    ``seam`` is the instant from which the batch layer is not final.
+    ``seam`` is the instant from which the batch layer is not final. Of decimals the place is a double's, and what is
+    written beside it has all digits.
     """
     traces = [
         {
@@ -86,6 +88,7 @@ def answers(
             "name": name,
             "x": [stamp(row["window_start"]) for row in rows],
             "y": [row[measure] for row in rows],
+            **told([row[measure] for row in rows]),
             "customdata": [row["_explain"] for row in rows],
             "marker": {
                 "symbol": ["circle-open" if row["speed_part"] else "circle" for row in rows],
@@ -111,6 +114,14 @@ def answers(
             {"x": seam, "y": 1, "yref": "paper", "text": "seam", "showarrow": False, "xanchor": "left"}
         ]
     return figure(traces, measure, **more)
+
+
+def told(values: Sequence[Any]) -> Figure:
+    """Say what is written beside a point: of decimals themselves, else the page writes its place."""
+    if not any(isinstance(value, Decimal) for value in values):
+        return {}
+    texts = [f"{value:,f}" if isinstance(value, Decimal) else "" for value in values]
+    return {"hovertext": texts, "hoverinfo": "x+text+name"}
 
 
 def parts(rows: Sequence[Mapping[str, Any]]) -> Figure:
