@@ -15,11 +15,10 @@ NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+"
 
 def decimal(type: SqlType, text: str) -> str:
     """Write the DECIMAL that a text spells: sign, digits, point, exponent, nothing else; NULL where it has no room."""
-    shifted = moved(text)
-    spelled = f"regexp_full_match({text}, '{NUMBER}') AND {fits(type, shifted)}"
+    shifted = f"CASE WHEN {fits(type, '_shifted')} THEN TRY_CAST(_shifted AS {type.duckdb}) END"
     return (
         f"CASE WHEN {fits(type, text)} THEN TRY_CAST({text} AS {type.duckdb}) "
-        f"WHEN {spelled} THEN TRY_CAST({shifted} AS {type.duckdb}) END"
+        f"WHEN regexp_full_match({text}, '{NUMBER}') THEN {bound(moved(text), '_shifted', shifted)} END"
     )
 
 
@@ -33,13 +32,19 @@ def fits(type: SqlType, text: str) -> str:
 
 def moved(text: str) -> str:
     """Write a number that has an exponent without it; NULL where that takes more digits than a DECIMAL can have."""
-    sign, whole, fraction, exponent = (f"regexp_extract({text}, '{EXPONENT}', {at})" for at in range(1, 5))
-    digits = f"ltrim({whole} || {fraction}, '0')"
-    zeros = f"(len({whole} || {fraction}) - len({digits}))"
-    point = f"(len({whole}) - {zeros} + TRY_CAST({exponent} AS INTEGER))"
-    return (
-        f"CASE WHEN {digits} = '' THEN '0' WHEN {point} NOT BETWEEN -{DIGITS} AND {DIGITS} THEN NULL "
-        f"WHEN {point} <= 0 THEN {sign} || '0.' || repeat('0', -{point}) || {digits} "
-        f"WHEN {point} >= len({digits}) THEN {sign} || {digits} || repeat('0', {point} - len({digits})) "
-        f"ELSE {sign} || left({digits}, {point}) || '.' || substr({digits}, {point} + 1) END"
+    parts = f"regexp_extract({text}, '{EXPONENT}', ['sign', 'whole', 'fraction', 'exponent'])"
+    digits, zeros = "ltrim(_p.whole || _p.fraction, '0')", "len(_p.whole || _p.fraction)"
+    point = f"len(_p.whole) - {zeros} + len({digits}) + TRY_CAST(_p.exponent AS INTEGER)"
+    placed = (
+        f"CASE WHEN _n.digits = '' THEN '0' WHEN _n.point NOT BETWEEN -{DIGITS} AND {DIGITS} THEN NULL "
+        "WHEN _n.point <= 0 THEN _n.sign || '0.' || repeat('0', -_n.point) || _n.digits "
+        "WHEN _n.point >= len(_n.digits) THEN _n.sign || _n.digits || repeat('0', _n.point - len(_n.digits)) "
+        "ELSE _n.sign || left(_n.digits, _n.point) || '.' || substr(_n.digits, _n.point + 1) END"
     )
+    number = f"{{'sign': _p.sign, 'digits': {digits}, 'point': {point}}}"
+    return bound(bound(parts, "_p", number), "_n", placed)
+
+
+def bound(value: str, name: str, body: str) -> str:
+    """Give a value a name within an expression: what is spelled once is planned once, in every query of the kernel."""
+    return f"list_transform([{value}], lambda {name}: {body})[1]"
