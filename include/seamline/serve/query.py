@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from seamline.lake.answers import Answer
-from seamline.model.exact_json import dumps
 from seamline.model.intervals import stamp
 from seamline.model.seam import Status
+from seamline.serve.lines import json_lines
 
 NOTES = 10
 FORMATS = ("table", "json", "csv", "parquet")
@@ -41,7 +41,7 @@ def rows_written(rows: pa.Table, format: str, out: TextIO) -> None:
     if format == "csv":
         as_csv(rows, out)
     elif format == "json":
-        out.writelines(dumps(row, default=plain) + "\n" for row in rows.to_pylist())
+        out.writelines(json_lines(rows, plain))
     else:
         as_table(rows, out)
 
