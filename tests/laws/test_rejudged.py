@@ -63,14 +63,14 @@ def test_the_log_as_judged_has_the_same_records_at_the_same_places(
 ) -> None:
     """Judging again moves records between rows and refusals; it neither makes nor loses one."""
     log, verdicts = made
-    found = as_judged(log, version, verdicts)
+    found = list(as_judged(log, version, verdicts))
     assert [(each.number, each.ranges, each.edge) for each in found] == [
         (each.number, each.ranges, each.edge) for each in log
     ]
     assert Counter(map(records_of, found)) == Counter(map(records_of, log))
     waiting = unjudged(log, version, verdicts)
-    assert foreign(found, version) == waiting
-    assert as_judged(found, version, verdicts) == found
+    assert list(foreign(found, version)) == waiting
+    assert list(as_judged(found, version, verdicts)) == found
 
 
 @given(logs(), st.integers(1, 40))

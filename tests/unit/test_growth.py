@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,16 @@ from benchmarks.past import CLOSED, TAIL, Past
 from seamline.lake import log, logs, pins, summaries
 from seamline.lake.ledger_files import groups_of
 from seamline.lake.log import known_epochs
+from seamline.lake.rejudged import Rejudged, judged_log
 from seamline.lake.remembered import REMEMBERED
-from seamline.lake.summaries import BLOCK
+from seamline.lake.summaries import BLOCK, LedgerFile
 from seamline.lake.tables import Table
-from seamline.model.condensed import condensed
+from seamline.lake.upkeep import whole_ledger
+from seamline.model import condensed as sums
+from seamline.model.condensed import Summed, condensed, count_of
 from seamline.model.epoch import Epoch
+from seamline.plan.rejudging import Verdict
+from seamline.serve.lookups import lookups_of
 
 pytestmark = pytest.mark.slow
 SIZES = (1_000, 8_000)
@@ -27,10 +33,11 @@ MOST = TAIL + 2 * BLOCK + CLOSED
 
 @dataclass
 class Counts:
-    """Ledger rows that were decoded: one by one, and as sums."""
+    """Ledger rows that were decoded: one by one, and as sums; and rows of which columns were read at once."""
 
     epochs: int = 0
     sums: int = 0
+    rows: int = 0
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +71,14 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         return whole(source, *args, **named)
 
     monkeypatch.setattr(pq, "read_table", read_table)
+    all_of = Table.read
+
+    def read(self: Table, columns: list[str] | None = None) -> Any:
+        rows = all_of(self, columns)
+        found.rows += rows.num_rows
+        return rows
+
+    monkeypatch.setattr(Table, "read", read)
     return found
 
 
@@ -75,6 +90,44 @@ def test_what_is_decoded_has_a_bound(pasts: dict[int, Past], counts: Counts, nam
     assert counts.epochs <= MOST
     assert counts.sums <= 3 * (SIZES[0] // BLOCK + size // BLOCK + 8)
     assert SIZES[-1] / 4 > MOST
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_upkeep_goes_by_sums(pasts: dict[int, Past], counts: Counts, size: int) -> None:
+    """It comes every hour, beside the stream, for years."""
+    assert whole_ledger(pasts[size].layout)[1].last == size - 1
+    assert counts.epochs <= MOST
+    assert counts.rows <= MOST
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_has_to_read_all_of_it_holds_little(
+    pasts: dict[int, Past], counts: Counts, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """After records were judged again, or with look-ups: each epoch is read, one row group after the other."""
+    past, pieces = pasts[size], list[int]()
+    one, add = LedgerFile.epochs, sums.summed
+    verdicts = {0: Verdict(0, "again", accepted={"2026-01-01T00:00:00Z": 1})}
+
+    def epochs(self: LedgerFile, groups: Sequence[int] | None = None) -> list[Epoch]:
+        pieces.append(len(found := one(self, groups)))
+        return found
+
+    def summed(rows: list[Epoch]) -> Summed:
+        pieces.append(len(rows))
+        return add(rows)
+
+    monkeypatch.setattr(LedgerFile, "epochs", epochs)
+    monkeypatch.setattr(sums, "summed", summed)
+    monkeypatch.setattr(Rejudged, "verdicts", lambda self: verdicts)
+    expected = log.condensed_log(past.layout)
+    found = judged_log(past.compiled, past.layout)
+    assert count_of(found) == size == count_of(expected)
+    assert counts.epochs >= size
+    lookups_of(past.compiled, past.layout)
+    assert counts.epochs >= 2 * size
+    assert max(pieces) <= 1_000
+    assert [each.accepted for each in condensed(found)] == [each.accepted for each in condensed(expected)]
 
 
 def test_the_warehouse_is_what_a_stream_would_have_left(pasts: dict[int, Past]) -> None:

@@ -46,12 +46,12 @@ def built(
 
 def judged_again(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
     """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
-    from seamline.lake.log import known_epochs
+    from seamline.lake.log import each_epoch
     from seamline.lake.rejudged import Rejudged
     from seamline.plan.rejudging import unjudged
 
     version = compiled.record_version
-    todo = unjudged(known_epochs(layout), version, Rejudged(compiled, layout).verdicts())
+    todo = unjudged(each_epoch(layout), version, Rejudged(compiled, layout).verdicts())
     if not todo:
         return
     from seamline.spark.rejudging import rejudge

@@ -147,7 +147,7 @@ def definitions(found: Catalog) -> Iterator[Finding]:
 def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
     """Tell of a pipeline with decimals whether rows of it were read when those went through a double."""
     from seamline.lake.layout import Layout, warehouse
-    from seamline.lake.log import known_epochs
+    from seamline.lake.log import each_epoch
     from seamline.lake.rejudged import Rejudged
     from seamline.lake.tables import Table
     from seamline.model.compiled import rounded_version
@@ -157,7 +157,7 @@ def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
     if not Table.exists(layout.table("ledger")):
         return
     judged = Rejudged(pipeline, layout).verdicts()
-    lossy = rounded(known_epochs(layout), pipeline.record_version, rounded_version(pipeline), judged)
+    lossy = rounded(each_epoch(layout), pipeline.record_version, rounded_version(pipeline), judged)
     said = f"{len(lossy)} epochs were read through a double" if lossy else "read by their own digits"
     hint = f"seamline quarantine replay {name}, then seamline flip each of its views."
     yield Finding(f"decimals of {name}", not lossy, said, hint)

@@ -73,7 +73,7 @@ class Again:
         """
         first, read, known = list[int](), list[Mapping[str, str]](), list[int]()
         verdicts = verdicts or {}
-        for epoch in as_judged(list(epochs), pipeline.record_version, verdicts):
+        for epoch in as_judged(epochs, pipeline.record_version, verdicts):
             number = verdicts[epoch.number].restated if epoch.number in verdicts else 0
             if epoch.lookups and (not read or (read[-1], known[-1]) != (epoch.lookups, number)):
                 first.append(first_of(epoch))

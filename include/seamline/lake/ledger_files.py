@@ -43,6 +43,14 @@ class Group:
         found = {each.number: each for file in self.files for each in file.epochs()}
         return [found[number] for number in sorted(found)]
 
+    def each(self) -> Iterator[Epoch]:
+        """Give all epochs, in order, a row group at a time where the file sums up its own."""
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        if not blocks:
+            yield from self.epochs()
+        for at in range(len(blocks)):
+            yield from self.files[0].epochs([at])
+
     def newest(self, count: int) -> list[Epoch]:
         """Read the last epochs, ``count`` of them at least where there are so many."""
         blocks = self.files[0].blocks() if len(self.files) == 1 else []
@@ -134,3 +142,12 @@ def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True
             yield from group.parted(parts, newest=last)
         else:
             yield from group.condensed()
+
+
+def edges_of(groups: Iterable[Group]) -> Iterator[int]:
+    """Give the edges of a ledger, those of a batch of rows at a time."""
+    for group in groups:
+        for file in group.files:
+            with pq.ParquetFile(file.path) as opened:
+                for rows in opened.iter_batches(columns=["epoch", "edge"]):
+                    yield from rows.column("epoch").filter(rows.column("edge")).to_pylist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
@@ -20,16 +20,22 @@ _folded: dict[str, tuple[tuple[Group, ...], list[Epoch]]] = {}
 def known_epochs(layout: Layout) -> Sequence[Epoch]:
     """List every epoch that the master holds, also those that the ledger misses; none before the first.
 
-    It takes memory and time for each of them: what can do with less asks ``condensed_log``.
+    It takes memory and time for each of them: what can do with less asks ``each_epoch``, or ``condensed_log``.
     """
+    return list(each_epoch(layout))
+
+
+def each_epoch(layout: Layout) -> Iterator[Epoch]:
+    """Give every epoch that the master holds, one after the other: of what is packed a row group is in memory."""
     if not Table.exists(layout.table("master")):
-        return []
-    held = Ledger.ensure(layout).epochs()
-    last = held[-1].number if held else -1
-    # The master is opened after the ledger was read: an epoch in between is found in one of the two. A ledger may have
-    # kept what the master has lost.
+        return
+    groups = groups_of(Ledger.ensure(layout).table)
+    # The master is opened after the ledger: an epoch in between is found in one of the two. A ledger may have kept what
+    # the master has lost.
     master = Master.open(layout)
-    return [*(each for each in held if each.number <= master.epoch), *master.missing(last)]
+    for group in groups:
+        yield from (each for each in group.each() if each.number <= master.epoch)
+    yield from master.missing(groups[-1].last if groups else -1)
 
 
 def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from seamline.lake import files
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
-from seamline.lake.log import condensed_log, known_epochs
+from seamline.lake.log import condensed_log, each_epoch, known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files, look
 from seamline.lake.tables import Table
@@ -122,13 +122,13 @@ def verdict(text: str) -> Verdict:
 def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()) -> list[Epoch]:
     """Give the log condensed, parted at ``cuts``, as the pipeline's record version judges it where that was done.
 
-    Where some epochs were judged again each is read: a sum over them says what they were before.
+    Where some epochs were judged again each is read, one after the other: a sum over them says what they were before.
     """
     # The verdicts are read first: those on an epoch come after it.
     verdicts = Rejudged(pipeline, layout).verdicts()
     if not verdicts:
         return condensed_log(layout, cuts=cuts)
-    return condensed(as_judged(known_epochs(layout), pipeline.record_version, verdicts), cuts)
+    return condensed(as_judged(each_epoch(layout), pipeline.record_version, verdicts), cuts)
 
 
 def parted_log(

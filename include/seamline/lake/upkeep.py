@@ -16,8 +16,10 @@ from seamline.lake.compaction import bounds, compact, pack
 from seamline.lake.control import PASSING, ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
+from seamline.lake.ledger_files import edges_of, groups_of, rows_of
 from seamline.lake.ledger_packing import packed_ledger
 from seamline.lake.leftovers import cleared
+from seamline.lake.logs import Numbers
 from seamline.lake.manifest import APP as DECIDED
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
@@ -31,6 +33,7 @@ from seamline.lake.shortening import shortened
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.condensed import runs_of
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict
 from seamline.plan.upkeep import Block, Held
@@ -133,11 +136,12 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
     """Compare the ledger with the master's commits since the last upkeep, and add the rows it lacks.
 
     Gives with what is held the number of records that it accepted. A row that the stream adds at the same moment is
-    there twice and read once.
+    there twice and read once. Of all rows only which are edges is read, the rest is read condensed.
     """
     ledger = Ledger.ensure(layout).table
-    columns = ["epoch", "edge", "rows"]
-    known = {number: facts for number, *facts in zip(*ledger.read(columns).to_pydict().values(), strict=True)}
+    groups = groups_of(ledger)
+    rows = list(rows_of(groups, (), newest=False))
+    known = Numbers.of(run for row in rows for run in runs_of(row))
     master = Master.open(layout)
     checked = ledger.txn(CHECKED)
     missing = [
@@ -145,10 +149,10 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
         for epoch in committed(master, after=-1 if checked is None else checked)
         if epoch.number not in known
     ]
-    known |= {epoch.number: [epoch.edge, epoch.rows] for epoch in missing}
-    edges = tuple(sorted(number for number, (edge, _) in known.items() if edge))
-    held = Held(frozenset(known), edges, master.epoch)
-    accepted = sum(rows for _, rows in known.values())
+    edges = sorted({*edges_of(groups), *(epoch.number for epoch in missing if epoch.edge)})
+    numbers = Numbers.of(run for row in (*rows, *missing) for run in runs_of(row))
+    held = Held(numbers, tuple(edges), master.epoch)
+    accepted = sum(row.rows for row in (*rows, *missing))
     if not missing and checked == master.epoch:
         return master, held, accepted, Upkeep()
     made: list[files.DataFile] = []
@@ -177,6 +181,6 @@ def unexplained(master: Master, held: Held, rows: int) -> str:
     found = Files.of(master.table)
     written = {*found.low("_epoch").to_pylist(), *found.high("_epoch").to_pylist(), held.last}
     numbers = {number for number in written if number is not None and number >= 0}
-    if unknown := numbers - set(held.numbers):
+    if unknown := {number for number in numbers if number not in held.numbers}:
         return f"the ledger lacks epoch {min(unknown)}, which the master holds"
     return f"the ledger knows of {rows} records, the master holds {found.rows}" if found.rows > rows else ""

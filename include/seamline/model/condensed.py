@@ -85,6 +85,10 @@ def sums(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
     yield from run.taken()
 
 
+MOST = 1_000
+"""Rows that are kept until they are added up: a log may be longer than memory."""
+
+
 class Run:
     """Rows that may become sums: one up to their last edge, one of what follows it."""
 
@@ -119,6 +123,9 @@ class Run:
         self.filled = self.filled or bool(epoch.accepted)
         if epoch.edge:
             self.edge = len(self.rows)
+        if len(self.rows) == MOST:
+            self.rows = list(self.taken())
+            self.edge = min(self.edge, 1)
 
     def taken(self) -> Iterator[Epoch]:
         """Give the sums."""

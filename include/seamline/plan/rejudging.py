@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -29,11 +29,14 @@ class Verdict:
     restated: int = 0
 
 
-def foreign(epochs: Iterable[Epoch], version: str) -> list[Epoch]:
-    """List the epochs with records that another record version judged."""
-    return [
-        each for each in epochs if (each.accepted or each.refused) and not fits(each.record_version, version)
-    ]
+def foreign(epochs: Iterable[Epoch], version: str) -> Iterator[Epoch]:
+    """Give the epochs with records that another record version judged."""
+    return (each for each in epochs if is_foreign(each, version))
+
+
+def is_foreign(epoch: Epoch, version: str) -> bool:
+    """Tell whether an epoch has records, and another record version judged them."""
+    return bool(epoch.accepted or epoch.refused) and not fits(epoch.record_version, version)
 
 
 def unjudged(
@@ -73,13 +76,14 @@ def records_of(epoch: Epoch) -> int:
     return epoch.rows + sum(epoch.refused.values())
 
 
-def as_judged(epochs: Sequence[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> list[Epoch]:
+def as_judged(epochs: Iterable[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
     """Give the log as a record version has it: foreign epochs as they were judged again, where they were.
 
     What was late is not known of those.
     """
-    ours = {each.number for each in foreign(epochs, version)} & verdicts.keys()
-    return [judged(each, version, verdicts[each.number]) if each.number in ours else each for each in epochs]
+    for each in epochs:
+        again = each.number in verdicts and is_foreign(each, version)
+        yield judged(each, version, verdicts[each.number]) if again else each
 
 
 def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:

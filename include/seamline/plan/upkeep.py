@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 from seamline.model.seam import NOTHING
 
@@ -15,11 +16,17 @@ UPKEPT = re.compile(r"upkeep-(?P<version>\d{12,})-\d{12,}-\d{12,}-[0-9a-f]{32}\.
 EPOCH_DIGITS = 12
 
 
+class Known(Protocol):
+    """Numbers of which it can be told whether they are among them."""
+
+    def __contains__(self, number: int, /) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Held:
     """The epochs that the master holds; ``last`` is E."""
 
-    numbers: Collection[int]
+    numbers: Known
     edges: tuple[int, ...] = ()
     last: int = NOTHING
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from seamline.lake import decorations
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import condensed_log, each_epoch
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import spans
@@ -26,29 +26,29 @@ class Use:
     accepted: dict[str, int] = field(default_factory=dict)
 
 
-def uses(epochs: Iterable[Epoch], name: str) -> list[Use]:
-    """Give the versions of a pinned look-up, in the order of their first epochs."""
-    found: dict[str, Use] = {}
+def uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
+    """Give the versions of each pinned look-up by its name, in the order of their first epochs."""
+    found: dict[str, dict[str, Use]] = {}
     for epoch in epochs:
-        if version := epoch.lookups.get(name):
-            use = found.setdefault(version, Use(version, epoch.number))
+        for name, version in epoch.lookups.items():
+            use = found.setdefault(name, {}).setdefault(version, Use(version, epoch.number))
             use.last, use.epochs = epoch.number, use.epochs + 1
             for interval, rows in epoch.accepted.items():
                 use.accepted[interval] = use.accepted.get(interval, 0) + rows
-    return list(found.values())
+    return {name: list(some.values()) for name, some in found.items()}
 
 
 def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
     """Tell of each look-up what it feeds or decorates, and of which versions its columns are."""
-    epochs = known_epochs(layout)
-    current = in_force(epochs, pipeline.record_version)
+    used = uses(each_epoch(layout))
+    current = in_force(condensed_log(layout), pipeline.record_version)
     lines = [pipeline.name if pipeline.definition.lookups else f"{pipeline.name} has no look-ups"]
     declared = {join.name: join for join in pipeline.record.lookups}
-    gone = {name for epoch in epochs for name in epoch.lookups} - set(declared)
+    gone = set(used) - set(declared)
     for name in [*declared, *sorted(gone)]:
         table = declared[name].table if name in declared else "no longer in the definition"
         lines.append(f"  {name}  {table}: pinned, in the rows")
-        for use in uses(epochs, name):
+        for use in used.get(name, ()):
             lines += told(pipeline, use, now=current.get(name) == use.version)
         lines += [f"    restated: {each}" for each in restatements(layout) if each.lookup == name]
     for join, views in decorating(pipeline).items():

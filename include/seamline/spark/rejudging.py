@@ -30,7 +30,7 @@ from seamline.kernel.raw import chunks
 from seamline.lake.control import restatements
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log import each_epoch
 from seamline.lake.lookups import keep
 from seamline.lake.master import Master
 from seamline.lake.rejudged import ATTEMPT, DETAIL, REASON, Rejudged, raise_floors, rows_schema
@@ -65,7 +65,7 @@ def rejudge(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, 
     What was done before, or is done by somebody else meanwhile, is not done again.
     """
     done, held = 0, Rejudged(pipeline, layout)
-    while todo := unjudged(known_epochs(layout), pipeline.record_version, held.verdicts(), until=until):
+    while todo := unjudged(each_epoch(layout), pipeline.record_version, held.verdicts(), until=until):
         block, *_ = blocks(todo, RECORDS)
         try:
             done += judge_again(spark, pipeline, layout, block)

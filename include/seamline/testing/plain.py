@@ -199,7 +199,7 @@ class Plain:
         views = [view.id for view in self.pipeline.views]
         verdicts = self.judge_again()
         plan = plan_batch(
-            as_judged(self.epochs, self.pipeline.record_version, verdicts),
+            list(as_judged(self.epochs, self.pipeline.record_version, verdicts)),
             self.manifest,
             self.pipeline.grid,
             views,
