@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from seamline.lake.windowing import column
 from seamline.model.clock import MICROSECOND
 from seamline.model.errors import BadRange
 from seamline.model.intervals import parse_moment, stamp
+from seamline.model.manifest import Manifest
 from seamline.model.ruling import Bounds
 from seamline.model.seam import Side
 
@@ -27,8 +30,58 @@ class Unsettled(Exception):
     """What was pinned does not fit together: something was replaced meanwhile. Pin again."""
 
 
+@dataclass(frozen=True)
+class Placed:
+    """The files of generations in the order of their intervals."""
+
+    files: Files
+    order: np.ndarray
+    intervals: np.ndarray
+
+    @classmethod
+    def of(cls, files: Files) -> Placed:
+        """Sort them."""
+        names = np.array(files.partition("interval").cast(pa.string()).to_pylist(), np.str_)
+        order = np.argsort(names, kind="stable")
+        return cls(files, order, names[order])
+
+    def named(self, intervals: Sequence[str]) -> Files:
+        """Keep the files of some intervals."""
+        low, high = (np.searchsorted(self.intervals, intervals, side) for side in ("left", "right"))
+        places = [self.order[first:last] for first, last in zip(low, high, strict=True) if first < last]
+        taken = np.sort(np.concatenate(places)) if places else np.array([], np.int64)
+        return Files(self.files.root, self.files.version, self.files.actions.take(taken))
+
+
+_marks: dict[tuple[str, Side], tuple[Manifest, pa.Table]] = {}
+"""By view and side: the newest manifest that was asked for, and what it marks."""
+_placed: dict[Path, Placed] = {}
+
+
 def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
-    """List the intervals with a cut of their own: ``_at`` (start in microseconds), ``_cut``, ``_generation``."""
+    """List the intervals with a cut of their own: ``_at`` (start in microseconds), ``_cut``, ``_generation``.
+
+    They are listed once for each manifest; as of an epoch it depends on that too.
+    """
+    if snapshot.as_of:
+        return listed(snapshot, side)
+    place = (snapshot.view.id, side)
+    known = _marks.get(place)
+    if known is None or known[0] is not snapshot.manifest:
+        known = _marks[place] = snapshot.manifest, listed(snapshot, side)
+    return known[1]
+
+
+def placed(files: Files) -> Placed:
+    """Sort the files of generations, once for each version of their table."""
+    known = _placed.get(files.root)
+    if known is None or known.files is not files:
+        known = _placed[files.root] = Placed.of(files)
+    return known
+
+
+def listed(snapshot: Snapshot, side: Side) -> pa.Table:
+    """List what the manifest marks."""
     manifest, view = snapshot.manifest, snapshot.view.id
     ids = {interval for name, interval in [*manifest.published, *manifest.floors] if name == view}
     rows = []
@@ -67,19 +120,15 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
         if pc.sum(named["_stated"]).as_py():
             raise Unsettled("generations are named and there is no table of them")
         return []
-    place = pc.index_in(snapshot.generations.partition("interval").cast(pa.string()), named["_interval"])
+    found = placed(snapshot.generations).named(named["_interval"].to_pylist())
+    place = pc.index_in(found.partition("interval").cast(pa.string()), named["_interval"])
     wanted = pc.take(named["_generation"], place)
-    lowest, highest = (
-        each.cast(pa.string())
-        for each in (snapshot.generations.low("generation"), snapshot.generations.high("generation"))
-    )
+    lowest, highest = (each.cast(pa.string()) for each in (found.low("generation"), found.high("generation")))
     own = pc.and_(
         pc.is_valid(place),
         pc.fill_null(pc.and_(pc.less_equal(lowest, wanted), pc.greater_equal(highest, wanted)), True),
     )
-    files = Files(
-        snapshot.generations.root, snapshot.generations.version, snapshot.generations.actions.filter(own)
-    )
+    files = Files(found.root, found.version, found.actions.filter(own))
     sure = pc.all(pc.fill_null(pc.equal(lowest, highest), False).filter(own)).as_py()
     held = files.rows if sure else counted(files, named)
     if held != (stated := pc.sum(named["_stated"]).as_py()):
@@ -116,7 +165,9 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
         return []
     require_slices(snapshot, panes)
     files = snapshot.slices
-    least = min([snapshot.floor(""), *marks["_cut"].to_pylist()])
+    least = (
+        snapshot.floor("") if not marks.num_rows else min(snapshot.floor(""), pc.min(marks["_cut"]).as_py())
+    )
     wanted = [
         pc.greater(files.high("to_epoch").cast(pa.int64()), least),
         pc.less_equal(files.low("from_epoch").cast(pa.int64()), snapshot.until),
