@@ -19,6 +19,7 @@ from seamline.kernel.judging import KernelConfig, run
 from seamline.lake.audits import Audits
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master
+from seamline.lake.tables import properties
 from seamline.model.audit import Audit, Wrong
 from seamline.model.catalog import load
 from seamline.model.epoch import Epoch
@@ -203,7 +204,9 @@ def test_rows_that_are_gone_or_there_twice_are_named(reading: Reading) -> None:
     """By the offset, by the epoch's count, and by what the slices make of it."""
     reading.send()
     reading.read()
-    Master.open(reading.layout).table.handle.delete("_partition = 1 AND _offset = 3")
+    Master.open(reading.layout).table.handle.delete(
+        "_partition = 1 AND _offset = 3", commit_properties=properties({})
+    )
     code, found = reading.audit()
     assert code == 39
     assert {each.wrong for each in found.findings} == {Wrong.LOST, Wrong.MISCOUNTED, Wrong.SLICES}

@@ -15,6 +15,7 @@ from seamline.lake.held import HeldLog
 from seamline.lake.ledger import Ledger
 from seamline.lake.master import PRUNES
 from seamline.lake.recounted import recounted
+from seamline.lake.tables import properties
 from seamline.lake.upkeep import maintain
 from seamline.lake.volumes import unproven
 from seamline.model.audit import LaneEvidence, Wrong, audited, by_interval, miscounted, ranges_of
@@ -118,7 +119,7 @@ def test_a_file_that_is_there_twice_shows_in_offsets_and_counts(shop: Shop) -> N
 
 def test_a_file_that_is_gone_shows_as_absent_offsets(shop: Shop) -> None:
     """What Kafka would be asked about."""
-    shop.master.table.handle.delete("_epoch = 1 AND _offset = 2")
+    shop.master.table.handle.delete("_epoch = 1 AND _offset = 2", commit_properties=properties({}))
     shop.master.table.refresh()
     log = HeldLog.pin(shop.compiled, shop.layout)
     [(lane, runs, twice)] = log.offsets()
@@ -155,7 +156,7 @@ def test_slices_are_what_their_records_make(shop: Shop) -> None:
 
 def test_a_state_that_was_changed_is_found(shop: Shop) -> None:
     """As many records, another total: no count tells it."""
-    shop.slices.table.handle.delete("from_epoch = 1")
+    shop.slices.table.handle.delete("from_epoch = 1", commit_properties=properties({}))
     shop.slices.table.refresh()
     changed = shop.partials([Sale(3, amount=6), Sale(1500)])
     shop.slices.append(changed, from_epoch=1, to_epoch=1)
@@ -168,7 +169,7 @@ def test_a_state_that_was_changed_is_found(shop: Shop) -> None:
 
 def test_slices_that_are_gone_or_of_nothing_are_found(shop: Shop) -> None:
     """A reader would count too little, or too much."""
-    shop.slices.table.handle.delete("from_epoch = 0")
+    shop.slices.table.handle.delete("from_epoch = 0", commit_properties=properties({}))
     shop.slices.table.refresh()
     shop.slices.append(shop.partials([Sale(7, "b")]), from_epoch=2, to_epoch=2)
     [said] = recount(shop)
@@ -214,7 +215,7 @@ def test_a_generation_that_lost_rows_is_found(shop: Shop) -> None:
     """The manifest and the build have written down what was in it."""
     build(shop, "g", cut=1)
     shop.generations.refresh()
-    shop.generations.handle.delete("generation = 'g'")
+    shop.generations.handle.delete("generation = 'g'", commit_properties=properties({}))
     said = [each.said for each in unproven(shop.compiled, shop.view, shop.layout)[1]]
     assert said == [
         "generation g has 0 rows, the manifest says 1",

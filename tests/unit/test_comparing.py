@@ -16,6 +16,7 @@ from seamline.lake.log import known_epochs
 from seamline.lake.rejudged import rows_schema
 from seamline.lake.scans import relations
 from seamline.lake.side_by_side import INTERVAL, evidence, joined
+from seamline.lake.tables import properties
 from seamline.lake.types import INSTANT, partial_schema
 from seamline.model.comparison import Change, Comparison
 from seamline.plan.attribution import Cause
@@ -94,7 +95,7 @@ def test_a_record_that_a_layer_lost_is_an_alarm(shop: Shop) -> None:
 
 def test_slices_that_were_tampered_with_are_an_alarm(shop: Shop) -> None:
     """As many records, another total."""
-    shop.slices.table.handle.delete("from_epoch = 1")
+    shop.slices.table.handle.delete("from_epoch = 1", commit_properties=properties({}))
     shop.slices.table.refresh()
     shop.slices.append(shop.partials([Sale(3, "a", 6), Sale(70, "b", 2)]), from_epoch=1, to_epoch=1)
     found = changes(shop, "g", 1)

@@ -62,8 +62,25 @@ def test_entries_that_go_meanwhile_below_a_checkpoint_end_nothing(
     assert damage.damage(table.root) is None
 
 
-def test_an_entry_below_a_checkpoint_that_was_broken_long_ago_is_let_be(table: Table) -> None:
-    """The checkpoint has what it said."""
+def test_a_broken_entry_below_a_checkpoint_ends_a_log_that_can_do_without(table: Table) -> None:
+    """The checkpoint reached the disk before it: what the commit said of itself is lost."""
+    entry(table, 1).write_bytes(b"")
+    assert damage.damage(table.root) == Damage(1, "it is empty", 4, 3)
+
+
+def test_a_broken_entry_below_a_checkpoint_is_let_be_where_the_log_needs_what_is_above(table: Table) -> None:
+    """The checkpoint has what it said; nothing older can be opened."""
+    entry(table, 0).unlink()
+    entry(table, 1).write_bytes(b"")
+    assert damage.damage(table.root) is None
+
+
+def test_a_broken_entry_is_let_be_in_a_table_that_is_synced_as_it_is_written(tmp_path: Path) -> None:
+    """It was broken long after it was written, and the checkpoint has what it said."""
+    table = Table.ensure(tmp_path / "manifest", SCHEMA)
+    table.append([])
+    table.append([])
+    table.handle.create_checkpoint()
     entry(table, 1).write_bytes(b"")
     assert damage.damage(table.root) is None
 

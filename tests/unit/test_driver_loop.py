@@ -249,16 +249,16 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
         return KernelResult()
 
     epochs.computed = computed
-    epochs.size, epochs.attempted = SimpleNamespace(proved=False), Attempted(tmp_path / "attempt.json")
+    epochs.attempted = Attempted(tmp_path / "attempt.json")
     epochs.register = SimpleNamespace(forget=lambda: runs.append("forgotten"))
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
     epochs.lookups = SimpleNamespace(current=dict)
     epochs.writer = SimpleNamespace(take=lambda: 8, current=frozenset({"v"}), done=lambda _: None)
-    assert epochs.attempt(None, {}, condemned="No space left on device").number == 8
+    assert epochs.attempt(None, {}, condemned="No space left on device", proved=False).number == 8
     assert runs == [("", True), "forgotten", ("No space left on device" if guilty else "", False)]
     runs.clear()
     epochs.computed = lambda *_, **__: KernelResult()
-    assert epochs.attempt(None, {}, condemned="").number == 8
+    assert epochs.attempt(None, {}, condemned="", proved=False).number == 8
 
 
 def test_a_failure_that_nothing_can_be_done_about_ends_the_driver(driver: Any) -> None:

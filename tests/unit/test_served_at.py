@@ -13,7 +13,7 @@ from tests.unit.shop import DAY, START, Sale, Shop, opened
 from seamline.cli import main
 from seamline.lake.answers import Answer
 from seamline.lake.reads import answer
-from seamline.lake.tables import Table
+from seamline.lake.tables import Table, properties
 from seamline.lake.upkeep import maintain
 from seamline.model.errors import BadRange
 from seamline.model.manifest import Act, Statement, as_of
@@ -81,7 +81,9 @@ def test_as_of_and_served_at_are_two_questions(shop: Shop) -> None:
 
 def test_a_generation_that_was_taken_away_is_a_clear_refusal(shop: Shop) -> None:
     """A number that is nearly the one of then would be believed."""
-    Table.open(shop.layout.generations(shop.view)).handle.delete("generation = 'one'")
+    Table.open(shop.layout.generations(shop.view)).handle.delete(
+        "generation = 'one'", commit_properties=properties({})
+    )
     assert told(shop).table.num_rows == 1
     with pytest.raises(BadRange, match=r"at 2013-01-01T00:00:00.700000Z cannot be told: 1 rows of its gen"):
         told(shop, second(0.7))
