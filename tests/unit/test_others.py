@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
-from tests.unit.shop import Sale, Shop
+from tests.unit.shop import START, Sale, Shop
 
-from seamline.lake import delta_log, files
+from seamline.lake import delta_log, files, logs, pins
 from seamline.lake.entries import ENGINE, Commit
 from seamline.lake.others import Change, after, since
 from seamline.lake.reads import answer
+from seamline.lake.remembered import REMEMBERED
+from seamline.lake.rewrites import pieces, replace_files
 from seamline.lake.tables import Table, properties
+from seamline.lake.upkeep import maintain
 from seamline.model.errors import ChangedByOthers, Conflict
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -221,3 +227,32 @@ def test_a_ledger_whose_files_are_gone_is_looked_at_anew(tmp_path: Path) -> None
     ledger.vacuum(0, dry_run=False, enforce_retention_duration=False)
     shop.epoch([Sale(3)], watermark=Sale(3).at)
     assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 4
+
+
+def pack_as_spark(table: Table, column: str) -> None:
+    """Put all rows of a table into one file, with instants as INT96."""
+    name, rows = "part-00000.parquet", table.refresh().read()
+    written, place = files.write(rows, table.root, name), table.root / name
+    pq.write_table(rows, place, use_deprecated_int96_timestamps=True)
+    file = replace(written, size=place.stat().st_size)
+    replace_files(table, pieces(table, column, column), [file])
+
+
+@pytest.mark.parametrize("table", ["slices", "ledger"])
+def test_instants_are_read_as_spark_packs_them(table: str, tmp_path: Path) -> None:
+    """As INT96 without a zone, unless it is told otherwise; also those of years that nanoseconds do not reach."""
+    shop = Shop(tmp_path)
+    far = (datetime(2500, 1, 1, tzinfo=UTC) - START) // timedelta(minutes=1)
+    for minutes in (0, 1, far):
+        shop.epoch([Sale(minutes)], watermark=Sale(minutes).at)
+    shop.build(0, 1, "g1")
+    before = answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
+    pack_as_spark(*{"slices": (shop.slices.table, "to_epoch"), "ledger": (shop.ledger.table, "epoch")}[table])
+    logs.forget_past()
+    pins._held.clear()
+    REMEMBERED.answers.clear()
+    after = answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
+    assert before.table.sort_by("window_start").to_pylist() == after.table.sort_by("window_start").to_pylist()
+    assert sum(after.table["orders"].to_pylist()) == 3
+    maintain(shop.compiled, shop.layout)
+    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3

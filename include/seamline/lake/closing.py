@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import chain
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from seamline.lake import parquet
 from seamline.lake.ledger_files import Group
 from seamline.lake.summaries import remembered
 from seamline.lake.types import INSTANT
@@ -108,9 +108,7 @@ def edges_of(group: Group) -> Marks:
 def read(group: Group) -> Marks:
     """Read them by their columns; one that was written twice is given once."""
     columns = ["epoch", "edge", "watermark", "committed_at"]
-    rows = pa.concat_tables(
-        pq.read_table(file.path, columns=columns, partitioning=None) for file in group.files
-    )
+    rows = pa.concat_tables(parquet.read(file.path, columns) for file in group.files)
     rows = rows.filter(rows["edge"]).sort_by("epoch")
     marks = rows["watermark"].cast(INSTANT).cast(pa.int64()).to_pylist()
     found = {

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from seamline.lake import files, states
+from seamline.lake import files, parquet, states
 from seamline.lake.layout import Layout
 from seamline.lake.master import Master
 from seamline.lake.packing import GROUP, joined_by, unpacked
@@ -90,7 +89,7 @@ def side_by_side(
 ) -> list[files.DataFile]:
     """Write the rows of some files as one, those of a pane together; others than us may have put dead ones in."""
     schema = slices_schema(view)
-    read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in group]
+    read = [parquet.read(table.root / piece.path) for piece in group]
     rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
     rows = alive(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
     name = upkept(table, Block(group[0].first, max(piece.last for piece in group)))
@@ -105,7 +104,7 @@ def waiting(plan: Compaction) -> dict[str, int]:
 def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterator[files.DataFile]:
     """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
     schema = slices_schema(view)
-    read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in merge.pieces]
+    read = [parquet.read(table.root / piece.path) for piece in merge.pieces]
     rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
     rows, placed = alive(rows, held), 0
     for block in merge.blocks:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake import files
+from seamline.lake import files, parquet
 from seamline.lake.pins import Files
 from seamline.lake.rewrites import Upkeep, refused, replace_files
 from seamline.lake.sinks import filled
@@ -148,7 +148,7 @@ def packed(decisions: Decisions, *, passing: Collection[str] = ()) -> Upkeep:
     if len(old) < FEW:
         return Upkeep()
     pieces = [Piece(name, size, 0, 0) for name, _, size in old]
-    read = [filled(pq.read_table(path, partitioning=None), decisions.schema) for _, path, _ in old]
+    read = [filled(parquet.read(path), decisions.schema) for _, path, _ in old]
     rows = pa.concat_tables([each.cast(decisions.schema) for each in read])
     rows = rows.filter(pc.invert(pc.is_in(rows["state"], pa.array([*passing], pa.string()))))
     rows = rows.set_column(

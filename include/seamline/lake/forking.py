@@ -15,9 +15,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from seamline.lake import files
+from seamline.lake import files, parquet
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
@@ -101,7 +100,7 @@ def taken_over(layout: Layout, draft: Layout, name: str, numbers: set[int]) -> l
             linked(str(path), str(made.root / path.name))
             found.append(files.described(made.root, path.name))
             continue
-        rows = pq.read_table(path, partitioning=None)
+        rows = parquet.read(path)
         rows = rows.filter(pc.is_in(rows["_epoch"], pa.array(sorted(numbers), pa.int64())))
         if rows.num_rows:
             found.append(files.write(rows, made.root, f"fork-{uuid.uuid4().hex}.parquet"))

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from seamline.lake import parquet
 from seamline.lake.deadline import in_time
 
 SMALL = 1_000_000
@@ -47,7 +47,7 @@ class Kept:
             if key in self.tables:
                 self.tables.move_to_end(key)
                 return self.tables[key]
-        table = pq.read_table(key[0], partitioning=None).replace_schema_metadata()
+        table = parquet.read(key[0]).replace_schema_metadata()
         with self.lock:
             if key not in self.tables:
                 self.tables[key] = table

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seamline.lake import parquet
 from seamline.lake.pins import Files
 from seamline.lake.summaries import LedgerFile
 from seamline.lake.tables import Table
@@ -120,7 +121,7 @@ def groups_of(table: Table) -> tuple[Group, ...]:
 
 def looked_into(path: str) -> LedgerFile:
     """Find out what statistics should have said."""
-    rows = pq.read_table(path, columns=["epoch", "watermark", "committed_at"], partitioning=None)
+    rows = parquet.read(path, ["epoch", "watermark", "committed_at"])
     bounds = pc.min(rows["epoch"]).as_py(), pc.max(rows["epoch"]).as_py(), rows.num_rows
     instants = pc.max(rows["watermark"]), pc.min(rows["committed_at"])
     return LedgerFile(path, *bounds, *(each.cast(pa.int64()).as_py() for each in instants))

@@ -9,8 +9,8 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from seamline.lake import parquet
 from seamline.lake.closing import FOLLOWED, Edges
 from seamline.lake.layout import Layout
 from seamline.lake.ledger_files import Group, groups_of
@@ -233,9 +233,7 @@ def last_at(ledger: Table, instant: datetime, until: int) -> tuple[int, datetime
 def moments(group: Group) -> pa.Table:
     """Read when each epoch of some files was committed, and the watermark at it."""
     columns = ["epoch", "committed_at", "watermark"]
-    return pa.concat_tables(
-        pq.read_table(file.path, columns=columns, partitioning=None) for file in group.files
-    )
+    return pa.concat_tables(parquet.read(file.path, columns) for file in group.files)
 
 
 def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake import files
+from seamline.lake import files, parquet
 from seamline.lake.rewrites import APP, Upkeep, pieces, refused, replace_files, upkept
 from seamline.lake.sinks import Sink, filled
 from seamline.lake.tables import Table
@@ -101,7 +101,7 @@ def unpacked(table: Table, piece: Piece, target: int) -> Piece:
 def joined(table: Table, group: Sequence[Piece], order: Sequence[str]) -> list[files.DataFile]:
     """Write the rows of some files as one; columns that a file was written without are NULL."""
     schema = table.handle.to_pyarrow_dataset().schema.remove_metadata()
-    read = [pq.read_table(table.root / piece.path, partitioning=None) for piece in group]
+    read = [parquet.read(table.root / piece.path) for piece in group]
     rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
     places = pc.sort_indices(rows.select(order), [(name, "ascending") for name in order])
     block = Block(min(piece.first for piece in group), max(piece.last for piece in group))

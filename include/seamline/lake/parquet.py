@@ -1,0 +1,49 @@
+"""One Parquet file of a table, read with instants as we write them.
+
+Spark writes an instant as INT96 unless it is told otherwise, without a time zone, also where it packs files of ours;
+read as nanoseconds, what is beyond 1677 to 2262 would be another instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+NAIVE, AWARE = pa.timestamp("us"), pa.timestamp("us", "UTC")
+OLD = "INT96"
+
+
+def read(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a file, or some of its columns."""
+    asked = None if columns is None else list(columns)
+    rows = pq.read_table(path, columns=asked, partitioning=None, coerce_int96_timestamp_unit="us")
+    if not any(str(NAIVE) in str(field.type) for field in rows.schema):
+        return rows
+    old = written_old(path)
+    return rows.cast(
+        pa.schema(
+            [field.with_type(zoned(field.type)) if field.name in old else field for field in rows.schema],
+            metadata=rows.schema.metadata,
+        )
+    )
+
+
+def written_old(path: str | Path) -> set[str]:
+    """List the columns of a file that have instants in the old form."""
+    with pq.ParquetFile(path) as file:
+        leaves = map(file.schema.column, range(len(file.schema)))
+        return {leaf.path.partition(".")[0] for leaf in leaves if leaf.physical_type == OLD}
+
+
+def zoned(type: pa.DataType) -> pa.DataType:
+    """Give a type with instants in UTC, in whatever they are."""
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(zoned(field.type)) for field in type])
+    if pa.types.is_list(type):
+        return pa.list_(type.value_field.with_type(zoned(type.value_type)))
+    if pa.types.is_map(type):
+        return pa.map_(zoned(type.key_type), zoned(type.item_type))
+    return AWARE if type == NAIVE else type
