@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import NamedTuple
 
 from tests.protocol.search import Found, explore
@@ -33,7 +33,8 @@ class Rules:
     other tables. ``syncs_first``: what is built, published or merged was synced before; ``syncs_refused``: with the
     quarantine. ``recognises``: a catch-up sees by the slices' newest number what they hold. ``stops``: a start stops
     where something published is above E, or a table is of a newer line. ``held_cut``: a publish looks for its cut in
-    the master. ``looks_everywhere``: a number is above those of all tables.
+    the master. ``looks_everywhere``: a number is above those of all tables, ``looks_at_builds``: and above those that
+    builds name. ``waits``: builds and upkeep leave the tables alone until a start has repaired them.
     """
 
     marks: bool = True
@@ -50,6 +51,8 @@ class Rules:
     stops: bool = True
     held_cut: bool = True
     looks_everywhere: bool = True
+    looks_at_builds: bool = True
+    waits: bool = True
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,7 @@ class State(NamedTuple):
     boot: int = 1
     token: int = 0
     told: tuple[tuple[int, int, int], ...] = ()
-    backup: tuple[Master, Quarantine, Ledger, Slices] | None = None
+    backup: tuple[Master, Quarantine, Ledger, Slices, Built] | None = None
     hurt: bool = False
     spent: Spent = Spent()
 
@@ -317,10 +320,9 @@ def stopped(state: State, why: str) -> Moves:
     line = max(each.line for each in now(state))
     taken = max(master.taken, *(each.number for each in now(state)))
     kept = tuple(each for each in master.epochs if each.refused <= quarantine.number)
-    mended = Master(kept, kept[-1].number if kept else NONE, NONE, NONE, line, master.boot, taken)
+    mended = Master(kept, kept[-1].number if kept else NONE, NONE, NONE, line, 0, taken)
     published = state.published if state.published.cut <= mended.number else Built()
-    merged = any(first <= mended.number < last for first, last, _ in slices.pieces)
-    again = Slices((), NONE, slices.line) if merged else slices
+    again = Slices((), NONE, slices.line)
     put = state._replace(master=(mended,), published=published, built=Built(), slices=(again,))
     yield f"somebody repairs: {why}", put
 
@@ -331,6 +333,8 @@ def says(state: State, rules: Rules) -> Moves:
     number = max(master.number, master.taken)
     if rules.looks_everywhere:
         number = max(number, master.aside, quarantine.number, ledger.number, slices.number)
+    if rules.looks_at_builds:
+        number = max(number, state.built.cut)
     short = slices.number < master.mark if rules.marks else False
     ahead = ledger.number > max(master.number, master.taken)
     new = master.boot != state.boot or len({each.line for each in now(state)}) > 1 or short or ahead
@@ -459,8 +463,21 @@ def edge(master: Master) -> int:
     return max((each.number for each in master.epochs if each.number % 2), default=NONE)
 
 
+def unrepaired(state: State) -> bool:
+    """Tell whether the tables say of each other what a start has to mend first."""
+    master, quarantine, ledger, slices = now(state)
+    return (
+        len({each.line for each in now(state)}) > 1
+        or slices.number < master.mark
+        or ledger.number > max(master.number, master.taken)
+        or any(each.refused > quarantine.number for each in master.epochs)
+    )
+
+
 def builds(state: State, rules: Rules, bounds: Bounds) -> Moves:
     """Build at an edge, and publish what was built, perhaps after a cut: a run is tried again."""
+    if rules.waits and unrepaired(state):
+        return
     master, *_ = now(state)
     if state.spent.builds < bounds.builds and (cut := edge(master)) > state.published.cut:
         below = [each for each in master.epochs if each.number <= cut]
@@ -482,9 +499,8 @@ def synced_first(state: State, rules: Rules) -> State:
 
 def merges(state: State, rules: Rules, bounds: Bounds) -> Moves:
     """Merge the slices up to the first edge: upkeep leaves alone what is short, ahead, or of another line."""
-    master, _, ledger, slices = now(state)
-    whole = len({each.line for each in now(state)}) == 1 and slices.number >= master.mark
-    if state.spent.merges >= bounds.merges or not whole or ledger.number > max(master.number, master.taken):
+    master, _, _, slices = now(state)
+    if state.spent.merges >= bounds.merges or (rules.waits and unrepaired(state)):
         return
     held = {each.number for each in master.epochs}
     until = min((each for each in held if each % 2), default=NONE)
@@ -498,19 +514,22 @@ def merges(state: State, rules: Rules, bounds: Bounds) -> Moves:
 
 
 def restores(state: State, bounds: Bounds) -> Moves:
-    """Copy all tables, and bring one back later, while no driver runs."""
+    """Copy all tables, and bring some of them back later, while no driver runs."""
     if not bounds.restores or state.spent.restores >= bounds.restores:
         return
     if state.backup is None:
         if state.told:
-            yield "a backup is made", state._replace(backup=now(state))
+            yield "a backup is made", state._replace(backup=(*now(state), state.published))
         return
-    if state.driver.at != "off":
+    if state.driver.at not in ("off", "ready"):
         return
-    for at, table in enumerate(TABLES):
-        if getattr(state, table)[-1] != state.backup[at]:
-            back = state._replace(**{table: (state.backup[at],)}, hurt=True)
-            yield f"{table} is restored", spend(back, "restores")
+    old = dict(zip((*TABLES, "published"), state.backup, strict=True))
+    new = dict(zip((*TABLES, "published"), (*now(state), state.published), strict=True))
+    differ = [table for table in old if old[table] != new[table]]
+    for some in (each for count in range(len(differ)) for each in combinations(differ, count + 1)):
+        back = {table: old[table] if table == "published" else (old[table],) for table in some}
+        stopped = state._replace(**back, driver=Driver(), reader=Reader(), hurt=True)
+        yield f"restored: {', '.join(some)}", spend(stopped, "restores")
 
 
 def reads(state: State, rules: Rules, bounds: Bounds) -> Moves:
@@ -556,7 +575,7 @@ def judge(
         if first == last and last not in held:
             continue
         if last > cut and first <= until < last:
-            if settled and (state.driver.at == "ready" or not state.hurt):
+            if settled and not (state.hurt and state.driver.frontier < master.number):
                 raise Violation(f"slices {first}..{last} cross {until}: the view can never be read")
             return
         if cut < last <= until:

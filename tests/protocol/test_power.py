@@ -10,15 +10,16 @@ from tests.protocol.power import Bounds, Rules, search
 SHORT = Bounds((True, True), crashes=0)
 AGAIN = Bounds((True, False), cuts=2, crashes=0, epochs=2)
 REFUSED = Bounds((False, True), crashes=0)
-RESTORED = Bounds((True, True), restores=1)
+RESTORED = Bounds((True, True), restores=1, crashes=0, cuts=0)
 QUICK = {
     "a cut, and a start that dies": (Bounds((True, False)), 20_000),
     "a cut while a start repairs": (AGAIN, 10_000),
     "a build and upkeep": (replace(SHORT, builds=1, merges=1), 3_000),
     "a view that is behind": (replace(SHORT, mishaps=1), 5_500),
     "a reader": (replace(SHORT, reads=1, epochs=2), 3_000),
-    "one table restored": (replace(RESTORED, topic=(True, False, True), cuts=0), 1_900),
-    "one restored after a build": (replace(RESTORED, builds=1, merges=1, crashes=0, epochs=2), 5_000),
+    "a build of refused records": (replace(REFUSED, builds=1, merges=1), 2_500),
+    "some tables restored": (replace(RESTORED, topic=(True, False, True), crashes=1), 1_900),
+    "some restored after a build": (replace(RESTORED, topic=(True, True, True), builds=1, merges=1), 3_000),
     "synced at once": (Bounds((True, False), fsync=True), 5_000),
 }
 WIDE = {
@@ -26,7 +27,11 @@ WIDE = {
     "two cuts": (replace(AGAIN, crashes=1, epochs=3), 100_000),
     "everything once": (Bounds((True, True), builds=1, merges=1, mishaps=1), 110_000),
     "a reader through a repair": (Bounds((True, False), reads=1), 600_000),
-    "restores and cuts": (replace(RESTORED, mishaps=1, crashes=0), 70_000),
+    "restores and cuts": (replace(RESTORED, mishaps=1, cuts=1), 70_000),
+    "restores of a view that was behind": (
+        replace(RESTORED, topic=(True, True, True), builds=1, merges=1, mishaps=1),
+        20_000,
+    ),
 }
 
 
@@ -59,7 +64,7 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
     "trims": (Rules(trims=False, named=False), SHORT, "answers"),
     "trims-twice": (Rules(named=False, syncs_trimmed=False), AGAIN, "answers"),
     # A ledger from before a repair is believed.
-    "lines": (Rules(lines=False), RESTORED, "answers"),
+    "lines": (Rules(lines=False), replace(RESTORED, cuts=1), "answers"),
     # A number that was told means something else later.
     "leaps": (Rules(leaps=False), SHORT, "held twice"),
     "looks-at-the-master": (Rules(looks_everywhere=False, leaps=False), SHORT, "answers"),
@@ -72,7 +77,17 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
     # A catch-up adds what is there, since the number it left is held no more.
     "recognises": (Rules(recognises=False), replace(SHORT, mishaps=1), "answers"),
     # A master from a backup reads again what a generation has.
-    "stops": (Rules(stops=False), replace(RESTORED, builds=1, crashes=0), "answers"),
+    "stops": (Rules(stops=False), replace(RESTORED, builds=1), "answers"),
+    # What was built before a master was brought back is published after.
+    "held-cut": (Rules(held_cut=False), replace(RESTORED, builds=1), "answers"),
+    # A number that a build names means other records.
+    "looks-at-builds": (
+        Rules(looks_at_builds=False),
+        replace(RESTORED, topic=(True, True, True), builds=1),
+        "answers",
+    ),
+    # A generation of epochs that the next start takes out of the master.
+    "waits": (Rules(waits=False), replace(REFUSED, builds=1), "above E"),
 }
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import product
+from functools import partial
+from itertools import combinations, product
 from pathlib import Path
 from shutil import copytree, rmtree
 
@@ -22,15 +24,23 @@ from tests.protocol.powerless import (
     start,
     versions,
 )
-from tests.protocol.shipped import PIPELINE, VIEW, Stream
+from tests.protocol.shipped import DAY, PIPELINE, START, VIEW, Stream
 
 from seamline.lake import aside, delta_log, durability
+from seamline.lake.history import rolled_back
+from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.publishing import publish_run
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
-from seamline.model.errors import OutOfStep
+from seamline.model.errors import OutOfStep, PublishRefused, SeamlineError
+from seamline.model.intervals import Interval
+from seamline.model.jobs import BuildJob
+from seamline.plan.publish import Decision
+from seamline.spark.batch import build
+
+BACK = Decision("somebody", "it was right", rollback=True)
 
 
 @pytest.fixture
@@ -50,10 +60,10 @@ def ran(stream: Stream) -> tuple[dict[str, int], dict[str, int]]:
     return before, versions(stream.layout)
 
 
-def combinations(before: dict[str, int], after: dict[str, int]) -> Iterator[dict[str, int]]:
+def reaches(before: dict[str, int], after: dict[str, int]) -> Iterator[dict[str, int]]:
     """Give every way in which the tables may have kept some of what they committed."""
-    reaches = [range(before[table], after[table] + 1) for table in TABLES]
-    for kept in product(*reaches):
+    some = [range(before[table], after[table] + 1) for table in TABLES]
+    for kept in product(*some):
         yield dict(zip(TABLES, kept, strict=True))
 
 
@@ -150,7 +160,7 @@ def test_a_start_mends_whatever_the_tables_have_kept(
 ) -> None:
     """Every part of its last commits for each table, beside every part for the others."""
     before, after = ran(stream)
-    for at, kept in enumerate(combinations(before, after)):
+    for at, kept in enumerate(reaches(before, after)):
         other = copied(stream, tmp_path / str(at))
         cut(other, kept, how)
         recovers(other, monkeypatch)
@@ -184,6 +194,52 @@ def test_upkeep_waits_for_a_start(stream: Stream) -> None:
     assert "the ledger has epoch 2, and the master ends at 1" in why
 
 
+def test_nothing_is_built_or_published_before_a_start_has_repaired(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start takes the epochs out of the master whose refused records are lost: a generation would have them twice."""
+    before, after = ran(stream)
+    cut(stream, {**after, "quarantine": before["quarantine"]}, "gone")
+    stream.build(0, 2, "g")
+    with pytest.raises(OutOfStep, match="are to be repaired first: quarantine ends at epoch -1"):
+        publish_run(PIPELINE, stream.layout, "g")
+    span = Interval(START, START + DAY)
+    with pytest.raises(OutOfStep, match="(?s)the master relies on it up to 1.*start the stream"):
+        build(None, PIPELINE, stream.layout, BuildJob("shop", "g", 2, (span,), ""))  # type: ignore[arg-type]
+    [why] = maintain(PIPELINE, stream.layout).refused
+    assert "quarantine ends at epoch -1" in why
+    recovers(stream, monkeypatch)
+    with pytest.raises(PublishRefused, match="epochs up to 2, which the log has lost since"):
+        publish_run(PIPELINE, stream.layout, "g")
+    is_right(stream)
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["publish", "rollback"])
+def test_a_generation_of_epochs_that_the_log_has_lost_is_not_served(
+    stream: Stream, back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A master from a backup reads their records again, under numbers that are not in the generation's cut."""
+    writer = stream.start()
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.build(0, 0, "old")
+    publish_run(PIPELINE, stream.layout, "old")
+    stream.epoch(writer, 2)
+    stream.epoch(writer, 4)
+    stream.build(0, 2, "new")
+    if back:
+        publish_run(PIPELINE, stream.layout, "new")
+        rolled_back(PIPELINE, stream.layout, VIEW.name, Interval(START, START + DAY), decision=BACK)
+    cut(stream, {"master": before["master"]}, "gone")
+    reads_on(stream, start(stream, boot=8, patch=monkeypatch), monkeypatch.setattr)
+    is_right(stream)
+    day = Interval(START, START + DAY)
+    again = partial(rolled_back, PIPELINE, stream.layout, VIEW.name, day, to="new", decision=BACK)
+    with pytest.raises(PublishRefused, match="epochs up to 2, which the log has lost since"):
+        (again if back else partial(publish_run, PIPELINE, stream.layout, "new"))()
+    is_right(stream)
+
+
 def test_a_generation_that_has_seen_more_than_the_master_stops_a_start(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,3 +268,77 @@ def test_a_ledger_from_a_backup_is_not_believed(
         stream.answered()
     start(stream, boot=8, patch=monkeypatch)
     is_right(stream)
+
+
+FROM_BACKUP = (*TABLES, "manifest", "built")
+FEW = [
+    ("master",),
+    ("master", "ledger"),
+    ("master", "ledger", "manifest", "built"),
+    ("master", "quarantine", "ledger", "slices", "manifest"),
+    ("slices",),
+]
+ALL = [each for size in range(1, len(FROM_BACKUP) + 1) for each in combinations(FROM_BACKUP, size)]
+
+
+def folders(stream: Stream, table: str) -> list[Path]:
+    """Give the folders of a table, or of all that tells of what was built."""
+    if table != "built":
+        return [root(stream.layout, table)]
+    return [
+        stream.layout.table("builds"),
+        stream.layout.table("certificates"),
+        stream.layout.generations(VIEW),
+    ]
+
+
+@pytest.mark.parametrize("boot", [7, 8], ids=["same boot", "other boot"])
+@pytest.mark.parametrize(
+    "back",
+    [pytest.param(each, marks=[] if each in FEW else pytest.mark.faults, id="-".join(each)) for each in ALL],
+)
+def test_whatever_comes_back_from_a_backup_is_right_or_refused(
+    back: tuple[str, ...], boot: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any of the tables older, the others as they were: slices were merged since, a run published, another built."""
+    stream = Stream(tmp_path / "home", topic=[0, None, 0, 0, 1])
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 2, edge=False)
+    stream.build(0, 0, "f")
+    ManifestTable.ensure(stream.layout)
+    for folder in (each for table in FROM_BACKUP for each in folders(stream, table)):
+        copytree(folder, tmp_path / "backup" / folder.relative_to(stream.home))
+    stream.epoch(writer, 3)
+    maintain(PIPELINE, stream.layout)
+    stream.build(1, 1, "g")
+    publish_run(PIPELINE, stream.layout, "g")
+    stream.epoch(writer, 4)
+    stream.build(0, 2, "h")
+    for folder in (each for table in back for each in folders(stream, table)):
+        rmtree(folder)
+        copytree(tmp_path / "backup" / folder.relative_to(stream.home), folder)
+    stopped: list[str] = []
+    with refusing(stopped):
+        writer = start(stream, boot=boot, patch=monkeypatch)
+        reads_on(stream, writer, monkeypatch.setattr)
+        is_right(stream)
+        assert not maintain(PIPELINE, stream.layout).refused
+    later: list[str] = []
+    for run in ("g", "h"):
+        with refusing(later):
+            publish_run(PIPELINE, stream.layout, run)
+    if stopped:
+        with refusing(later):
+            assert max(stream.answered().values()) == 1
+    else:
+        is_right(stream)
+    assert all([*stopped, *later])
+
+
+@contextmanager
+def refusing(told: list[str]) -> Iterator[None]:
+    """Let what is done be refused with a sentence, which is kept."""
+    try:
+        yield
+    except SeamlineError as error:
+        told.append(error.hint)

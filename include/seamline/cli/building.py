@@ -47,9 +47,11 @@ def built(
 def judged_again(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
     """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
     from seamline.lake.log import each_epoch
+    from seamline.lake.readiness import require_repaired
     from seamline.lake.rejudged import Rejudged
     from seamline.plan.rejudging import unjudged
 
+    require_repaired(layout)
     version = compiled.record_version
     todo = unjudged(each_epoch(layout), version, Rejudged(compiled, layout).verdicts())
     if not todo:

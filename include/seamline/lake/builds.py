@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from seamline.lake import files
 from seamline.lake.layout import Layout
+from seamline.lake.pins import Files
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
 from seamline.model.seam import NOTHING
@@ -93,6 +94,15 @@ class Builds:
     def of(self, run: str) -> list[BuildRow]:
         """List the last attempt of a run at each view and interval, in order."""
         return latest(self._rows(pc.field("run") == run))
+
+    @property
+    def newest_cut(self) -> int:
+        """Give the highest cut of all attempts, by the files' statistics; NOTHING where there is none."""
+        found = Files.of(self.table)
+        known = found.high("cut").to_pylist() if found.actions.num_rows else []
+        if None in known:
+            known = self.table.read(["cut"])["cut"].to_pylist()
+        return max(known, default=NOTHING)
 
     def about(self, interval: str) -> list[BuildRow]:
         """List every attempt at an interval, oldest first."""

@@ -13,6 +13,7 @@ from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.certificates import Certificates
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
+from seamline.lake.readiness import require_held, require_repaired
 from seamline.lake.tables import Table
 from seamline.lake.versions import named
 from seamline.model.certificate import Certificate
@@ -120,8 +121,13 @@ def rolled_back(
 
     def decide(manifest: Manifest, id: str) -> Statement:
         known = [each for each in past(layout, manifest, view_name, interval) if each.generation.view == id]
-        return roll_back(manifest, (id, interval.id), known, to=to, decision=decision, now=datetime.now(UTC))
+        chosen = roll_back(
+            manifest, (id, interval.id), known, to=to, decision=decision, now=datetime.now(UTC)
+        )
+        require_held(layout, chosen.epoch, chosen.generation)
+        return chosen
 
+    require_repaired(layout)
     return decided(pipeline, layout, view_name, interval, decide)
 
 

@@ -29,6 +29,13 @@ class Layout:
         """Give the folder of the slices of the view version ``name/fingerprint``."""
         return self.warehouse / self.pipeline / "views" / id / "slices"
 
+    def every_slices(self) -> dict[str, Path]:
+        """List the folders of the slices of all view versions that have any, by ``name/fingerprint``."""
+        folder = self.warehouse / self.pipeline / "views"
+        return {
+            each.parent.relative_to(folder).as_posix(): each for each in sorted(folder.glob("*/*/slices"))
+        }
+
     def generations(self, view: CompiledView) -> Path:
         """Give the folder of a view version's generations."""
         return self.generations_of(view.id)

@@ -1,4 +1,4 @@
-"""App ids by which tables say of which history they are, and the run of the machine."""
+"""App ids by which tables say of which history they are, and the run of the machine; what they say by them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from functools import cache
 from pathlib import Path
 
 import psutil
+
+from seamline.lake.tables import EPOCH, Table
+from seamline.model.seam import NOTHING
+from seamline.plan.repair import Word
 
 LINE = "seamline.line"
 """The token of the start that began the table's line."""
@@ -26,3 +30,14 @@ def boot() -> int:
         return int(BOOT_ID.read_text().replace("-", "")[: BITS // 4], 16)
     except (OSError, ValueError):
         return int(psutil.boot_time())
+
+
+def word(table: Table) -> Word:
+    """Read what a table says."""
+    return Word(number(table, EPOCH), table.txn(LINE))
+
+
+def number(table: Table, app: str) -> int:
+    """Give what an app id says in a table, NOTHING where it says nothing."""
+    found = table.txn(app)
+    return NOTHING if found is None else found

@@ -12,6 +12,7 @@ from seamline.lake.certificates import Certificates
 from seamline.lake.failpoints import reach
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
+from seamline.lake.readiness import require_held, require_repaired
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import Conflict, NotFound, PublishRefused
@@ -41,9 +42,10 @@ def publish_run(
     """Publish the intervals of a run whose certificates are all there and green, in one commit.
 
     A person's ``decision`` may publish the others despite that; ``only`` names the intervals it is about. Raises
-    PublishRefused if there is none, and Conflict if another run published one of the intervals since this one
-    began; nothing is published then.
+    PublishRefused if there is none, or the log has lost epochs of them, OutOfStep where a start has to repair it
+    first, and Conflict if another run published one of the intervals since this one began; nothing is published then.
     """
+    require_repaired(layout)
     builds = Builds.ensure(layout).of(run)
     if not builds:
         raise NotFound(
@@ -55,7 +57,7 @@ def publish_run(
             hint="see seamline history.",
         )
     statements, held_back = commit(
-        ManifestTable.ensure(layout), candidates(pipeline, layout, builds), decision
+        layout, ManifestTable.ensure(layout), candidates(pipeline, layout, builds), decision
     )
     refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
     return Publication(tuple(statements), held_back)
@@ -88,7 +90,7 @@ def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow
 
 
 def commit(
-    table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
+    layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
 ) -> tuple[list[Statement], Mapping[str, str]]:
     """Write the statements, decided again each time somebody else has written meanwhile."""
     for attempt in range(ATTEMPTS):
@@ -99,6 +101,8 @@ def commit(
             if len(left) < len(offered):
                 return [], offer.held_back
             raise refused(offered[0].generation.run, offer)
+        for cut, generation in {each.generation.cut: each.generation.id for each in offer.green}.items():
+            require_held(layout, cut, generation)
         statements = publish(manifest, offer.green, now=datetime.now(UTC), decision=decision)
         try:
             table.commit(statements)

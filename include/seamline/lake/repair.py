@@ -10,23 +10,29 @@ import fcntl
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from seamline.lake import aside, delta_log
+from seamline.lake.builds import Builds
+from seamline.lake.control import ControlTable
 from seamline.lake.damage import damage, opens_below
 from seamline.lake.durability import ALWAYS
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
-from seamline.lake.lines import BOOT, LINE, MARK, TAKEN, boot
+from seamline.lake.lines import BOOT, LINE, MARK, TAKEN, boot, number, word
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import FRONTIER, Master
+from seamline.lake.rewrites import pieces
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.trimming import trim
 from seamline.model.errors import NotFound, OutOfStep
+from seamline.model.manifest import Manifest
 from seamline.model.seam import NOTHING
-from seamline.plan.repair import Bring, Go, Said, State, Step, Stop, Trim, Word, beyond, repair
+from seamline.plan.repair import Bring, Go, Said, State, Step, Stop, Trim, beyond, repair
 
 PLACES = (
     "*",
@@ -145,28 +151,6 @@ def relying(master: Table, mark: str, held: int) -> int | None:
     return first
 
 
-def unrepaired(layout: Layout) -> str:
-    """Say why upkeep and builds leave the tables alone until a start has been; empty if they need not.
-
-    The ledger is looked at first: the master holds what it has rows of, but for those that a repair has taken out.
-    """
-    if not Ledger.exists(layout):
-        return ""
-    ledger = word(Table.open(layout.table("ledger")))
-    master = Master.open(layout)
-    if ledger.line != master.table.txn(LINE) and ledger != Word():
-        return "the ledger is not of the master's line"
-    if ledger.epoch > max(master.epoch, number(master.table, TAKEN)):
-        return f"the ledger has epoch {ledger.epoch}, and the master ends at {master.epoch}"
-    return ""
-
-
-def number(table: Table, app: str) -> int:
-    """Give what an app id says in a table, NOTHING where it says nothing."""
-    found = table.txn(app)
-    return NOTHING if found is None else found
-
-
 def require_served(layout: Layout, master: Master) -> None:
     """Raise OutOfStep where a generation is served that has seen more than the master holds."""
     served = ManifestTable.ensure(layout).read().published.values()
@@ -183,19 +167,12 @@ def out_of_step(why: str) -> OutOfStep:
     )
 
 
-def agree(tables: Tables, frontiers: Mapping[str, int], *, token: int) -> Go:
+def agree(tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int = NOTHING) -> Go:
     """Do what a start has to before it holds an epoch; give the last number taken, and W of each view.
 
-    OutOfStep where a person has to decide.
+    OutOfStep where a person has to decide. ``named`` is as in ``plan.repair``.
     """
-    steps = repair(
-        said(tables, frontiers),
-        word(tables.quarantine),
-        word(tables.ledger.table),
-        {view: word(table) for view, table in tables.slices.items()},
-        boot=boot(),
-        token=token,
-    )
+    steps = planned(tables, frontiers, token=token, named=named)
     for step in steps:
         do(tables, step)
     last = steps[-1]
@@ -203,9 +180,47 @@ def agree(tables: Tables, frontiers: Mapping[str, int], *, token: int) -> Go:
     return last
 
 
-def word(table: Table) -> Word:
-    """Read what a table says."""
-    return Word(number(table, EPOCH), table.txn(LINE))
+def planned(tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int) -> list[Step]:
+    """List what a start has to do."""
+    end = tables.master.epoch
+    return repair(
+        said(tables, frontiers),
+        word(tables.quarantine),
+        word(tables.ledger.table),
+        {view: replace(word(table), crosses=crosses(table, end)) for view, table in tables.slices.items()},
+        boot=boot(),
+        token=token,
+        named=named,
+    )
+
+
+def crosses(slices: Table, end: int) -> bool:
+    """Tell whether some slices are of epochs up to E and beyond: they were merged before the master was brought back.
+
+    Where nothing of theirs is beyond, no file is looked at.
+    """
+    if number(slices, EPOCH) <= end:
+        return False
+    columns = ["from_epoch", "to_epoch"]
+    for piece in pieces(slices, *columns):
+        if piece.first <= end < piece.last:
+            rows = pq.read_table(slices.root / piece.path, columns=columns, partitioning=None)
+            over = zip(rows["from_epoch"].to_pylist(), rows["to_epoch"].to_pylist(), strict=True)
+            if any(first <= end < last for first, last in over):
+                return True
+    return False
+
+
+def named(layout: Layout, manifest: Manifest) -> int:
+    """Give the newest number that births, builds and savepoints name."""
+    numbers = [birth - 1 for birth in manifest.births.values()]
+    if Table.exists(layout.table("builds")):
+        numbers.append(Builds(Table.open(layout.table("builds"))).newest_cut)
+    if Table.exists(layout.table("control")):
+        control = ControlTable.ensure(layout).read()
+        numbers += [each.epoch for each in control.savepoints]
+        numbers += [each.epoch for each in control.restated]
+    return max(numbers, default=NOTHING)
 
 
 def said(tables: Tables, frontiers: Mapping[str, int]) -> Said:

@@ -20,10 +20,14 @@ LEAP = 1_000_000
 
 @dataclass(frozen=True)
 class Word:
-    """What a table says: the newest number in it, and the line it is of; None where it never was of any."""
+    """What a table says: the newest number in it, and the line it is of; None where it never was of any.
+
+    ``crosses`` tells of slices that some of them were merged from epochs that the master holds, and others beyond E.
+    """
 
     epoch: int = NOTHING
     line: int | None = None
+    crosses: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,12 @@ def repair(
     boot: int,
     token: int,
     published: int = NOTHING,
+    named: int = NOTHING,
 ) -> list[Step]:
-    """List what a start does before it holds an epoch; ``published`` is the highest cut that is served."""
+    """List what a start does before it holds an epoch; ``published`` is the highest cut that is served.
+
+    ``named`` is the newest number that somebody names who has no part in the line: it means what it meant.
+    """
     others = {"quarantine": quarantine, "ledger": ledger, **slices}
     if why := beyond(master, others, published):
         return [Stop(why)]
@@ -107,7 +115,7 @@ def repair(
         view: min(frontier, slices[view].epoch) if view in short and view in slices else frontier
         for view, frontier in master.frontiers.items()
     }
-    seen = max(master.epoch, master.taken, master.aside, *(word.epoch for word in others.values()))
+    seen = max(named, master.epoch, master.taken, master.aside, *(word.epoch for word in others.values()))
     fresh = {name for name, word in others.items() if word == Word() and name not in short}
     strange = {name for name, word in others.items() if name not in fresh and word.line != master.line}
     ahead = ledger.epoch > max(master.epoch, master.taken)
@@ -131,6 +139,8 @@ def beyond(master: Said, others: Mapping[str, Word], published: int) -> str:
     for name, word in sorted(others.items()):
         if (word.line or 0) > (master.line or 0):
             return f"{name} is of line {word.line}, and the master of line {master.line or 'none'}"
+        if word.crosses:
+            return f"slices of {name} were merged beyond epoch {master.epoch}, where the master ends"
     return ""
 
 

@@ -17,6 +17,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.pins import Files
+from seamline.lake.readiness import require_repaired
 from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import ProtocolError
@@ -37,9 +38,10 @@ def build(
     """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
     One attempt has one generation id. ``fast`` is taken where it can be (``fits``); both ways give the same.
-    Raises ProtocolError if the master does not hold the cut.
+    Raises ProtocolError if the master does not hold the cut, OutOfStep where a start has to repair it first.
     """
     began = time.monotonic()
+    require_repaired(layout)
     rejudge(spark, pipeline, layout, until=job.cut)
     pipeline = live(pipeline, layout)
     # Read before the restatements: who has published since is found out, and none he knew is missed.

@@ -17,7 +17,7 @@ from seamline.lake.ledger import Ledger
 from seamline.lake.log import condensed_log
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.repair import Tables, agree, mend, require_served
+from seamline.lake.repair import Tables, agree, mend, named, require_served
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
@@ -67,7 +67,8 @@ class Writer:
         for table in self.tables:
             table.settle()
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
-        agreed = agree(self.taken(manifest), self.frontiers, token=token)
+        told = named(layout, manifest)
+        agreed = agree(self.taken(manifest), self.frontiers, token=token, named=told)
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
