@@ -13,6 +13,8 @@ from typing import ClassVar
 from tests.lives.checks import check
 from tests.lives.faults import Disk
 from tests.lives.operations import Operation
+from tests.lives.sending import Send
+from tests.lives.streaming import Epoch, fed
 from tests.lives.world import World
 
 from seamline.lake import delta_log
@@ -31,7 +33,7 @@ class Left(StrEnum):
 
 @dataclass(frozen=True)
 class PowerCut(Operation):
-    """Every process is gone, and with them what their newest commits wrote; a plain start makes up for it.
+    """Every process is gone, just after an epoch, and with them what was written last; a plain start makes up for it.
 
     ``evenly``: all tables lose what was committed since one instant; else each loses a part of that. Somebody
     ``looks`` before the start: what is answered is right, or refused.
@@ -45,17 +47,21 @@ class PowerCut(Operation):
     log: Left
     data: Left
     looks: bool
+    sent: Send
 
     @classmethod
     def draw(cls, chance: Random) -> PowerCut:
         log = chance.choice([Left.NOTHING, Left.EMPTY, Left.EMPTY, Left.CUT, Left.ZEROS])
         data = chance.choice([Left.NOTHING, Left.EMPTY, Left.WHOLE])
-        back, evenly = chance.choice([1, 2, 3, 6, 12, 30]), chance.random() < 0.5
-        return cls(chance.randrange(10**6), back, evenly, log, data, chance.random() < 0.5)
+        back, evenly = chance.choice([2, 4, 8, 12, 30]), chance.random() < 0.3
+        looks, sent = chance.random() < 0.6, Send.draw(chance)
+        return cls(chance.randrange(10**6), back, evenly, log, data, looks, sent)
 
     def run(self, world: World) -> None:
         if not world.layout.warehouse.exists():
             return
+        fed(world, self.sent)
+        Epoch(3).run(world)
         world.power_off()
         newest = world.fates.disk.commits[-self.back :]
         for entry in lost(world.fates.disk, newest, Random(self.seed), evenly=self.evenly):
@@ -77,7 +83,7 @@ def lost(disk: Disk, newest: Sequence[Path], chance: Random, *, evenly: bool) ->
     found = []
     for table in sorted({entry.parent for entry in newest}):
         mine = [entry for entry in newest if entry.parent == table]
-        count = len(mine) if evenly else chance.randint(0, len(mine))
+        count = len(mine) if evenly else chance.choice([0, chance.randint(0, len(mine))])
         for entry in reversed(mine[len(mine) - count :]):
             if disk.keeps(entry):
                 break

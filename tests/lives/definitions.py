@@ -37,6 +37,8 @@ WINDOWS: tuple[Callable[[], Window], ...] = (
 NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(18,2)", "DECIMAL(38,18)")
 KEYS = ("STRING", "INT", "BIGINT", "BOOLEAN", "DATE", "DECIMAL(18,2)")
 ROUGH = ("DOUBLE",)
+LONG = "DECIMAL(38,18)"
+"""The type whose totals may be too large for it."""
 
 
 def meets(divisor: int, id: int) -> bool:
@@ -106,9 +108,9 @@ def hostile(chance: Random, count: int) -> list[str]:
 
 def column(name: str, chance: Random, *, on: Collection[str]) -> Column:
     """Draw a column."""
-    type = chance.choice([*POOLS])
-    pool = POOLS[type]
-    pool = EXACT.get(type, pool) if "exact decimals" in on else pool
+    exact = "exact decimals" in on
+    type = chance.choice([*POOLS, LONG, LONG] if exact else [*POOLS])
+    pool = EXACT.get(type, POOLS[type]) if exact else POOLS[type]
     return Column(name, type, tuple(chance.sample(pool, min(5, len(pool)))))
 
 

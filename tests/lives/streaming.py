@@ -13,6 +13,7 @@ from tests.lives.checks import check_serving
 from tests.lives.definitions import changed, ruled, widened
 from tests.lives.faults import Died, Mishap
 from tests.lives.operations import Operation
+from tests.lives.sending import Send
 from tests.lives.world import HERE, World, abandon
 
 from seamline.lake.versions import live
@@ -22,6 +23,12 @@ from seamline.spark.writer import Writer
 
 EPOCH_POINTS = ("planned", "half", "files", "slices", "quarantine", "master", "ledger")
 TABLES = ("master", "quarantine", "ledger", "slices")
+
+
+def fed(world: World, sent: Send) -> None:
+    """See to it that there is something to read: what befalls an epoch befalls none that reads nothing."""
+    if world.topic.read_to(world.ends):
+        sent.run(world)
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,14 @@ class Kill(Operation):
     weight: ClassVar[int] = 3
     point: str
     more: int
+    sent: Send
 
     @classmethod
     def draw(cls, chance: Random) -> Kill:
-        return cls(chance.choice(EPOCH_POINTS), chance.choice([1, 3, 10]))
+        return cls(chance.choice(EPOCH_POINTS), chance.choice([1, 3, 10]), Send.draw(chance))
 
     def run(self, world: World) -> None:
+        fed(world, self.sent)
         with world.driving():
             world.running()
             world.fates.strike(self.point)
@@ -88,13 +97,15 @@ class KillAtCommit(Operation):
     at: int
     mishap: Mishap
     more: int
+    sent: Send
 
     @classmethod
     def draw(cls, chance: Random) -> KillAtCommit:
         mishap = chance.choice([Mishap.DIES_BEFORE, Mishap.DIES_AFTER])
-        return cls(chance.randrange(8), mishap, chance.choice([1, 3, 10]))
+        return cls(chance.randrange(8), mishap, chance.choice([1, 3, 10]), Send.draw(chance))
 
     def run(self, world: World) -> None:
+        fed(world, self.sent)
         with world.driving():
             world.fates.ask(self.mishap, self.at)
             world.epoch(self.more)
@@ -109,6 +120,7 @@ class NoAnswer(Operation):
     table: str
     mishap: Mishap
     more: int
+    sent: Send
 
     @classmethod
     def draw(cls, chance: Random) -> NoAnswer:
@@ -116,9 +128,11 @@ class NoAnswer(Operation):
             chance.choice([*TABLES, "slices"]),
             chance.choice([Mishap.FAILS, Mishap.LANDS]),
             chance.choice([1, 3, 10]),
+            Send.draw(chance),
         )
 
     def run(self, world: World) -> None:
+        fed(world, self.sent)
         with world.driving():
             world.running()
             world.fates.ask(self.mishap, 0, self.table)
@@ -136,13 +150,15 @@ class OwnMeets(Operation):
     table: str
     at: int
     more: int
+    sent: Send
 
     @classmethod
     def draw(cls, chance: Random) -> OwnMeets:
         table = chance.choice([*TABLES, "", ""])
-        return cls(table, 0 if table else chance.randrange(8), chance.choice([1, 3, 10]))
+        return cls(table, 0 if table else chance.randrange(8), chance.choice([1, 3, 10]), Send.draw(chance))
 
     def run(self, world: World) -> None:
+        fed(world, self.sent)
         with world.driving():
             if self.table:
                 world.running()
@@ -183,14 +199,16 @@ class FailedStart(Operation):
 
     times: int
     point: str
+    sent: Send
 
     @classmethod
     def draw(cls, chance: Random) -> FailedStart:
-        return cls(chance.choice([1, 2, 3, 22, 22]), chance.choice(["", "master"]))
+        point = chance.choice(["", "master", "master"])
+        return cls(chance.choice([1, 2, 3, 22]), point, Send.draw(chance))
 
     def run(self, world: World) -> None:
         if self.point:
-            Kill(self.point, 3).run(world)
+            Kill(self.point, 3, self.sent).run(world)
         world.gone()
         for _ in range(self.times):
             self.start(world)

@@ -18,7 +18,8 @@ def test_answers_of_then_are_given_again() -> None:
     """Through a column more, a death, a build and upkeep."""
     noted = [Note(side) for side in Side]
     steps = [
-        Send(9, 12, 0), Epoch(40), *noted, Close(1, 2), Widen(3), Send(4, 12, 1), Kill("slices", 3), Epoch(40), *noted,
+        Send(9, 12, 0), Epoch(40), *noted, Close(1, 2), Widen(3), Send(4, 12, 1),
+        Kill("slices", 3, Send(5, 3, 1)), Epoch(40), *noted,
         Build(-1, ""), Publish(0, ""), *noted, Upkeep(-1, Mishap.DIES_AFTER), Recall(),
     ]  # fmt: skip
     failure = lived(Life(1, shape_of(Session("45 minutes")), tuple(enumerate(steps))))

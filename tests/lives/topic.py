@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -38,6 +38,10 @@ class Topic:
         lanes = list(self.lanes)
         for record in records:
             self.lanes[lanes[record.lane % len(lanes)]].append(record)
+
+    def read_to(self, ends: Mapping[Lane, int]) -> bool:
+        """Tell whether nothing is left to be read above these offsets."""
+        return all(ends[lane] >= len(records) for lane, records in self.lanes.items())
 
     def raw(self, ranges: Iterable[OffsetRange]) -> Frame:
         """Give records as the stream reads them."""
