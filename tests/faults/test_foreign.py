@@ -1,11 +1,18 @@
-"""What people do to our tables with deltalake: docs/operating.md says what comes of it, and each cell is tried."""
+"""What people do to our tables with deltalake and with Spark: docs/operating.md says what comes of it, cell by cell."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from tests.faults.foreign import DEEDS, TABLES, fares, lived
+from tests.faults.foreign import DEEDS, TABLES, Deltalake, Hand, Spark, fares, lived
+from tests.lives.world import World
+
+from seamline.lake.tables import Table
+from seamline.model.errors import ChangedByOthers
 
 PAGE = Path(__file__).parents[2] / "docs/operating.md"
 
@@ -23,9 +30,43 @@ def test_the_page_has_every_cell() -> None:
     assert told().keys() == {(table, deed) for table in TABLES for deed in DEEDS}
 
 
+@pytest.fixture(scope="module", params=["deltalake", "spark"])
+def hand(request: pytest.FixtureRequest) -> Hand:
+    """Give the engine by which it is done."""
+    if request.param == "deltalake":
+        return Deltalake()
+    session: Any = request.getfixturevalue("spark")
+    return Spark(session)
+
+
+@pytest.fixture(scope="module")
+def world(hand: Hand) -> Iterator[World]:
+    """Give one pipeline to all that one engine does: what each leaves, the next meets."""
+    with lived() as world:
+        yield world
+
+
 @pytest.mark.faults
-@pytest.mark.parametrize("deed", DEEDS)
 @pytest.mark.parametrize("table", TABLES)
-def test_a_foreign_deed(table: str, deed: str, tmp_path: Path) -> None:
-    """Answers, decisions and claims are what they were, the next epoch counts once, and upkeep changes nothing."""
-    assert fares(lived(tmp_path), table, deed) == told()[table, deed]
+def test_a_table_in_other_hands(hand: Hand, world: World, table: str) -> None:
+    """Answers, decisions and the log are as by a plain count, the stream goes on, runs publish; or it is refused."""
+    found = {deed: fares(world, hand, table, deed) for deed in DEEDS if hand.can(deed)}
+    assert found == {deed: told()[table, deed] for deed in found}
+
+
+ASKED = {
+    "columnMapping": "'delta.columnMapping.mode' = 'name'",
+    "v2Checkpoint": "'delta.checkpointPolicy' = 'v2'",
+    "rowTracking": "'delta.enableRowTracking' = 'true'",
+    "inCommitTimestamp": "'delta.enableInCommitTimestamps' = 'true'",
+}
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("feature", ASKED)
+def test_what_spark_makes_a_table_ask_for_is_refused(spark: Any, tmp_path: Path, feature: str) -> None:
+    """With a sentence that names it; deltalake cannot read it, or would write what Spark does not take for whole."""
+    table = Table.ensure(tmp_path / "table", pa.schema([("n", pa.int64())]))
+    spark.sql(f"ALTER TABLE delta.`{table.root}` SET TBLPROPERTIES ({ASKED[feature]})").collect()
+    with pytest.raises(ChangedByOthers, match=f"asks whoever reads or writes it for .*{feature}"):
+        table.refresh()
