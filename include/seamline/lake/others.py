@@ -99,8 +99,8 @@ def asks(root: Path, features: Iterable[str]) -> ChangedByOthers:
 def since(root: Path, newest: Commit | None) -> Change | None:
     """Find what others have changed up to a table's newest commit, from our own last one on.
 
-    None where none of ours is found before an entry that is gone, by log clean-up after 30 days: who looked in the
-    meantime has been told.
+    None where none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
+    has been told. Ours is done by writers, which refuse such a table first.
     """
     found: list[Commit] = []
     for commit in back(root, newest):
