@@ -73,7 +73,7 @@ def test_an_edited_view_is_compared_served_and_given_back(built: World, driver: 
     assert done.returncode == 0, done.stderr
     changed = [json.loads(line) for line in done.stdout.splitlines()]
     assert changed
-    assert all(row["departed_before"] > row["departed_after"] for row in changed)
+    assert all(row["_departed_before"] > row["_departed_after"] for row in changed)
     late = Counter(
         str(each["carrier"])
         for each in flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03")))
