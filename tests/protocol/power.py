@@ -34,7 +34,9 @@ class Rules:
     quarantine. ``recognises``: a catch-up sees by the slices' newest number what they hold. ``stops``: a start stops
     where something published is above E, or a table is of a newer line. ``held_cut``: a publish looks for its cut in
     the master. ``looks_everywhere``: a number is above those of all tables, ``looks_at_builds``: and above those that
-    builds name. ``waits``: builds and upkeep leave the tables alone until a start has repaired them.
+    builds name. ``waits``: builds and upkeep leave the tables alone until a start has repaired them. ``withdraws``: a
+    person who lets the master stand withdraws what is published above E, and ``raises_floor`` where slices were merged
+    beyond it, or are of another line.
     """
 
     marks: bool = True
@@ -53,6 +55,8 @@ class Rules:
     looks_everywhere: bool = True
     looks_at_builds: bool = True
     waits: bool = True
+    withdraws: bool = True
+    raises_floor: bool = True
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,10 @@ class Plan(NamedTuple):
 
 
 class Driver(NamedTuple):
-    """The driver, between two commits; ``strange`` tells that it found a ledger of another line."""
+    """The driver, between two commits; ``strange`` tells that it found a ledger of another line.
+
+    ``accepted`` tells that a person lets the master stand.
+    """
 
     at: str = "off"
     number: int = NONE
@@ -169,6 +176,7 @@ class Driver(NamedTuple):
     plan: Plan | None = None
     line: int = 0
     strange: bool = False
+    accepted: bool = False
 
 
 class Reader(NamedTuple):
@@ -204,7 +212,8 @@ class State(NamedTuple):
     """All tables, each as the states that a cut may leave, and all processes.
 
     What is built and published is always synced. ``told`` are the epochs that were ever held, with their ranges.
-    ``hurt`` is set once a table was restored: what a power cut alone cannot do.
+    ``hurt`` is set once a table was restored: what a power cut alone cannot do. Below ``floor`` slices may be gone, and
+    ``given_up`` are refused records that a person has let go.
     """
 
     master: tuple[Master, ...] = (Master(),)
@@ -220,6 +229,8 @@ class State(NamedTuple):
     told: tuple[tuple[int, int, int], ...] = ()
     backup: tuple[Master, Quarantine, Ledger, Slices, Built] | None = None
     hurt: bool = False
+    floor: int = NONE
+    given_up: bool = False
     spent: Spent = Spent()
 
 
@@ -275,6 +286,8 @@ def drives(state: State, rules: Rules, bounds: Bounds) -> Moves:
             yield from cuts_back(state, rules)
         case "state":
             yield from says(state, rules)
+        case "accepts":
+            yield from accepts(state, rules)
         case "ledger" | "quarantine" | "slices":
             yield from brings(state, rules)
         case "ready":
@@ -307,37 +320,62 @@ def beyond(state: State) -> str:
         return "a published cut is above E"
     if any(each.line > master.line for each in others):
         return "a table is of a newer line than the master"
-    if any(first <= master.number < last for first, last, _ in state.slices[-1].pieces):
+    if merged_beyond(state):
         return "slices were merged beyond E"
     return ""
 
 
+def merged_beyond(state: State) -> bool:
+    """Tell whether slices reach over E, and not only to numbers that were taken when the line began."""
+    end, taken = state.master[-1].number, state.master[-1].taken
+    return any(first <= end and last > max(end, taken) for first, last, _ in state.slices[-1].pieces)
+
+
 def stopped(state: State, why: str) -> Moves:
-    """Wait for a person, who takes back what was published and lets the stream go on; wrong after cuts alone."""
+    """Wait for a person, who lets the master stand for what there is; wrong after cuts alone."""
     if not state.hurt:
         raise Violation(f"a start stops after nothing but power cuts: {why}")
+    yield f"somebody accepts: {why}", state._replace(driver=Driver("accepts"), token=state.token + 1)
+
+
+def accepts(state: State, rules: Rules) -> Moves:
+    """Withdraw what the master does not hold, in one synced commit; the line begins after that."""
     master, quarantine, _, slices = now(state)
-    line = max(each.line for each in now(state))
-    taken = max(master.taken, *(each.number for each in now(state)))
-    kept = tuple(each for each in master.epochs if each.refused <= quarantine.number)
-    mended = Master(kept, kept[-1].number if kept else NONE, NONE, NONE, line, 0, taken)
-    published = state.published if state.published.cut <= mended.number else Built()
-    again = Slices((), NONE, slices.line)
-    put = state._replace(master=(mended,), published=published, built=Built(), slices=(again,))
-    yield f"somebody repairs: {why}", put
+    number = taken(state, rules) + LEAP
+    published = Built() if rules.withdraws and state.published.cut > master.number else state.published
+    merged = any(first <= master.number < last for first, last, _ in slices.pieces)
+    unsure = merged or slices.line != master.line
+    lost = any(each.refused > quarantine.number for each in master.epochs) or quarantine.line != master.line
+    yield (
+        "withdraws what the master does not hold",
+        state._replace(
+            published=published,
+            floor=number if rules.raises_floor and unsure else state.floor,
+            given_up=state.given_up or lost,
+            driver=Driver("state", accepted=True),
+        ),
+    )
+
+
+def taken(state: State, rules: Rules) -> int:
+    """Give the newest number that means anything."""
+    master, *others = now(state)
+    number = max(master.number, master.taken, state.floor)
+    if rules.looks_everywhere:
+        number = max(number, master.aside, *(each.number for each in others))
+    if rules.looks_at_builds:
+        number = max(number, state.built.cut)
+    return number
 
 
 def says(state: State, rules: Rules) -> Moves:
     """State what was found, in the master, where a line begins; else go on."""
-    master, quarantine, ledger, slices = now(state)
-    number = max(master.number, master.taken)
-    if rules.looks_everywhere:
-        number = max(number, master.aside, quarantine.number, ledger.number, slices.number)
-    if rules.looks_at_builds:
-        number = max(number, state.built.cut)
+    master, _, ledger, slices = now(state)
+    number = taken(state, rules)
     short = slices.number < master.mark if rules.marks else False
     ahead = ledger.number > max(master.number, master.taken)
-    new = master.boot != state.boot or len({each.line for each in now(state)}) > 1 or short or ahead
+    strange = len({each.line for each in now(state)}) > 1
+    new = master.boot != state.boot or strange or short or ahead or state.driver.accepted
     frontier = min(master.frontier, master.number, slices.number if short else master.frontier)
     if not new:
         ready = Driver("ready", number, frontier, line=master.line)
@@ -486,7 +524,7 @@ def builds(state: State, rules: Rules, bounds: Bounds) -> Moves:
         yield "builds", spend(ready._replace(built=Built(cut, rows)), "builds")
     if state.built.cut > state.published.cut:
         held = {each.number for each in master.epochs}
-        if state.built.cut in held or not rules.held_cut:
+        if state.built.cut >= state.floor and (state.built.cut in held or not rules.held_cut):
             yield "publishes", state._replace(published=state.built)
 
 
@@ -561,12 +599,12 @@ def judge(
     settled: bool,
 ) -> None:
     """Compare an answer with what the master it was read from holds; no answer is never wrong."""
-    if rules.lines and not master.line == ledger.line == slices.line:
+    cut = state.published.cut
+    if cut < state.floor or (rules.lines and not master.line == ledger.line == slices.line):
         return
     until = min(master.number, master.frontier)
     if rules.marks and slices.number < master.mark:
         until = min(until, slices.number)
-    cut = state.published.cut
     written = [each for each in ledger.numbers if each <= master.number]
     last = max(written, default=NONE)
     held = {*written, *(each.number for each in master.epochs if each.number > last)}
@@ -602,7 +640,7 @@ def check(state: State, rules: Rules, bounds: Bounds) -> None:
     if state.driver.at in ("ready", "commit"):
         numbers = {each.number for each in master.epochs}
         kept = sorted(at for number, own in quarantine.files if number in numbers for at in own)
-        if tuple(kept) != bounds.refused(0, end):
+        if tuple(kept) != bounds.refused(0, end) and not state.given_up:
             raise Violation(f"the quarantine has {kept} of {bounds.refused(0, end)}")
 
 

@@ -15,6 +15,7 @@ from seamline.lake.master import Master
 from seamline.lake.reads import answer
 from seamline.lake.remembered import REMEMBERED
 from seamline.lake.tables import Table
+from seamline.plan.repair import Acceptance
 
 TABLES = ("master", "quarantine", "ledger", "slices")
 HOW = ("gone", "empty", "cut at a line", "torn", "zeros", "no file", "short file")
@@ -81,11 +82,13 @@ def rebooted() -> None:
         known.clear()
 
 
-def start(stream: Stream, *, boot: int, patch: pytest.MonkeyPatch) -> Mortal:
-    """Start as the shipped driver does, after a run of the machine of its own."""
+def start(
+    stream: Stream, *, boot: int, patch: pytest.MonkeyPatch, acceptance: Acceptance | None = None
+) -> Mortal:
+    """Start as the shipped driver does, after a run of the machine of its own; or repair as a person does."""
     patch.setattr("seamline.lake.repair.boot", lambda: boot)
     rebooted()
-    return stream.start()
+    return stream.start(acceptance)
 
 
 def reads_on(stream: Stream, writer: Mortal, patch: Callable[..., None]) -> None:

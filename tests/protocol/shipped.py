@@ -39,6 +39,7 @@ from seamline.model.intervals import Interval
 from seamline.model.measures import count
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.windows import Tumbling
+from seamline.plan.repair import Acceptance
 from seamline.spark import catch_up
 from seamline.spark.writer import Writer
 
@@ -126,10 +127,10 @@ class Stream:
         """Add a record of each day; None is one that is refused."""
         self.topic += days
 
-    def start(self) -> Mortal:
-        """Start a driver under the next token, as the shipped one starts."""
+    def start(self, acceptance: Acceptance | None = None) -> Mortal:
+        """Start a driver under the next token, as the shipped one starts; or repair as a person does."""
         self.token += 1
-        writer = Mortal(self.layout, self.pipeline, self.token)
+        writer = Mortal(self.layout, self.pipeline, self.token, acceptance=acceptance)
         writer.repaired()
         return writer
 

@@ -86,6 +86,19 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
         replace(RESTORED, topic=(True, True, True), builds=1),
         "answers",
     ),
+    # A person lets the master stand, and what it reads again is in a generation that is served.
+    "withdraws": (Rules(withdraws=False), replace(RESTORED, builds=1), "answers"),
+    # The same, and slices that cannot be divided, or have lost what the master relies on.
+    "raises-floor": (
+        Rules(raises_floor=False),
+        replace(RESTORED, topic=(True, True, True), merges=1),
+        "never be read",
+    ),
+    "raises-floor-of-another-line": (
+        Rules(raises_floor=False),
+        replace(RESTORED, cuts=1, mishaps=1),
+        "answers [] up to",
+    ),
     # A generation of epochs that the next start takes out of the master.
     "waits": (Rules(waits=False), replace(REFUSED, builds=1), "above E"),
 }

@@ -32,12 +32,14 @@ from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.publishing import publish_run
 from seamline.lake.reads import answer
+from seamline.lake.repair import contradictions
 from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
 from seamline.model.errors import OutOfStep, PublishRefused, SeamlineError
 from seamline.model.intervals import Interval
 from seamline.model.jobs import BuildJob
 from seamline.plan.publish import Decision
+from seamline.plan.repair import Acceptance
 from seamline.spark.batch import build
 
 BACK = Decision("somebody", "it was right", rollback=True)
@@ -322,12 +324,52 @@ def test_whatever_comes_back_from_a_backup_is_right_or_refused(
     for run in ("g", "h"):
         with refusing(later):
             publish_run(PIPELINE, stream.layout, run)
-    if stopped:
-        with refusing(later):
-            assert max(stream.answered().values()) == 1
-    else:
+    if not stopped:
         is_right(stream)
+        return
+    with refusing(later):
+        assert max(stream.answered().values()) == 1
     assert all([*stopped, *later])
+    accepted(stream, boot, monkeypatch)
+
+
+def test_slices_of_a_later_line_are_not_believed_of_what_it_read_again(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lost an epoch in a power cut, which a line read again; then the master of before comes back."""
+    before, after = ran(stream)
+    copytree(root(stream.layout, "master"), tmp_path / "backup")
+    cut(stream, {**before, "quarantine": after["quarantine"]}, "gone")
+    reads_on(stream, start(stream, boot=8, patch=monkeypatch), monkeypatch.setattr)
+    is_right(stream)
+    rmtree(root(stream.layout, "master"))
+    copytree(tmp_path / "backup", root(stream.layout, "master"))
+    rebooted()
+    with pytest.raises(OutOfStep, match="of line 2, and the master of line 1"):
+        start(stream, boot=8, patch=monkeypatch)
+    accepted(stream, 8, monkeypatch)
+
+
+def accepted(stream: Stream, boot: int, patch: pytest.MonkeyPatch) -> None:
+    """A person lets the master stand: nothing is counted twice meanwhile, and once it is built nothing is left out."""
+    assert list(contradictions(stream.layout))
+    start(stream, boot=boot, patch=patch, acceptance=Acceptance("somebody", "the backup is what there is"))
+    assert not list(contradictions(stream.layout))
+    assert set(stream.answered().values()) <= {1}
+    writer = start(stream, boot=boot, patch=patch)
+    reads_on(stream, writer, patch.setattr)
+    assert set(stream.answered().values()) <= {1}
+    assert not maintain(PIPELINE, stream.layout).refused
+    if stream.position(writer) == len(stream.topic) and Master.open(stream.layout).epoch < writer.number:
+        stream.produce(1)
+        stream.epoch(writer)
+    edge = Master.open(stream.layout).epoch
+    for day in (0, 1):
+        stream.build(day, edge, f"again-{day}")
+        publish_run(PIPELINE, stream.layout, f"again-{day}")
+    is_right(stream)
+    assert not maintain(PIPELINE, stream.layout).refused
+    is_right(stream)
 
 
 @contextmanager

@@ -37,7 +37,8 @@ def behind(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> Behi
     if since is None or shown is None:
         return Behind(None, NOTHING, manifest.version)
     rows = later(layout, view, since)
-    fresh = published(manifest.published.values(), view.id, shown)
+    told = (*manifest.published.values(), *manifest.withdrawn.values())
+    fresh = published(told, view.id, shown)
     found = moved(rows, since, grid, gap_of(view)) if since > NOTHING or rows else frozenset()
     return Behind(
         None if found is None else found | fresh, rows[-1].number if rows else since, manifest.version

@@ -1,48 +1,50 @@
 """A start's repair of a pipeline's tables, from what they say themselves: it may die anywhere, and is done again.
 
-Before anything is opened, what a power cut left half-written is set aside (``mend``). With the tables taken over, what
-they say of each other decides whether a new line begins (``agree``).
+With what a power cut left half-written set aside (``mending``) and the tables taken over, what they say of each other
+decides whether a new line begins.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import Path
+from datetime import UTC, datetime
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake import aside, delta_log
+from seamline.lake import aside
 from seamline.lake.builds import Builds
 from seamline.lake.control import ControlTable
-from seamline.lake.damage import damage, opens_below
-from seamline.lake.durability import ALWAYS
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.lines import BOOT, LINE, MARK, TAKEN, boot, number, word
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import FRONTIER, Master
+from seamline.lake.mending import QUARANTINE, lost, out_of_step
 from seamline.lake.rewrites import pieces
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.trimming import trim
-from seamline.model.errors import NotFound, OutOfStep
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Grid
 from seamline.model.manifest import Manifest
 from seamline.model.seam import NOTHING
-from seamline.plan.repair import Bring, Go, Said, State, Step, Stop, Trim, beyond, repair
-
-PLACES = (
-    "*",
-    "views/*/serving",
-    "views/*/*/slices",
-    "views/*/*/generations",
-    "records/*/rows",
-    "records/*/verdicts",
+from seamline.plan.repair import (
+    Acceptance,
+    Bring,
+    Go,
+    Said,
+    State,
+    Step,
+    Stop,
+    Trim,
+    Word,
+    beyond,
+    repair,
+    withdrawn,
 )
-QUARANTINE = "quarantine"
+
 log = logging.getLogger("seamline.stream")
 
 
@@ -61,159 +63,136 @@ class Tables:
         return {QUARANTINE: self.quarantine, "ledger": self.ledger.table, **self.slices}
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep a second start on this machine out meanwhile."""
-    with (folder / "_mending.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def mend(layout: Layout, *, now: datetime) -> list[str]:
-    """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
-
-    OutOfStep where that would take what a power cut cannot have taken. Nothing is done to tables that are whole.
-    """
-    folder = layout.warehouse / layout.pipeline
-    if not folder.is_dir():
-        return []
-    with alone(folder):
-        found = [each for root in roots(folder) if (each := mended(root, now=now))]
-        if why := unmatched(layout):
-            version, told = why
-            aside.set_aside(layout.table("master"), version, told, now=now)
-            found.append(f"master ends before version {version}: {told}")
-    return found
-
-
-def roots(folder: Path) -> Iterator[Path]:
-    """Give the folders of a pipeline's tables."""
-    for place in PLACES:
-        for log_folder in sorted(folder.glob(f"{place}/{delta_log.FOLDER}")):
-            yield log_folder.parent
-
-
-def mended(root: Path, *, now: datetime) -> str:
-    """Set aside the end of one table's log, if it is not whole; say so."""
-    if (found := damage(root)) is None:
-        return ""
-    said = f"{root.name} ends before version {found.version}: {found.why}"
-    if root.name in ALWAYS and found.whole:
-        # What is synced as it is written loses its last entries only, and none before one that is whole.
-        raise OutOfStep(
-            f"{root} is broken at version {found.version}, and {found.whole} later commits are whole: {found.why}.",
-            hint="no power cut does this: bring the table back from a backup.",
-        )
-    if not opens_below(root, found.version):
-        raise OutOfStep(
-            f"{root} is broken at version {found.version}, and nothing whole is left below it: {found.why}.",
-            hint="bring the table back from a backup.",
-        )
-    aside.set_aside(root, found.version, found.why, now=now)
-    return said
-
-
-def unmatched(layout: Layout) -> tuple[int, str] | None:
-    """Find the first commit of the master that relies on refused records which the quarantine has lost.
-
-    The master is looked at first: what it relies on was committed before. OutOfStep where a statement relies on them.
-    """
-    if not Master.exists(layout):
-        return None
-    master, mark = Table.open(layout.table("master")), MARK + QUARANTINE
-    relied = master.txn(mark)
-    try:
-        held = number(Table.open(layout.table(QUARANTINE)), EPOCH)
-    except NotFound:
-        held = NOTHING
-    if relied is None or relied <= held:
-        return None
-    if (first := relying(master, mark, held)) is None:
-        raise OutOfStep(
-            f"The quarantine ends at epoch {held}, and the master relies on its records up to epoch {relied}.",
-            hint="no power cut does this: bring the quarantine back from a backup.",
-        )
-    return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
-
-
-def relying(master: Table, mark: str, held: int) -> int | None:
-    """Give the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
-    first: int | None = None
-    for version in range(master.version, -1, -1):
-        if (commit := delta_log.read(master.root, version)) is None:
-            return None
-        if mark in commit.txns:
-            if commit.txns[mark] <= held:
-                return first
-            if LINE in commit.txns:
-                return None
-            first = version
-    return first
-
-
 def require_served(layout: Layout, master: Master) -> None:
     """Raise OutOfStep where a generation is served that has seen more than the master holds."""
-    served = ManifestTable.ensure(layout).read().published.values()
-    published = max((each.epoch for each in served), default=NOTHING)
-    if why := beyond(Said(master.epoch), {}, published):
-        raise out_of_step(why)
+    published = served(ManifestTable.ensure(layout).read())
+    if why := next(beyond(Said(master.epoch), {}, published), ""):
+        raise out_of_step(layout.pipeline, why)
 
 
-def out_of_step(why: str) -> OutOfStep:
-    """Say what a person has to decide about."""
-    return OutOfStep(
-        f"The tables are not of one history: {why}.",
-        hint="no power cut does this: bring the table that was restored alone back to what it was.",
-    )
+def contradictions(layout: Layout) -> Iterator[str]:
+    """Say what of the tables cannot be of one history, without changing anything."""
+    if (held := lost(layout)) is not None:
+        yield f"the quarantine ends at epoch {held}, and the master relies on later records of it"
+    if Master.exists(layout):
+        manifest = ManifestTable.ensure(layout).read()
+        followers = (layout.table(name) for name in (QUARANTINE, "ledger"))
+        others = {root.name: word(Table.open(root)) for root in followers if Table.exists(root)}
+        roots = {id: layout.slices_of(id) for id in manifest.births}
+        slices = {id: Table.open(root) for id, root in roots.items() if Table.exists(root)}
+        # Last: what a live stream and upkeep commit meanwhile is in it.
+        master = Master.open(layout)
+        yield from beyond(said(master, slices, {}), {**others, **words(master, slices)}, served(manifest))
 
 
-def agree(tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int = NOTHING) -> Go:
+def served(manifest: Manifest) -> int:
+    """Give the highest cut that is served."""
+    return max((each.epoch for each in manifest.published.values()), default=NOTHING)
+
+
+def agree(
+    tables: Tables,
+    frontiers: Mapping[str, int],
+    *,
+    layout: Layout,
+    grid: Grid,
+    token: int,
+    acceptance: Acceptance | None = None,
+) -> Go:
     """Do what a start has to before it holds an epoch; give the last number taken, and W of each view.
 
-    OutOfStep where a person has to decide. ``named`` is as in ``plan.repair``.
+    OutOfStep where a person has to decide, and has not by ``acceptance``.
     """
-    steps = planned(tables, frontiers, token=token, named=named)
+    manifest = ManifestTable.ensure(layout)
+    told = named(layout, manifest.read())
+    steps = planned(tables, frontiers, token=token, named=told, accepted=acceptance is not None)
+    if acceptance:
+        accept(tables, grid, manifest, steps, acceptance)
     for step in steps:
-        do(tables, step)
+        do(layout.pipeline, tables, step)
     last = steps[-1]
     assert isinstance(last, Go)
     return last
 
 
-def planned(tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int) -> list[Step]:
-    """List what a start has to do."""
+def accept(
+    tables: Tables, grid: Grid, manifest: ManifestTable, steps: Iterable[Step], acceptance: Acceptance
+) -> None:
+    """Let nothing answer any more from what the master does not hold; a start that dies here is told again."""
     end = tables.master.epoch
-    return repair(
-        said(tables, frontiers),
-        word(tables.quarantine),
-        word(tables.ledger.table),
-        {view: replace(word(table), crosses=crosses(table, end)) for view, table in tables.slices.items()},
-        boot=boot(),
-        token=token,
-        named=named,
+    unsure = {view: unsure_of(tables, grid, table) for view, table in tables.slices.items()}
+    taken = next(step.taken for step in steps if isinstance(step, State))
+    manifest.decide(
+        lambda current: withdrawn(
+            current, unsure, end=end, taken=taken, acceptance=acceptance, now=datetime.now(UTC)
+        )
     )
 
 
-def crosses(slices: Table, end: int) -> bool:
-    """Tell whether some slices are of epochs up to E and beyond: they were merged before the master was brought back.
+def unsure_of(tables: Tables, grid: Grid, slices: Table) -> set[str]:
+    """List the intervals of which a view's slices may count other than what the master holds.
 
-    Where nothing of theirs is beyond, no file is looked at.
+    Of slices of another line these are all that have rows: what that line lost, it has read again under later numbers.
     """
-    if number(slices, EPOCH) <= end:
-        return False
-    columns = ["from_epoch", "to_epoch"]
-    for piece in pieces(slices, *columns):
-        if piece.first <= end < piece.last:
+    end = tables.master.epoch
+    if word(slices) not in (Word(), Word(number(slices, EPOCH), tables.master.table.txn(LINE))):
+        return {interval for row in held(tables) for interval in row.accepted}
+    return {grid.of(pane).id for pane in merged_beyond(slices, end, end)}
+
+
+def held(tables: Tables) -> list[Epoch]:
+    """Give the rows of all epochs that the master holds, and perhaps some more."""
+    rows = [row for row in tables.ledger.epochs() if row.number <= tables.master.epoch]
+    return [*rows, *tables.master.missing(rows[-1].number if rows else NOTHING)]
+
+
+def planned(
+    tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int, accepted: bool = False
+) -> list[Step]:
+    """List what a start has to do."""
+    return repair(
+        said(tables.master, tables.slices, frontiers),
+        word(tables.quarantine),
+        word(tables.ledger.table),
+        words(tables.master, tables.slices),
+        boot=boot(),
+        token=token,
+        named=named,
+        accepted=accepted,
+    )
+
+
+def words(master: Master, slices: Mapping[str, Table]) -> dict[str, Word]:
+    """Read what the slices of each view say."""
+    end, least = master.epoch, max(master.epoch, number(master.table, TAKEN))
+    return {
+        view: replace(word(table), crosses=bool(merged_beyond(table, end, least)))
+        for view, table in slices.items()
+    }
+
+
+def merged_beyond(slices: Table, end: int, least: int) -> frozenset[datetime]:
+    """Find slices of epochs up to E and beyond, merged before the master was brought back: the starts of their panes.
+
+    Numbers up to ``least`` were taken by the line's begin: what was merged up to there was accepted, or is dead. Where
+    nothing is beyond that, no file is looked at.
+    """
+    if number(slices, EPOCH) <= least:
+        return frozenset()
+    columns = ["pane", "from_epoch", "to_epoch"]
+    found: set[datetime] = set()
+    for piece in pieces(slices, "from_epoch", "to_epoch"):
+        if piece.first <= end and piece.last > least:
             rows = pq.read_table(slices.root / piece.path, columns=columns, partitioning=None)
-            over = zip(rows["from_epoch"].to_pylist(), rows["to_epoch"].to_pylist(), strict=True)
-            if any(first <= end < last for first, last in over):
-                return True
-    return False
+            over = pc.and_(pc.less_equal(rows["from_epoch"], end), pc.greater(rows["to_epoch"], least))
+            found.update(rows["pane"].filter(over).to_pylist())
+    return frozenset(found)
 
 
 def named(layout: Layout, manifest: Manifest) -> int:
-    """Give the newest number that births, builds and savepoints name."""
+    """Give the newest number that births, floors, builds and savepoints name."""
     numbers = [birth - 1 for birth in manifest.births.values()]
+    numbers += manifest.floors.values()
     if Table.exists(layout.table("builds")):
         numbers.append(Builds(Table.open(layout.table("builds"))).newest_cut)
     if Table.exists(layout.table("control")):
@@ -223,25 +202,25 @@ def named(layout: Layout, manifest: Manifest) -> int:
     return max(numbers, default=NOTHING)
 
 
-def said(tables: Tables, frontiers: Mapping[str, int]) -> Said:
-    """Read what the master says."""
-    master = tables.master.table
+def said(master: Master, views: Iterable[str], frontiers: Mapping[str, int]) -> Said:
+    """Read what the master says, also of views."""
+    table = master.table
     return Said(
-        tables.master.epoch,
-        master.txn(LINE),
-        master.txn(BOOT),
-        number(master, TAKEN),
-        aside.newest(master.root, EPOCH),
-        {view: number(master, MARK + view) for view in tables.slices},
+        master.epoch,
+        table.txn(LINE),
+        table.txn(BOOT),
+        number(table, TAKEN),
+        aside.newest(table.root, EPOCH),
+        {view: number(table, MARK + view) for view in views},
         frontiers,
     )
 
 
-def do(tables: Tables, step: Step) -> None:
+def do(pipeline: str, tables: Tables, step: Step) -> None:
     """Take one step."""
     match step:
         case Stop(why):
-            raise out_of_step(why)
+            raise out_of_step(pipeline, why)
         case State(line, started, taken, frontiers):
             tables.quarantine.sync()
             relied = {QUARANTINE: tables.quarantine, **tables.slices}

@@ -130,7 +130,9 @@ class Snapshot:
         fitting = (
             each
             for each in reversed(known)
-            if each.epoch <= self.epoch and (*place, each.generation) not in gone
+            if each.epoch <= self.epoch
+            and (each.epoch == NOTHING or each.epoch in self.held)
+            and (*place, each.generation) not in gone
         )
         return next(fitting, None)
 

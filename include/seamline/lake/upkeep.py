@@ -23,10 +23,10 @@ from seamline.lake.logs import Numbers
 from seamline.lake.manifest import APP as DECIDED
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.mending import roots
 from seamline.lake.packing import AS_READ, BY_TIME, packed
 from seamline.lake.pins import Files, look
 from seamline.lake.readiness import unrepaired
-from seamline.lake.repair import roots
 from seamline.lake.retention import retain, swept
 from seamline.lake.rewrites import APP, Upkeep, refused, upkept
 from seamline.lake.settings import retention

@@ -21,6 +21,7 @@ class Act(StrEnum):
     RETIRE = "retire"
     RELEASE = "release"
     FORGET = "forget"
+    WITHDRAW = "withdraw"
 
 
 class How(StrEnum):
@@ -102,7 +103,8 @@ class Manifest:
     ``filled`` gives the last interval that had rows when a view version was born, where that is known.
     ``retired`` are the versions that run no more; a new birth takes one back. ``held`` are the rollbacks that
     stand: only a run that was planned after one, and asked for its interval, may publish there.
-    ``forgotten`` are generations (view, interval, id) that are deleted, or will be.
+    ``forgotten`` are generations (view, interval, id) that are deleted, or will be. ``withdrawn`` are the intervals
+    whose generation is served no more, without another in its place.
     """
 
     version: int = NOTHING
@@ -116,6 +118,7 @@ class Manifest:
     retired: frozenset[str] = frozenset()
     held: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
     forgotten: frozenset[tuple[str, str, str]] = frozenset()
+    withdrawn: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -160,6 +163,32 @@ class Manifest:
         )
 
 
+@dataclass
+class Answering:
+    """Which generation answers for each place, while statements are added up; the fields are those of ``Manifest``."""
+
+    published: dict[tuple[str, str], Statement] = field(default_factory=dict)
+    history: dict[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
+    held: dict[tuple[str, str], Statement] = field(default_factory=dict)
+    withdrawn: dict[tuple[str, str], Statement] = field(default_factory=dict)
+
+    def publish(self, place: tuple[str, str], statement: Statement) -> None:
+        """Let a generation answer; a rollback holds its interval."""
+        self.published[place] = statement
+        self.history[place] = (*self.history.get(place, ()), statement)
+        self.withdrawn.pop(place, None)
+        self.held.pop(place, None)
+        if statement.how is How.ROLLBACK:
+            self.held[place] = statement
+
+    def withdraw(self, place: tuple[str, str], statement: Statement) -> None:
+        """Let a generation answer no more, if it does."""
+        if place in self.published and self.published[place].generation == statement.generation:
+            self.published.pop(place)
+            self.held.pop(place, None)
+            self.withdrawn[place] = statement
+
+
 def as_of(statements: Iterable[Statement], instant: datetime) -> list[Statement]:
     """Keep what was committed by an instant: all up to the first that says it was later."""
     ordered = sorted(statements, key=lambda each: each.seq)
@@ -173,14 +202,14 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
     filled: dict[str, str] = {}
     definitions: dict[str, str] = {}
     serving: dict[str, str] = {}
-    published: dict[tuple[str, str], Statement] = {}
-    history: dict[tuple[str, str], tuple[Statement, ...]] = {}
     floors: dict[tuple[str, str], int] = {}
     retired: set[str] = set()
-    held: dict[tuple[str, str], Statement] = {}
+    answering = Answering()
     ordered = sorted(statements, key=lambda each: each.seq)
     forgotten = frozenset(
-        (each.view, each.interval, each.generation) for each in ordered if each.act is Act.FORGET
+        (each.view, each.interval, each.generation)
+        for each in ordered
+        if each.act in (Act.FORGET, Act.WITHDRAW)
     )
     for statement in ordered:
         place = (statement.view, statement.interval)
@@ -196,13 +225,11 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
             case Act.FLIP:
                 serving[statement.view.partition("/")[0]] = statement.view
             case Act.PUBLISH:
-                published[place] = statement
-                history[place] = (*history.get(place, ()), statement)
-                held.pop(place, None)
-                if statement.how is How.ROLLBACK:
-                    held[place] = statement
+                answering.publish(place, statement)
+            case Act.WITHDRAW:
+                answering.withdraw(place, statement)
             case Act.RELEASE:
-                held.pop(place, None)
+                answering.held.pop(place, None)
             case Act.FLOOR:
                 floors[place] = max(statement.epoch, floors.get(place, NOTHING))
     return Manifest(
@@ -211,10 +238,11 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
         filled,
         definitions,
         serving,
-        published,
-        history,
+        answering.published,
+        answering.history,
         floors,
         frozenset(retired),
-        held,
+        answering.held,
         forgotten,
+        answering.withdrawn,
     )

@@ -8,10 +8,12 @@ other tables follow, and a start that dies between finds lines that differ, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from seamline.model.epoch import Epoch
+from seamline.model.manifest import Act, Manifest, Statement
 from seamline.model.seam import NOTHING
 
 LEAP = 1_000_000
@@ -45,6 +47,14 @@ class Said:
     aside: int = NOTHING
     marks: Mapping[str, int] = field(default_factory=dict)
     frontiers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A person's decision that what the master holds is what there is, whatever others say of more; and why."""
+
+    actor: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -102,13 +112,15 @@ def repair(
     token: int,
     published: int = NOTHING,
     named: int = NOTHING,
+    accepted: bool = False,
 ) -> list[Step]:
     """List what a start does before it holds an epoch; ``published`` is the highest cut that is served.
 
-    ``named`` is the newest number that somebody names who has no part in the line: it means what it meant.
+    ``named`` is the newest number that somebody names who has no part in the line: it means what it meant. Where a
+    person has ``accepted`` what was lost, a line begins, whatever others say of more.
     """
     others = {"quarantine": quarantine, "ledger": ledger, **slices}
-    if why := beyond(master, others, published):
+    if not accepted and (why := next(beyond(master, others, published), "")):
         return [Stop(why)]
     short = {view for view, word in slices.items() if word.epoch < master.marks.get(view, NOTHING)}
     frontiers = {
@@ -119,7 +131,7 @@ def repair(
     fresh = {name for name, word in others.items() if word == Word() and name not in short}
     strange = {name for name, word in others.items() if name not in fresh and word.line != master.line}
     ahead = ledger.epoch > max(master.epoch, master.taken)
-    if master.line is not None and master.boot == boot and not (short or strange or ahead):
+    if master.line is not None and master.boot == boot and not (short or strange or ahead or accepted):
         return [*(Bring(name, master.line) for name in sorted(fresh)), Go(seen, frontiers)]
     if master.line is not None or seen != NOTHING:
         seen += LEAP
@@ -132,16 +144,47 @@ def repair(
     ]
 
 
-def beyond(master: Said, others: Mapping[str, Word], published: int) -> str:
-    """Say what of others cannot be without the master's having more; empty where there is nothing."""
+def beyond(master: Said, others: Mapping[str, Word], published: int) -> Iterator[str]:
+    """Say what of others cannot be without the master's having more."""
     if published > master.epoch:
-        return f"a generation is served at epoch {published}, and the master ends at {master.epoch}"
+        yield f"a generation is served at epoch {published}, and the master ends at {master.epoch}"
     for name, word in sorted(others.items()):
         if (word.line or 0) > (master.line or 0):
-            return f"{name} is of line {word.line}, and the master of line {master.line or 'none'}"
+            yield f"{name} is of line {word.line}, and the master of line {master.line or 'none'}"
         if word.crosses:
-            return f"slices of {name} were merged beyond epoch {master.epoch}, where the master ends"
-    return ""
+            yield f"slices of {name} were merged beyond epoch {master.epoch}, where the master ends"
+
+
+def withdrawn(
+    manifest: Manifest,
+    unsure: Mapping[str, Collection[str]],
+    *,
+    end: int,
+    taken: int,
+    acceptance: Acceptance,
+    now: datetime,
+) -> list[Statement]:
+    """Give the statements of one commit after which nothing is answered from what the master does not hold above E.
+
+    Generations of more epochs than ``end``, which is E, are withdrawn; slices answer for their intervals, and whoever
+    plans next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
+    last number that was ever given out: slices that were merged beyond E cannot be divided, and those of another line
+    than the master may have lost what it relies on.
+    """
+    by, said = acceptance.actor, acceptance.reason
+    gone = [
+        Statement(
+            Act.WITHDRAW, view, interval=interval, generation=name, epoch=cut, actor=by, reason=said, at=now
+        )
+        for (view, interval), some in sorted(manifest.history.items())
+        for name, cut in sorted({each.generation: each.epoch for each in some}.items())
+        if cut > end and (view, interval, name) not in manifest.forgotten
+    ]
+    return gone + [
+        Statement(Act.FLOOR, view, interval=interval, epoch=taken, actor=by, reason=said, at=now)
+        for view, intervals in sorted(unsure.items())
+        for interval in sorted(intervals)
+    ]
 
 
 def passed_over(rows: Sequence[Epoch]) -> set[int]:

@@ -48,5 +48,5 @@ def moved(rows: Sequence[Epoch], since: int, grid: Grid, gap: timedelta) -> froz
 
 
 def published(statements: Iterable[Statement], view: str, since: int) -> frozenset[str]:
-    """List the intervals of a view version of which another generation was published after a manifest version."""
+    """List the intervals of a view version whose generation was published, or withdrawn, after a manifest version."""
     return frozenset(each.interval for each in statements if each.view == view and each.seq > since)

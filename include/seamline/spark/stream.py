@@ -24,7 +24,7 @@ from seamline.lake.ending import end
 from seamline.lake.layout import Layout
 from seamline.lake.log import condensed_log
 from seamline.lake.lookups import Lookups
-from seamline.lake.repair import mend
+from seamline.lake.mending import mend
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError

@@ -17,7 +17,8 @@ from seamline.lake.ledger import Ledger
 from seamline.lake.log import condensed_log
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
-from seamline.lake.repair import Tables, agree, mend, named, require_served
+from seamline.lake.mending import mend
+from seamline.lake.repair import Tables, agree, require_served
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
@@ -29,6 +30,7 @@ from seamline.model.live import live_views, stood_still
 from seamline.model.manifest import Manifest
 from seamline.model.stored import to_json
 from seamline.plan.publish import born
+from seamline.plan.repair import Acceptance
 
 log = logging.getLogger("seamline.stream")
 
@@ -36,14 +38,21 @@ log = logging.getLogger("seamline.stream")
 class Writer:
     """Every table of a pipeline that the stream writes, taken over under one token.
 
-    ``pipeline`` is the definition with every version that the manifest calls live among its views.
+    ``pipeline`` is the definition with every version that the manifest calls live among its views. With ``acceptance``
+    the master stands for what there is where others say of more; OutOfStep without.
     """
 
     def __init__(
-        self, layout: Layout, pipeline: CompiledPipeline, token: int, *, jvm: int | None = None
+        self,
+        layout: Layout,
+        pipeline: CompiledPipeline,
+        token: int,
+        *,
+        jvm: int | None = None,
+        acceptance: Acceptance | None = None,
     ) -> None:
         self.layout, self.token, self.jvm = layout, token, jvm
-        mend(layout, now=datetime.now(UTC))
+        mend(layout, now=datetime.now(UTC), accepted=acceptance is not None)
         require_order(pipeline.record_version, condensed_log(layout))
         self.master = Master.ensure(layout, pipeline)
         self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
@@ -56,7 +65,8 @@ class Writer:
         # A view may go on without slices that land later; a range must not be read again while it may be held yet.
         for table in self.tables:
             table.insists = True
-        require_served(layout, self.master)
+        if acceptance is None:
+            require_served(layout, self.master)
         manifest = self.births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
         for id, why in stood_still(pipeline, manifest).items():
@@ -67,8 +77,14 @@ class Writer:
         for table in self.tables:
             table.settle()
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
-        told = named(layout, manifest)
-        agreed = agree(self.taken(manifest), self.frontiers, token=token, named=told)
+        agreed = agree(
+            self.taken(manifest),
+            self.frontiers,
+            layout=layout,
+            grid=pipeline.grid,
+            token=token,
+            acceptance=acceptance,
+        )
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}

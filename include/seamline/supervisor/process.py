@@ -19,8 +19,8 @@ from pathlib import Path
 
 from seamline.lake.control import ControlTable, Desired, Lease, held_by
 from seamline.lake.layout import Layout, home
+from seamline.lake.mending import mend
 from seamline.lake.processes import elapsed, myself
-from seamline.lake.repair import mend
 from seamline.model.errors import (
     ConnectionMissing,
     DefinitionError,

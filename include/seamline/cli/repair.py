@@ -1,0 +1,51 @@
+"""The command for tables that cannot be of one history: repair."""
+
+from __future__ import annotations
+
+import click
+
+from seamline.cli.context import actor, opened
+from seamline.model.errors import OutOfStep
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Let the master stand for what there is: what is served of more is withdrawn, and read again from Kafka.",
+)
+@click.option("--reason", default="", help="Kept in the manifest; needed with --accept.")
+def repair(pipeline: str, accept: bool, reason: str) -> int:
+    """Say what of the tables cannot be of one history, after one of them was restored alone; exit code 44 if anything.
+
+    What a power cut has left every start repairs by itself. With --accept a person lets go of what the master has
+    lost; the stream must not run.
+    """
+    if accept and not reason:
+        raise click.UsageError("--accept needs --reason.")
+    from seamline.lake.repair import contradictions
+
+    compiled, layout = opened(pipeline)
+    if accept:
+        from seamline.plan.repair import Acceptance
+        from seamline.supervisor.repairing import repaired
+
+        click.echo("\n".join(repaired(compiled, layout, Acceptance(actor(), reason))))
+        return 0
+    found = list(contradictions(layout))
+    for why in found:
+        click.echo(why)
+    if not found:
+        click.echo(
+            f"{pipeline}: the tables are of one history; what a power cut has left the next start repairs."
+        )
+        return 0
+    click.echo(
+        "Bring the table that was restored alone back to what it was; or, if that is lost, let the master stand for "
+        f"what there is: seamline repair {pipeline} --accept --reason ..."
+    )
+    return OutOfStep.exit_code
+
+
+COMMANDS = (repair,)

@@ -1,0 +1,141 @@
+"""What a power cut has left half-written, set aside before anything is opened.
+
+It may die anywhere, and is done again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from seamline.lake import aside, delta_log
+from seamline.lake.damage import damage, opens_below
+from seamline.lake.durability import ALWAYS
+from seamline.lake.layout import Layout
+from seamline.lake.lines import LINE, MARK, number
+from seamline.lake.master import Master
+from seamline.lake.tables import EPOCH, Table
+from seamline.model.errors import NotFound, OutOfStep
+from seamline.model.seam import NOTHING
+
+PLACES = (
+    "*",
+    "views/*/serving",
+    "views/*/*/slices",
+    "views/*/*/generations",
+    "records/*/rows",
+    "records/*/verdicts",
+)
+QUARANTINE = "quarantine"
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep a second start on this machine out meanwhile."""
+    with (folder / "_mending.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def mend(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
+    """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
+
+    OutOfStep where that would take what a power cut cannot have taken; of refused records not where a person has
+    ``accepted`` it. Nothing is done to tables that are whole.
+    """
+    folder = layout.warehouse / layout.pipeline
+    if not folder.is_dir():
+        return []
+    with alone(folder):
+        found = [each for root in roots(folder) if (each := mended(root, now=now))]
+        if why := unmatched(layout, accepted=accepted):
+            version, told = why
+            aside.set_aside(layout.table("master"), version, told, now=now)
+            found.append(f"master ends before version {version}: {told}")
+    return found
+
+
+def roots(folder: Path) -> Iterator[Path]:
+    """Give the folders of a pipeline's tables."""
+    for place in PLACES:
+        for log_folder in sorted(folder.glob(f"{place}/{delta_log.FOLDER}")):
+            yield log_folder.parent
+
+
+def mended(root: Path, *, now: datetime) -> str:
+    """Set aside the end of one table's log, if it is not whole; say so."""
+    if (found := damage(root)) is None:
+        return ""
+    said = f"{root.name} ends before version {found.version}: {found.why}"
+    if root.name in ALWAYS and found.whole:
+        # What is synced as it is written loses its last entries only, and none before one that is whole.
+        raise OutOfStep(
+            f"{root} is broken at version {found.version}, and {found.whole} later commits are whole: {found.why}.",
+            hint="no power cut does this: bring the table back from a backup.",
+        )
+    if not opens_below(root, found.version):
+        raise OutOfStep(
+            f"{root} is broken at version {found.version}, and nothing whole is left below it: {found.why}.",
+            hint="bring the table back from a backup.",
+        )
+    aside.set_aside(root, found.version, found.why, now=now)
+    return said
+
+
+def unmatched(layout: Layout, *, accepted: bool = False) -> tuple[int, str] | None:
+    """Find the first commit of the master that relies on refused records which the quarantine has lost.
+
+    OutOfStep where a statement relies on them, unless that is ``accepted``.
+    """
+    if (held := lost(layout)) is None:
+        return None
+    first = relying(Table.open(layout.table("master")), MARK + QUARANTINE, held)
+    if first is not None:
+        return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
+    if accepted:
+        return None
+    raise out_of_step(
+        layout.pipeline, f"the quarantine ends at epoch {held}, and the master relies on later records of it"
+    )
+
+
+def lost(layout: Layout) -> int | None:
+    """Give where the quarantine ends, if the master relies on more of it.
+
+    The master is looked at first: what it relies on was committed before.
+    """
+    if not Master.exists(layout):
+        return None
+    relied = Table.open(layout.table("master")).txn(MARK + QUARANTINE)
+    try:
+        held = number(Table.open(layout.table(QUARANTINE)), EPOCH)
+    except NotFound:
+        held = NOTHING
+    return held if relied is not None and relied > held else None
+
+
+def relying(master: Table, mark: str, held: int) -> int | None:
+    """Give the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
+    first: int | None = None
+    for version in range(master.version, -1, -1):
+        if (commit := delta_log.read(master.root, version)) is None:
+            return None
+        if mark in commit.txns:
+            if commit.txns[mark] <= held:
+                return first
+            if LINE in commit.txns:
+                return None
+            first = version
+    return first
+
+
+def out_of_step(pipeline: str, why: str) -> OutOfStep:
+    """Say what a person has to decide about."""
+    return OutOfStep(
+        f"The tables of {pipeline} are not of one history: {why}.",
+        hint="no power cut does this: bring the table that was restored alone back to what it was. If that is lost, "
+        f"`seamline repair {pipeline}` says what can be done.",
+    )
