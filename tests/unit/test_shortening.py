@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import delta_log, files, repair
+from seamline.lake import delta_log, files, mending
 from seamline.lake.control import ControlTable
 from seamline.lake.damage import damage
 from seamline.lake.layout import Layout
@@ -142,7 +142,7 @@ def test_what_a_power_cut_takes_after_a_turn_is_set_aside(table: Table) -> None:
     age(table.root, until=119)
     shorten(table)
     delta_log.entry(table.root, 120).write_bytes(b"")
-    assert "ledger ends before version 120" in repair.mended(table.root, now=NOW)
+    assert "ledger ends before version 120" in mending.mended(table.root, now=NOW)
     assert Table.open(table.root).read().num_rows == 11
 
 

@@ -7,12 +7,13 @@ holds a DECIMAL: then it keeps every number as it is written, also those that it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from seamline.kernel.formats.decimals import decimal
-from seamline.kernel.formats.json import NUMBER, JsonReader, path
+from seamline.kernel.formats.json import NUMBER, JsonReader, Place, path
 from seamline.lake.scans import literal
 from seamline.lake.states import connection, quoted
 from seamline.model.errors import SetupError
@@ -26,8 +27,8 @@ LONG = "1234567890.12345678901234567890"
 class ExactJsonReader(JsonReader):
     """Reads a number, or a text that spells one, into a DECIMAL if that keeps all of its digits.
 
-    A part that holds a DECIMAL is handed on as JSON that was not read yet. An object with a name twice is no MAP
-    of those.
+    An ARRAY or a MAP that holds a DECIMAL is handed on as JSON that was not read yet. An object with a name twice is
+    no MAP of those.
     """
 
     def steps(self) -> Iterator[str]:
@@ -37,16 +38,23 @@ class ExactJsonReader(JsonReader):
         shape = {field.name: "JSON" if field.type.decimals else "VARCHAR" for field in self.schema.fields}
         shape |= {field.name: "VARCHAR" for field in self.schema.fields if not field.type.nested}
         yield f"json_type(_json, [{paths}]) AS _types, {transformed('_json', shape)} AS _texts"
-        nested = [
-            f"{part} AS _part{at}"
-            for at, field in enumerate(self.schema.fields, 1)
-            if field.type.nested
-            for part in [
-                self.text(field, at) if field.type.decimals else f"json_extract(_json, {path(field.name)})"
-            ]
-        ]
-        if nested:
-            yield ", ".join(nested)
+        if opened := list(self.opened()):
+            yield ", ".join(opened)
+        yield from self.parts_read()
+
+    def opened(self) -> Iterator[str]:
+        yield from super().opened()
+        structs = [each for each in self.schema.fields if each.type.kind is Kind.STRUCT]
+        if shape := shape_of(structs):
+            yield f"{transformed('_json', shape)} AS _exact"
+
+    def listed(self, type: SqlType) -> bool:
+        return super().listed(type) and not type.decimals
+
+    def extracted(self, type: SqlType, names: tuple[str, ...]) -> str:
+        if not type.decimals:
+            return super().extracted(type, names)
+        return ".".join(["_texts" if len(names) == 1 else "_exact", *map(quoted, names)])
 
     def text(self, field: Field, at: int) -> str:
         return f"_texts.{quoted(field.name)}"
@@ -56,15 +64,18 @@ class ExactJsonReader(JsonReader):
             return super().scalar(type, found, text)
         return f"CASE WHEN {found} IN {NUMBER} OR {found} = 'VARCHAR' THEN {decimal(type, text)} END"
 
-    def leaf(self, type: SqlType, json: str) -> str:
-        if type.kind is not Kind.DECIMAL:
-            return super().leaf(type, json)
+    def alone(self, type: SqlType, json: str) -> Place:
+        found = super().alone(type, json)
         # JSON is its own text; what is left of a string without its quotes may be a number.
-        return self.scalar(type, f"json_type({json})", f"trim({json}::VARCHAR, '\"')")
+        return replace(found, text=f"trim({json}::VARCHAR, '\"')") if type.kind is Kind.DECIMAL else found
 
-    def part(self, json: str, field: Field) -> str:
+    def part_at(self, type: SqlType, names: tuple[str, ...]) -> Place:
+        found = super().part_at(type, names)
+        return replace(found, text=self.extracted(type, names)) if type.kind is Kind.DECIMAL else found
+
+    def member(self, json: str, field: Field) -> str:
         if not field.type.decimals:
-            return super().part(json, field)
+            return super().member(json, field)
         return f"{transformed(json, {field.name: 'JSON'})}.{quoted(field.name)}"
 
     def items(self, type: SqlType, json: str) -> str:
@@ -76,11 +87,22 @@ class ExactJsonReader(JsonReader):
         found = whole(json, "MAP(VARCHAR, JSON)")
         return f"list_sort(list_zip(map_keys({found}), map_values({found})))"
 
-    def wrong(self, type: SqlType, json: str, depth: int = 0) -> str:
-        found = super().wrong(type, json, depth)
+    def wrong(self, type: SqlType, place: Place, depth: int = 0) -> str:
+        found = super().wrong(type, place, depth)
         if type.kind is not Kind.MAP or not type.decimals:
             return found
-        return f"({found} OR json_type({json}) = 'OBJECT' AND {whole(json, 'MAP(VARCHAR, JSON)')} IS NULL)"
+        return f"({found} OR {place.found} = 'OBJECT' AND {whole(place.json, 'MAP(VARCHAR, JSON)')} IS NULL)"
+
+
+def shape_of(fields: Iterable[Field]) -> dict[str, Any]:
+    """Name the DECIMALs among some fields, and in the STRUCTs among them; what else holds one is opened by itself."""
+    found: dict[str, Any] = {}
+    for field in fields:
+        if field.type.kind is Kind.STRUCT:
+            found |= {field.name: inner} if (inner := shape_of(field.type.fields)) else {}
+        elif field.type.decimals:
+            found[field.name] = "VARCHAR" if field.type.kind is Kind.DECIMAL else "JSON"
+    return found
 
 
 def transformed(text: str, shape: dict[str, Any]) -> str:

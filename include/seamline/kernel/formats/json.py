@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from seamline.kernel.formats.reader import SHOWN, Reader, cast
 from seamline.lake.scans import literal
@@ -15,8 +17,26 @@ BLANK = "' ' || chr(9) || chr(10) || chr(13)"
 """What JSON takes for white space; what begins with a brace after it, and is JSON, is an object."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a value stands: the SQL of its JSON type, of its text, and of itself, where it is to be opened.
+
+    ``path`` is a column's, or that of a part of a STRUCT, which is taken out with all other parts of the record;
+    empty in an ARRAY or a MAP. ``read`` is the SQL of the value, where it was read before.
+    """
+
+    found: str
+    text: str
+    json: str
+    path: tuple[str, ...] = ()
+    read: str = ""
+
+
 class JsonReader(Reader):
-    """Lets DuckDB parse ``_text`` once for all plain columns; a column with parts is opened by itself."""
+    """Lets DuckDB parse ``_text`` once for all plain columns, and once for all parts of STRUCTs.
+
+    An ARRAY or a MAP is opened by itself, and so is what is in it: SQL grows by its opening with each part.
+    """
 
     exact_texts = False
     """Whether a DECIMAL may be written as text, which keeps all of its digits."""
@@ -27,23 +47,70 @@ class JsonReader(Reader):
     def steps(self) -> Iterator[str]:
         paths = ", ".join(path(field.name) for field in self.schema.fields)
         yield "_text AS _json" if self.trusting else "CASE WHEN json_valid(_text) THEN _text END AS _json"
-        nested = [
-            f"json_extract(_json, {path(field.name)}) AS _part{at}"
-            for at, field in enumerate(self.schema.fields, 1)
-            if field.type.nested
-        ]
         yield ", ".join(
             [
                 f"json_type(_json, [{paths}]) AS _types",
                 f"json_extract_string(_json, [{paths}]) AS _texts",
-                *nested,
+                *self.opened(),
             ]
         )
+        yield from self.parts_read()
+
+    def parts_read(self) -> Iterator[str]:
+        """Read the parts of STRUCTs, each once: what would be said of one again and again is planned as often."""
+        parts = {names: type for names, type in places_of(self.schema.fields) if names in self.read_at}
+        if parts:
+            yield ", ".join(
+                f"{self.typed(type, replace(self.part_at(type, names), read=''))} AS {self.read_at[names]}"
+                for names, type in parts.items()
+            )
+
+    @cached_property
+    def read_at(self) -> dict[tuple[str, ...], str]:
+        """Name the values of all parts of STRUCTs that are none themselves."""
+        types = dict(places_of(self.schema.fields))
+        return {
+            names: f"_read{at}" for names, at in self.parts_at.items() if types[names].kind is not Kind.STRUCT
+        }
+
+    def opened(self) -> Iterator[str]:
+        """Take out all parts of STRUCTs, and all that is an ARRAY or a MAP: a function that is called for each parses
+        the record for each, and keeps what it has parsed.
+        """
+        if self.parts_at:
+            paths = ", ".join(path(*each) for each in self.parts_at)
+            yield f"json_type(_json, [{paths}]) AS _part_types"
+            yield f"json_extract_string(_json, [{paths}]) AS _part_texts"
+        if self.lists_at:
+            yield f"json_extract(_json, [{', '.join(path(*each) for each in self.lists_at)}]) AS _lists"
+
+    @cached_property
+    def parts_at(self) -> dict[tuple[str, ...], int]:
+        """Number the parts of STRUCTs, from 1."""
+        parts = (names for names, _ in places_of(self.schema.fields) if len(names) > 1)
+        return {names: at for at, names in enumerate(parts, 1)}
+
+    @cached_property
+    def lists_at(self) -> dict[tuple[str, ...], int]:
+        """Number what is an ARRAY or a MAP and not in one, from 1."""
+        lists = (names for names, type in places_of(self.schema.fields) if self.listed(type))
+        return {names: at for at, names in enumerate(lists, 1)}
+
+    def listed(self, type: SqlType) -> bool:
+        """Tell whether a value is opened by itself, as the JSON that it is."""
+        return type.kind in (Kind.ARRAY, Kind.MAP)
+
+    def extracted(self, type: SqlType, names: tuple[str, ...]) -> str:
+        """Write the JSON of a column, or of a part of a STRUCT, that is opened by itself."""
+        return f"_lists[{self.lists_at[names]}]" if self.listed(type) else ""
 
     def value(self, field: Field, at: int) -> str:
-        if field.type.nested:
-            return self.typed(field.type, f"_part{at}")
-        return self.scalar(field.type, f"_types[{at}]", self.text(field, at))
+        return self.typed(field.type, self.place(field, at))
+
+    def place(self, field: Field, at: int) -> Place:
+        """Give where a column's value stands."""
+        names = (field.name,)
+        return Place(f"_types[{at}]", self.text(field, at), self.extracted(field.type, names), names)
 
     def text(self, field: Field, at: int) -> str:
         """Write the text of a column: a string's own, of everything else the JSON."""
@@ -61,7 +128,7 @@ class JsonReader(Reader):
         shown, no = f"left({self.text(field, at)}, {SHOWN})", literal(f" is no {field.type.spark}")
         said = f"_types[{at}] || ' ' || {shown} || {no}"
         if field.type.nested:
-            return self.wrong(field.type, f"_part{at}"), said
+            return self.wrong(field.type, self.place(field, at)), said
         return f"{quoted(field.name)} IS NULL AND _types[{at}] <> 'NULL'", said
 
     def scalar(self, type: SqlType, found: str, text: str) -> str:
@@ -81,54 +148,66 @@ class JsonReader(Reader):
                 return f"CASE WHEN {found} = 'BOOLEAN' THEN {text} = 'true' END"
         return f"CASE WHEN {found} = 'VARCHAR' THEN {cast(type, text)} END"
 
-    def typed(self, type: SqlType, json: str, depth: int = 0) -> str:
-        """Write the value of any type from a JSON value, part by part."""
+    def typed(self, type: SqlType, place: Place, depth: int = 0) -> str:
+        """Write the value of any type from where it stands, part by part."""
+        if place.read:
+            return place.read
         item = f"_x{depth}"
         match type.kind:
             case Kind.STRUCT:
                 parts = [
-                    f"{quoted(field.name)} := {self.typed(field.type, self.part(json, field), depth)}"
+                    f"{quoted(field.name)} := {self.typed(field.type, self.part(place, field), depth)}"
                     for field in type.fields
                 ]
-                return f"CASE WHEN json_type({json}) = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
+                return f"CASE WHEN {place.found} = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
             case Kind.ARRAY:
                 assert type.element is not None
-                made = self.typed(type.element, item, depth + 1)
-                items = f"list_transform({self.items(type, json)}, lambda {item}: {made})"
-                return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {items} END"
+                made = self.typed(type.element, self.alone(type.element, item), depth + 1)
+                items = f"list_transform({self.items(type, place.json)}, lambda {item}: {made})"
+                return f"CASE WHEN {place.found} = 'ARRAY' THEN {items} END"
             case Kind.MAP:
                 assert type.element is not None
-                made = self.typed(type.element, f"{item}[2]", depth + 1)
-                pairs = (
-                    f"list_transform({self.members(type, json, item)}, lambda {item}: row({item}[1], {made}))"
-                )
-                return f"CASE WHEN json_type({json}) = 'OBJECT' THEN map_from_entries({pairs}) END"
-        return self.leaf(type, json)
+                made = self.typed(type.element, self.alone(type.element, f"{item}[2]"), depth + 1)
+                members = self.members(type, place.json, item)
+                pairs = f"list_transform({members}, lambda {item}: row({item}[1], {made}))"
+                return f"CASE WHEN {place.found} = 'OBJECT' THEN map_from_entries({pairs}) END"
+        return self.scalar(type, place.found, place.text)
 
-    def wrong(self, type: SqlType, json: str, depth: int = 0) -> str:
-        """Write the condition under which a JSON value, or a part of it, is not of its type."""
-        item, there = f"_y{depth}", f"json_type({json}) <> 'NULL'"
+    def wrong(self, type: SqlType, place: Place, depth: int = 0) -> str:
+        """Write the condition under which a value, or a part of it, is not of its type."""
+        item, there = f"_y{depth}", f"{place.found} <> 'NULL'"
         match type.kind:
             case Kind.STRUCT:
-                inside = [self.amiss(field, self.part(json, field), depth) for field in type.fields]
-                return f"({there} AND (json_type({json}) <> 'OBJECT' OR {' OR '.join(inside)}))"
+                inside = [self.amiss(field, self.part(place, field), depth) for field in type.fields]
+                return f"({there} AND ({place.found} <> 'OBJECT' OR {' OR '.join(inside)}))"
             case Kind.ARRAY | Kind.MAP:
                 assert type.element is not None
                 array = type.kind is Kind.ARRAY
-                value = item if array else f"{item}[2]"
+                value = self.alone(type.element, item if array else f"{item}[2]")
                 each = f"coalesce({self.wrong(type.element, value, depth + 1)}, false)"
-                items = self.items(type, json) if array else self.members(type, json, item)
+                items = self.items(type, place.json) if array else self.members(type, place.json, item)
                 some = f"coalesce(list_bool_or(list_transform({items}, lambda {item}: {each})), false)"
                 root = "ARRAY" if array else "OBJECT"
-                return f"({there} AND (json_type({json}) <> '{root}' OR {some}))"
-        return f"({there} AND ({self.typed(type, json, depth)}) IS NULL)"
+                return f"({there} AND ({place.found} <> '{root}' OR {some}))"
+        return f"({there} AND ({self.typed(type, place, depth)}) IS NULL)"
 
-    def leaf(self, type: SqlType, json: str) -> str:
-        """Write the value of a type without parts from a JSON value."""
-        return self.scalar(type, f"json_type({json})", f"json_extract_string({json}, '$')")
+    def alone(self, type: SqlType, json: str) -> Place:
+        """Give where a value stands that has been taken out of an ARRAY or a MAP."""
+        return Place(f"json_type({json})", f"json_extract_string({json}, '$')", json)
 
-    def part(self, json: str, field: Field) -> str:
-        """Write a member of an object by its declared name."""
+    def part(self, place: Place, field: Field) -> Place:
+        """Give where a member of an object stands, by its declared name."""
+        if not place.path:
+            return self.alone(field.type, self.member(place.json, field))
+        return self.part_at(field.type, (*place.path, field.name))
+
+    def part_at(self, type: SqlType, names: tuple[str, ...]) -> Place:
+        """Give where a part of a STRUCT stands that is in no ARRAY or MAP."""
+        at, json, read = self.parts_at[names], self.extracted(type, names), self.read_at.get(names, "")
+        return Place(f"_part_types[{at}]", f"_part_texts[{at}]", json, names, read)
+
+    def member(self, json: str, field: Field) -> str:
+        """Write a member of an object that has been opened by itself."""
         return f"json_extract({json}, {path(field.name)})"
 
     def items(self, type: SqlType, json: str) -> str:
@@ -139,15 +218,26 @@ class JsonReader(Reader):
         """Write the members of an object that is read as ``type``: a sorted list of (key, value)."""
         return members(json, item)
 
-    def amiss(self, field: Field, json: str, depth: int) -> str:
+    def amiss(self, field: Field, place: Place, depth: int) -> str:
         """Write whether a part of a STRUCT is of another type, or is not there and must be."""
-        wrong = f"coalesce({self.wrong(field.type, json, depth)}, false)"
-        return wrong if field.nullable else f"({wrong} OR coalesce(json_type({json}), 'NULL') = 'NULL')"
+        wrong = f"coalesce({self.wrong(field.type, place, depth)}, false)"
+        return wrong if field.nullable else f"({wrong} OR coalesce({place.found}, 'NULL') = 'NULL')"
 
 
-def path(name: str) -> str:
-    """Write the path of a member."""
-    return literal("$." + quoted(name))
+def path(*names: str) -> str:
+    """Write the path of a member, or of a member of one."""
+    return literal("$" + "".join("." + quoted(name) for name in names))
+
+
+def places_of(
+    fields: Iterable[Field], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], SqlType]]:
+    """List the paths of columns and of the parts of STRUCTs, with their types, but what is in an ARRAY or a MAP."""
+    for field in fields:
+        names = (*above, field.name)
+        yield names, field.type
+        if field.type.kind is Kind.STRUCT:
+            yield from places_of(field.type.fields, names)
 
 
 def members(json: str, item: str) -> str:
