@@ -96,7 +96,7 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
     ),
     "raises-floor-of-another-line": (
         Rules(raises_floor=False),
-        replace(RESTORED, cuts=1, mishaps=1),
+        replace(RESTORED, topic=(True,), cuts=1),
         "answers [] up to",
     ),
     # A generation of epochs that the next start takes out of the master.

@@ -274,8 +274,19 @@ def test_a_ledger_from_a_backup_is_not_believed(
 
 
 FROM_BACKUP = (*TABLES, "manifest", "built")
-FEW = [("master", "ledger"), ("slices",)]
-ALL = [each for size in range(1, len(FROM_BACKUP) + 1) for each in combinations(FROM_BACKUP, size)]
+BOOTS = {7: "same boot", 8: "other boot"}
+FEW = [(("master", "ledger"), 8), (("slices",), 7)]
+ALL = [
+    pytest.param(
+        back,
+        boot,
+        marks=[] if (back, boot) in FEW else pytest.mark.faults,
+        id=f"{'-'.join(back)}-{BOOTS[boot]}",
+    )
+    for size in range(1, len(FROM_BACKUP) + 1)
+    for back in combinations(FROM_BACKUP, size)
+    for boot in BOOTS
+]
 
 
 def folders(stream: Stream, table: str) -> list[Path]:
@@ -289,11 +300,7 @@ def folders(stream: Stream, table: str) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("boot", [7, 8], ids=["same boot", "other boot"])
-@pytest.mark.parametrize(
-    "back",
-    [pytest.param(each, marks=[] if each in FEW else pytest.mark.faults, id="-".join(each)) for each in ALL],
-)
+@pytest.mark.parametrize(("back", "boot"), ALL)
 def test_whatever_comes_back_from_a_backup_is_right_or_refused(
     back: tuple[str, ...], boot: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

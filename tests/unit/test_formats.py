@@ -231,7 +231,7 @@ WIDE = """
 import json, resource
 resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, 3 << 30))
 from tests.unit.records import judged, pipeline
-at, parts = "2024-01-01T00:00:00Z", range(400)
+at, parts = "2024-01-01T00:00:00Z", range(200)
 kinds = {0: ("DECIMAL(18,2)", 1.25), 1: ("BIGINT", 7), 2: ("STRING", "x"), 3: ("ARRAY<INT>", [1, 2])}
 written = ", ".join(f"p{i}: {kinds[i % 4][0]}" for i in parts)
 schema = f"at TIMESTAMP, raw STRUCT<value: STRUCT<{written}>, topic: STRING NOT NULL>"
