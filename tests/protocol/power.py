@@ -34,9 +34,10 @@ class Rules:
     quarantine. ``recognises``: a catch-up sees by the slices' newest number what they hold. ``stops``: a start stops
     where something published is above E, or a table is of a newer line. ``held_cut``: a publish looks for its cut in
     the master. ``looks_everywhere``: a number is above those of all tables, ``looks_at_builds``: and above those that
-    builds name. ``waits``: builds and upkeep leave the tables alone until a start has repaired them. ``withdraws``: a
-    person who lets the master stand withdraws what is published above E, and ``raises_floor`` where slices were merged
-    beyond it, or are of another line.
+    builds name. ``waits``: builds and upkeep leave the tables alone until a start has repaired them.
+    ``withdraws``: a person who lets
+    the master stand withdraws what is published above E, and ``raises_floor`` where slices were merged beyond it, or
+    are of a later line.
     """
 
     marks: bool = True
@@ -300,9 +301,9 @@ def cuts_back(state: State, rules: Rules) -> Moves:
     """Start: take out of the master what the quarantine cannot match, or stop."""
     master, quarantine, _, _ = now(state)
     kept = tuple(each for each in master.epochs if each.refused <= quarantine.number)
-    if rules.cuts_back and len(kept) < len(master.epochs):
+    if rules.cuts_back and len(kept) < len(master.epochs) and not state.given_up:
         cut = master._replace(epochs=kept, aside=max(master.number, master.aside))
-        if cut.number < master.base:
+        if cut.number < master.base or cut.number < state.published.cut:
             yield from stopped(state, "the quarantine lacks what the master has synced")
             return
         # Set aside from the newest down: a start that dies half-way finds the rest.
@@ -344,7 +345,7 @@ def accepts(state: State, rules: Rules) -> Moves:
     number = taken(state, rules) + LEAP
     published = Built() if rules.withdraws and state.published.cut > master.number else state.published
     merged = any(first <= master.number < last for first, last, _ in slices.pieces)
-    unsure = merged or slices.line != master.line
+    unsure = merged or slices.line > master.line
     lost = any(each.refused > quarantine.number for each in master.epochs) or quarantine.line != master.line
     yield (
         "withdraws what the master does not hold",
@@ -444,6 +445,8 @@ def begins(state: State, rules: Rules, bounds: Bounds) -> Moves:
         )
         caught = state._replace(driver=driver._replace(frontier=master.number))
         yield "catches up", commit(caught, "slices", new) if late else caught
+    elif driver.frontier > master.frontier:
+        yield "states W", commit(state, "master", stating(master, driver.frontier, slices.number))
     if state.spent.epochs >= bounds.epochs:
         return
     for end in range(master.end + 1, len(bounds.topic) + 1):
@@ -453,6 +456,14 @@ def begins(state: State, rules: Rules, bounds: Bounds) -> Moves:
         plan = Plan(driver.number + 1, master.end, end, (*todo, "master", "ledger"), current)
         begun = driver._replace(at="commit", number=plan.number, plan=plan)
         yield from commits(spend(state._replace(driver=begun), "epochs"), bounds)
+
+
+def stating(master: Master, frontier: int, sliced: int) -> Master:
+    """State W without an epoch of records: an empty one, which is the last one here."""
+    if master.number <= master.base:
+        return master._replace(stated=frontier, sliced=sliced)
+    last = master.epochs[-1]._replace(frontier=frontier, sliced=sliced)
+    return master._replace(epochs=(*master.epochs[:-1], last))
 
 
 def commits(state: State, bounds: Bounds) -> Moves:

@@ -73,7 +73,7 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
     # What is synced names what is not.
     "syncs-first": (Rules(syncs_first=False), replace(SHORT, builds=1), "answers"),
     "syncs-first-upkeep": (Rules(syncs_first=False), replace(SHORT, merges=1), "never be read"),
-    "syncs-refused": (Rules(syncs_refused=False), replace(REFUSED, builds=1), "above E"),
+    "syncs-refused": (Rules(syncs_refused=False), replace(REFUSED, builds=1), "has synced"),
     # A catch-up adds what is there, since the number it left is held no more.
     "recognises": (Rules(recognises=False), replace(SHORT, mishaps=1), "answers"),
     # A master from a backup reads again what a generation has.
@@ -100,7 +100,7 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
         "answers [] up to",
     ),
     # A generation of epochs that the next start takes out of the master.
-    "waits": (Rules(waits=False), replace(REFUSED, builds=1), "above E"),
+    "waits": (Rules(waits=False), replace(REFUSED, builds=1), "has synced"),
 }
 
 

@@ -100,6 +100,17 @@ def test_dirty_intervals_are_those_with_late_rows_or_never_built():
     assert built(plan(LEDGER, published(d1=7, d2=7))) == []
 
 
+def test_an_interval_whose_floor_is_above_its_cut_is_built_without_a_late_row():
+    """It has no answer: nothing else would bring it back, and nobody would see that it waits."""
+    at, floor = day(1).id, Statement(Act.FLOOR, VIEW, epoch=7, interval=day(1).id, seq=2)
+    stated = Statement(Act.PUBLISH, VIEW, epoch=4, interval=at, generation="g", seq=1)
+    other = Statement(Act.PUBLISH, VIEW, epoch=7, interval=day(2).id, generation="g", seq=1)
+    found = plan(LEDGER, fold([stated, other, floor], 2))
+    assert built(found) == [("01", "to be built above its floor")]
+    told = "\n".join(lines(found, why=True))
+    assert "what is published does not reach the interval's floor; cut 4" in told
+
+
 def test_every_reason_of_every_view_is_told_with_the_epoch_that_gave_it():
     """Day 1 was built by both views, of another version of `totals`, to cuts 3 and 4; a look-up was restated since."""
     decision = Restatement("cities", "v2", day(1), 7, "me", "wrong", START)

@@ -16,7 +16,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.model.certificate import Certificate, Check
 from seamline.model.errors import Conflict, NotFound, PublishRefused
-from seamline.model.manifest import Generation, Manifest
+from seamline.model.manifest import Act, Generation, Manifest, Statement
 from seamline.plan.publish import Candidate, Offer, certified
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,6 +91,16 @@ def test_the_views_of_a_red_interval_are_held_back_together(layout: Layout):
     one, other = (Candidate(Generation("g", view, day, 5, 1), view == "a/1", "") for view in ("a/1", "b/1"))
     assert certified(Manifest(), [one, other]) == Offer((), {DAYS[0]: "not certified"})
     assert certified(Manifest(), [one]) == Offer((one,))
+
+
+def test_an_interval_below_its_floor_is_held_back_and_the_other_published(layout: Layout):
+    """One day that has to be built again keeps no other from its readers."""
+    floor = Statement(Act.FLOOR, VIEW.id, epoch=6, interval=DAYS[0])
+    ManifestTable.ensure(layout).decide(lambda _: [floor])
+    offer(layout, "run")
+    done = publishing.publish_run(SHOP, layout, "run")
+    assert [each.interval for each in done.statements] == [DAYS[1]]
+    assert done.held_back == {DAYS[0]: "its cut 5 is below the floor 6: build it again"}
 
 
 def test_a_run_without_a_green_interval_publishes_nothing(layout: Layout):

@@ -16,6 +16,7 @@ from seamline.lake.damage import damage, opens_below
 from seamline.lake.durability import ALWAYS
 from seamline.lake.layout import Layout
 from seamline.lake.lines import LINE, MARK, number
+from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.tables import EPOCH, Table
 from seamline.model.errors import NotFound, OutOfStep
@@ -43,18 +44,15 @@ def alone(folder: Path) -> Iterator[None]:
 def mend(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
     """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
 
-    OutOfStep where that would take what a power cut cannot have taken; of refused records not where a person has
-    ``accepted`` it. Nothing is done to tables that are whole.
+    OutOfStep where that would take what a power cut cannot have taken; of the master not where a person has
+    ``accepted`` that refused records are lost, which stays as it is then. Nothing is done to tables that are whole.
     """
     folder = layout.warehouse / layout.pipeline
     if not folder.is_dir():
         return []
     with alone(folder):
         found = [each for root in roots(folder) if (each := mended(root, now=now))]
-        if why := unmatched(layout, accepted=accepted):
-            version, told = why
-            aside.set_aside(layout.table("master"), version, told, now=now)
-            found.append(f"master ends before version {version}: {told}")
+        found += cut_back(layout, now=now, accepted=accepted)
     return found
 
 
@@ -85,21 +83,39 @@ def mended(root: Path, *, now: datetime) -> str:
     return said
 
 
-def unmatched(layout: Layout, *, accepted: bool = False) -> tuple[int, str] | None:
-    """Find the first commit of the master that relies on refused records which the quarantine has lost.
+def cut_back(layout: Layout, *, now: datetime, accepted: bool) -> list[str]:
+    """Set aside the end of the master that relies on refused records which the quarantine has lost; say so."""
+    match unmatched(layout):
+        case None:
+            return []
+        case str() if accepted:
+            return []
+        case str(why):
+            raise out_of_step(layout.pipeline, why)
+        case (version, why):
+            aside.set_aside(layout.table("master"), version, why, now=now)
+            return [f"master ends before version {version}: {why}"]
 
-    OutOfStep where a statement relies on them, unless that is ``accepted``.
+
+def unmatched(layout: Layout) -> tuple[int, str] | str | None:
+    """Find the first commit of the master that relies on refused records which the quarantine has lost, and say why.
+
+    A sentence alone where no power cut has taken them: a statement relies on them, or something that was published.
     """
     if (held := lost(layout)) is None:
         return None
-    first = relying(Table.open(layout.table("master")), MARK + QUARANTINE, held)
-    if first is not None:
-        return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
-    if accepted:
-        return None
-    raise out_of_step(
-        layout.pipeline, f"the quarantine ends at epoch {held}, and the master relies on later records of it"
-    )
+    master = Table.open(layout.table("master"))
+    first = relying(master, MARK + QUARANTINE, held)
+    commit = delta_log.read(master.root, first) if first is not None else None
+    if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= synced(layout):
+        return f"the quarantine ends at epoch {held}, and the master relies on later records of it"
+    return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
+
+
+def synced(layout: Layout) -> int:
+    """Give an epoch up to which log and refused records were on disk before something of them was published."""
+    history = ManifestTable.ensure(layout).read().history
+    return max((each.epoch for some in history.values() for each in some), default=NOTHING)
 
 
 def lost(layout: Layout) -> int | None:

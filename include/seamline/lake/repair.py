@@ -7,7 +7,7 @@ decides whether a new line begins.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -20,13 +20,15 @@ from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.lines import BOOT, LINE, MARK, TAKEN, boot, number, word
+from seamline.lake.log import condensed_log
+from seamline.lake.logs import Numbers
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import FRONTIER, Master
-from seamline.lake.mending import QUARANTINE, lost, out_of_step
+from seamline.lake.mending import QUARANTINE, out_of_step, unmatched
 from seamline.lake.rewrites import pieces
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.trimming import trim
-from seamline.model.epoch import Epoch
+from seamline.model.condensed import runs_of
 from seamline.model.intervals import Grid
 from seamline.model.manifest import Manifest
 from seamline.model.seam import NOTHING
@@ -64,16 +66,16 @@ class Tables:
 
 
 def require_served(layout: Layout, master: Master) -> None:
-    """Raise OutOfStep where a generation is served that has seen more than the master holds."""
-    published = served(ManifestTable.ensure(layout).read())
-    if why := next(beyond(Said(master.epoch), {}, published), ""):
+    """Raise OutOfStep where a generation is served that has seen what the master does not hold."""
+    manifest = ManifestTable.ensure(layout).read()
+    if why := next(beyond(Said(master.epoch), {}, served(manifest)), "") or unheld(layout, manifest):
         raise out_of_step(layout.pipeline, why)
 
 
 def contradictions(layout: Layout) -> Iterator[str]:
     """Say what of the tables cannot be of one history, without changing anything."""
-    if (held := lost(layout)) is not None:
-        yield f"the quarantine ends at epoch {held}, and the master relies on later records of it"
+    if isinstance(why := unmatched(layout), str):
+        yield why
     if Master.exists(layout):
         manifest = ManifestTable.ensure(layout).read()
         followers = (layout.table(name) for name in (QUARANTINE, "ledger"))
@@ -83,6 +85,23 @@ def contradictions(layout: Layout) -> Iterator[str]:
         # Last: what a live stream and upkeep commit meanwhile is in it.
         master = Master.open(layout)
         yield from beyond(said(master, slices, {}), {**others, **words(master, slices)}, served(manifest))
+        if why := unheld(layout, manifest):
+            yield why
+
+
+def unheld(layout: Layout, manifest: Manifest) -> str:
+    """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is."""
+    cuts = {each.epoch: each for each in manifest.published.values() if each.epoch > NOTHING}
+    numbers = numbers_of(layout) if cuts else Numbers((), ())
+    for cut, each in sorted(cuts.items()):
+        if cut not in numbers:
+            return f"generation {each.generation} is served up to epoch {cut}, which the log does not hold"
+    return ""
+
+
+def numbers_of(layout: Layout) -> Numbers:
+    """Give the epochs that the log holds."""
+    return Numbers.of(run for row in condensed_log(layout) for run in runs_of(row))
 
 
 def served(manifest: Manifest) -> int:
@@ -107,7 +126,7 @@ def agree(
     told = named(layout, manifest.read())
     steps = planned(tables, frontiers, token=token, named=told, accepted=acceptance is not None)
     if acceptance:
-        accept(tables, grid, manifest, steps, acceptance)
+        accept(layout, tables, grid, manifest, steps, acceptance)
     for step in steps:
         do(layout.pipeline, tables, step)
     last = steps[-1]
@@ -116,34 +135,33 @@ def agree(
 
 
 def accept(
-    tables: Tables, grid: Grid, manifest: ManifestTable, steps: Iterable[Step], acceptance: Acceptance
+    layout: Layout,
+    tables: Tables,
+    grid: Grid,
+    manifest: ManifestTable,
+    steps: Iterable[Step],
+    acceptance: Acceptance,
 ) -> None:
     """Let nothing answer any more from what the master does not hold; a start that dies here is told again."""
-    end = tables.master.epoch
-    unsure = {view: unsure_of(tables, grid, table) for view, table in tables.slices.items()}
+    rows, now = condensed_log(layout), datetime.now(UTC)
+    numbers = Numbers.of(run for row in rows for run in runs_of(row))
+    every = {interval for row in rows for interval in row.accepted}
+    unsure = {view: unsure_of(tables, grid, table, every) for view, table in tables.slices.items()}
     taken = next(step.taken for step in steps if isinstance(step, State))
     manifest.decide(
-        lambda current: withdrawn(
-            current, unsure, end=end, taken=taken, acceptance=acceptance, now=datetime.now(UTC)
-        )
+        lambda current: withdrawn(current, unsure, held=numbers, taken=taken, acceptance=acceptance, now=now)
     )
 
 
-def unsure_of(tables: Tables, grid: Grid, slices: Table) -> set[str]:
+def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str]) -> Collection[str]:
     """List the intervals of which a view's slices may count other than what the master holds.
 
-    Of slices of another line these are all that have rows: what that line lost, it has read again under later numbers.
+    Of slices of a later line these are ``every`` one with rows: what that line lost, it has read again under later
+    numbers. Slices of an earlier line have only not been brought to the master's yet.
     """
-    end = tables.master.epoch
-    if word(slices) not in (Word(), Word(number(slices, EPOCH), tables.master.table.txn(LINE))):
-        return {interval for row in held(tables) for interval in row.accepted}
-    return {grid.of(pane).id for pane in merged_beyond(slices, end, end)}
-
-
-def held(tables: Tables) -> list[Epoch]:
-    """Give the rows of all epochs that the master holds, and perhaps some more."""
-    rows = [row for row in tables.ledger.epochs() if row.number <= tables.master.epoch]
-    return [*rows, *tables.master.missing(rows[-1].number if rows else NOTHING)]
+    if (slices.txn(LINE) or 0) > (tables.master.table.txn(LINE) or 0):
+        return every
+    return {grid.of(pane).id for pane in merged_beyond(slices, tables.master.epoch, tables.master.epoch)}
 
 
 def planned(

@@ -11,6 +11,7 @@ from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of, whole
 from seamline.lake.manifest import ManifestTable
+from seamline.lake.mending import out_of_step
 from seamline.lake.pins import Files, look
 from seamline.lake.sliced import complete, require_line, sliced
 from seamline.lake.tables import Table
@@ -124,17 +125,28 @@ class Snapshot:
         """Give the generation that answers for an interval: the published one, or the one as of then."""
         place = (self.view.id, interval)
         if not self.as_of:
-            return self.manifest.published.get(place)
+            return self.believed(self.manifest.published.get(place))
         known = self.manifest.history.get(place, ())
         gone = self.manifest.forgotten
         fitting = (
             each
             for each in reversed(known)
-            if each.epoch <= self.epoch
-            and (each.epoch == NOTHING or each.epoch in self.held)
-            and (*place, each.generation) not in gone
+            if each.epoch <= self.epoch and self.holds(each.epoch) and (*place, each.generation) not in gone
         )
         return next(fitting, None)
+
+    def believed(self, generation: Statement | None) -> Statement | None:
+        """Give a published generation; OutOfStep where the log does not hold the epoch that it was built up to."""
+        if generation and generation.epoch <= self.epoch and not self.holds(generation.epoch):
+            raise out_of_step(
+                self.view.qualified.partition(".")[0],
+                f"generation {generation.generation} is served up to epoch {generation.epoch}, which the log has lost",
+            )
+        return generation
+
+    def holds(self, number: int) -> bool:
+        """Tell whether the log holds an epoch, or it is none."""
+        return number <= NOTHING or number in self.held
 
     def unmade(self, generation: Statement, interval: str) -> bool:
         """Tell whether an interval was restated since a generation of it was built."""

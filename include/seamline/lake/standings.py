@@ -22,11 +22,14 @@ from seamline.model.seam import NOTHING, Side, Status
 
 @dataclass(frozen=True)
 class Told:
-    """The intervals of a view of which a manifest tells: their starts in order, and which have a publication."""
+    """The intervals of a view of which a manifest tells: their starts in order, and which may have no row.
+
+    Those answer by a publication, or wait for a build.
+    """
 
     manifest: Manifest
     starts: Numbers
-    published: Flags
+    named: Flags
 
 
 _known: dict[str, Told] = {}
@@ -38,7 +41,9 @@ def told_by(snapshot: Snapshot) -> Told:
     known = _known.get(view)
     if known is None or known.manifest is not manifest:
         ids = {id for name, id in [*manifest.history, *manifest.floors] if name == view}
-        by_start = {micros(parse_moment(id)): (view, id) in manifest.published for id in ids}
+        # One that waits for a build may have no row that counts: left out, it would look like a day of nothing.
+        places = {*manifest.published, *manifest.floors}
+        by_start = {micros(parse_moment(id)): (view, id) in places for id in ids}
         starts = sorted(by_start)
         flags = np.array([by_start[each] for each in starts], np.bool_)
         known = _known[view] = Told(manifest, np.array(starts, np.int64), flags)
@@ -48,7 +53,7 @@ def told_by(snapshot: Snapshot) -> Told:
 def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side) -> Ways:
     """Say for every interval that has anything within the bounds how it is answered, in order."""
     at, length, told = column(taken, "_at"), snapshot.grid.length // MICROSECOND, told_by(snapshot)
-    named = told.starts[told.published]
+    named = told.starts[told.named]
     starts = np.union1d(at, named[within(named, panes, length)])
     speed = taken["_speed"].to_numpy()
     since = np.zeros(len(starts), np.int64)

@@ -33,6 +33,7 @@ class Kind(StrEnum):
     RESTATED = "restated"
     LATE = "late rows"
     CLOSED = "closed since it was published"
+    RAISED = "to be built above its floor"
 
 
 @dataclass(frozen=True)
@@ -349,6 +350,8 @@ def causes_of(
                 yield Cause(Kind.NEVER, view, since=manifest.floor(view, interval.id))
             continue
         cut = manifest.cut(view, interval.id)
+        if manifest.building(view, interval.id):
+            yield Cause(Kind.RAISED, view, cut, since=cut)
         if decisions := unknown(manifest, [view], interval, restated):
             names = tuple(sorted({each.lookup for each in decisions}))
             yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)

@@ -72,7 +72,8 @@ def certified(manifest: Manifest, candidates: Iterable[Candidate], *, despite: b
     """Part what may be published from the intervals held back: those of which any view may not be.
 
     The views of one interval are published together, so that they tell of the same log; days are not. What is not
-    certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned.
+    certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned, and what
+    does not reach its floor.
     """
     offered = list(candidates)
     held: dict[str, str] = {}
@@ -83,6 +84,10 @@ def certified(manifest: Manifest, candidates: Iterable[Candidate], *, despite: b
             held[interval] = f"{stands.actor} rolled it back after the run was planned: {stands.reason}"
         elif not each.good and not despite:
             held.setdefault(interval, RED)
+        elif each.generation.cut < (floor := manifest.floor(each.generation.view, interval)):
+            held.setdefault(
+                interval, f"its cut {each.generation.cut} is below the floor {floor}: build it again"
+            )
     green = tuple(each for each in offered if each.generation.interval.id not in held)
     return Offer(green, dict(sorted(held.items())))
 

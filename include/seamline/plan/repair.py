@@ -15,6 +15,7 @@ from datetime import datetime
 from seamline.model.epoch import Epoch
 from seamline.model.manifest import Act, Manifest, Statement
 from seamline.model.seam import NOTHING
+from seamline.plan.upkeep import Known
 
 LEAP = 1_000_000
 """By how much numbers jump where a line begins: more than a power cut can lose of what others were told of."""
@@ -159,15 +160,15 @@ def withdrawn(
     manifest: Manifest,
     unsure: Mapping[str, Collection[str]],
     *,
-    end: int,
+    held: Known,
     taken: int,
     acceptance: Acceptance,
     now: datetime,
 ) -> list[Statement]:
     """Give the statements of one commit after which nothing is answered from what the master does not hold above E.
 
-    Generations of more epochs than ``end``, which is E, are withdrawn; slices answer for their intervals, and whoever
-    plans next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
+    Generations up to epochs that are not ``held`` are withdrawn; slices answer for their intervals, and whoever plans
+    next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
     last number that was ever given out: slices that were merged beyond E cannot be divided, and those of another line
     than the master may have lost what it relies on.
     """
@@ -178,7 +179,7 @@ def withdrawn(
         )
         for (view, interval), some in sorted(manifest.history.items())
         for name, cut in sorted({each.generation: each.epoch for each in some}.items())
-        if cut > end and (view, interval, name) not in manifest.forgotten
+        if cut > NOTHING and cut not in held and (view, interval, name) not in manifest.forgotten
     ]
     return gone + [
         Statement(Act.FLOOR, view, interval=interval, epoch=taken, actor=by, reason=said, at=now)

@@ -58,6 +58,8 @@ def reasoned(cause: Cause, build: Build) -> str:
             said = f"restated: {', '.join(cause.names)}, {since}"
         case Kind.CHANGED:
             said, known = f"definition changed {since}", "this version has nothing published"
+        case Kind.RAISED:
+            said = "what is published does not reach the interval's floor"
         case _:
             said = f"never built, {build.rows} rows {since}"
     return f"{cause.view}: {said}; {known}"

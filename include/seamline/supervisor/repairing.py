@@ -6,13 +6,22 @@ import os
 import socket
 from datetime import UTC, datetime
 
+from seamline.kernel.judging import KernelResult
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
+from seamline.lake.log import newest_epochs
+from seamline.lake.mending import mend
 from seamline.lake.processes import myself
+from seamline.lake.renewing import renewing
 from seamline.lake.snapshot import manifest_of
 from seamline.model.compiled import CompiledPipeline
+from seamline.model.epoch import Epoch
+from seamline.model.manifest import Manifest
+from seamline.model.seam import NOTHING
 from seamline.plan.repair import Acceptance
 from seamline.spark.writer import Writer
+
+RENEWED_EVERY = 5.0
 
 
 def repaired(pipeline: CompiledPipeline, layout: Layout, acceptance: Acceptance) -> list[str]:
@@ -20,19 +29,45 @@ def repaired(pipeline: CompiledPipeline, layout: Layout, acceptance: Acceptance)
 
     LeaseHeld while a stream runs. Nothing of it is lost that Kafka still has: the next start reads it again.
     """
+    mend(layout, now=datetime.now(UTC), accepted=True)
     control, before = ControlTable.ensure(layout), manifest_of(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:repair"
     lease = control.take(holder, process=myself(), now=datetime.now(UTC))
     try:
-        writer = Writer(layout, pipeline, lease.token, acceptance=acceptance)
-        writer.repaired()
+        with renewing(lambda: control.kept(lease), RENEWED_EVERY):
+            writer = Writer(layout, pipeline, lease.token, acceptance=acceptance)
+            writer.repaired()
+            state_edge(writer)
     finally:
         control.release(lease)
-    after = manifest_of(layout)
+    return [
+        *given_up(before, manifest_of(layout)),
+        f"{pipeline.name}: the tables are of one history, which ends at epoch {writer.master.epoch}.",
+    ]
+
+
+def state_edge(writer: Writer) -> None:
+    """Hold an empty epoch that is an edge: what is to be built can be, also where nothing more comes."""
+    if not (newest := newest_epochs(writer.layout, 1)):
+        return
+    edge = Epoch(
+        writer.take(),
+        writer.token,
+        datetime.now(UTC),
+        writer.pipeline.record_version,
+        watermark=newest[0].watermark,
+        edge=True,
+    )
+    writer.commit(edge, KernelResult(), writer.current)
+
+
+def given_up(before: Manifest, after: Manifest) -> list[str]:
+    """Say which generations are withdrawn, and which intervals wait for a build."""
     gone = sorted(after.forgotten - before.forgotten)
-    raised = sorted(place for place, floor in after.floors.items() if floor > before.floors.get(place, -1))
+    raised = sorted(
+        place for place, floor in after.floors.items() if floor > before.floors.get(place, NOTHING)
+    )
     return [
         *(f"withdrawn: {view} {interval} {name}" for view, interval, name in gone),
         *(f"to be built: {view} {interval}" for view, interval in raised),
-        f"{pipeline.name}: the tables are of one history, which ends at epoch {writer.master.epoch}.",
     ]
