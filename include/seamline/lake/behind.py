@@ -30,11 +30,12 @@ def behind(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> Behi
     """Compare a serving table with the ledger and the manifest.
 
     A process that was killed before a refresh, or a view that has caught up, leaves intervals that no later row
-    may ever touch: what is lacking is told by the tables alone, so whoever refreshes next makes up for it.
+    may ever touch: what is lacking is told by the tables alone, so whoever refreshes next makes up for it. A table
+    that has shown a later manifest than there is lacks everything: one was brought back, which does not know of that.
     """
     manifest = manifest_of(layout)
     since, shown = table.txn(SERVED), table.txn(SHOWN)
-    if since is None or shown is None:
+    if since is None or shown is None or shown > manifest.version:
         return Behind(None, NOTHING, manifest.version)
     rows = later(layout, view, since)
     told = (*manifest.published.values(), *manifest.withdrawn.values())

@@ -61,6 +61,10 @@ class Layout:
         """Give the folder of a view's serving table."""
         return self.warehouse / self.pipeline / "views" / view.name / "serving"
 
+    def every_serving(self) -> list[Path]:
+        """List the folders of the serving tables that there are."""
+        return sorted((self.warehouse / self.pipeline / "views").glob("*/serving"))
+
 
 def warehouse() -> Path:
     """Give the warehouse folder by setting."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake import aside
+from seamline.lake.behind import SERVED
 from seamline.lake.builds import Builds
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
@@ -208,9 +209,10 @@ def merged_beyond(slices: Table, end: int, least: int) -> frozenset[datetime]:
 
 
 def named(layout: Layout, manifest: Manifest) -> int:
-    """Give the newest number that births, floors, builds and savepoints name."""
+    """Give the newest number that births, floors, builds, savepoints and serving tables name."""
     numbers = [birth - 1 for birth in manifest.births.values()]
     numbers += manifest.floors.values()
+    numbers += [number(Table.open(root), SERVED) for root in layout.every_serving() if Table.exists(root)]
     if Table.exists(layout.table("builds")):
         numbers.append(Builds(Table.open(layout.table("builds"))).newest_cut)
     if Table.exists(layout.table("control")):
