@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copytree, rmtree
 
 import pytest
-from tests.protocol.powerless import TABLES, reads_on, rebooted, root, start
+from tests.protocol import shipped
+from tests.protocol.powerless import TABLES, cut, is_right, reads_on, rebooted, root, start, versions
 from tests.protocol.shipped import PIPELINE, VIEW, Stream
 
 from seamline.lake import serving
 from seamline.lake.publishing import publish_run
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
+from seamline.model.errors import BadRange
+from seamline.plan.repair import Acceptance
 
 Row = tuple[int, int, int]
 
@@ -82,3 +88,82 @@ def test_a_number_that_a_serving_table_has_counted_is_not_given_out_again(
     reads_on(stream, writer, monkeypatch.setattr)
     assert shown(stream) == right(stream)
     assert stream.answered() == dict.fromkeys(range(6), 1)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], datetime]:
+    """Let epochs say when they were held, and give an instant after the last."""
+    real = shipped.Epoch
+    monkeypatch.setattr(
+        shipped, "Epoch", lambda *told, **more: replace(real(*told, **more), committed_at=datetime.now(UTC))
+    )
+    return lambda: datetime.now(UTC)
+
+
+def told(stream: Stream, at: datetime) -> list[int]:
+    """Give the records that were counted at an instant."""
+    return sorted(answer(PIPELINE, VIEW, stream.layout, served_at=at).table["id"].to_pylist())
+
+
+@pytest.mark.parametrize("how", ["a power cut", "a person's decision"])
+def test_what_was_shown_of_epochs_that_are_lost_is_told_no_more(
+    how: str, clock: Callable[[], datetime], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer was of fewer records than were on the screen, and called final."""
+    stream = Stream(tmp_path / "home", topic=[0, 0, 0])
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.epoch(writer, 2)
+    acceptance = None
+    if how != "a power cut":
+        acceptance = Acceptance("somebody", "the backup is what there is")
+        stream.build(0, 1, "g")
+        publish_run(PIPELINE, stream.layout, "g")
+    stream.epoch(writer, 3)
+    then = clock()
+    assert told(stream, then) == [0, 1, 2]
+    cut(stream, {"master": before["master"]}, "gone")
+    start(stream, boot=8, patch=monkeypatch, acceptance=acceptance)
+    with pytest.raises(BadRange, match="epochs above 0 may have been held then"):
+        told(stream, then)
+    since = clock()
+    reads_on(stream, start(stream, boot=8, patch=monkeypatch), monkeypatch.setattr)
+    is_right(stream)
+    with pytest.raises(BadRange, match="epochs above 0 may have been held then"):
+        told(stream, then)
+    with pytest.raises(BadRange, match="epochs above 0 may have been held then"):
+        told(stream, since)
+    assert told(stream, clock()) == [0, 1, 2]
+
+
+def test_what_was_shown_while_nothing_ran_is_told_whatever_lines_begin(
+    clock: Callable[[], datetime], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine was started anew, and nothing was lost by that."""
+    stream = Stream(tmp_path / "home", topic=[0, 0])
+    stream.epoch(start(stream, boot=7, patch=monkeypatch), 1)
+    stopped = clock()
+    for boot in (8, 9):
+        writer = start(stream, boot=boot, patch=monkeypatch)
+    assert told(stream, stopped) == told(stream, clock()) == [0]
+    stream.epoch(writer)
+    assert told(stream, stopped) == [0]
+    assert told(stream, clock()) == [0, 1]
+
+
+def test_after_a_loss_the_present_is_told_before_anything_is_read(
+    clock: Callable[[], datetime], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing comes, and what the line began with is all that there is."""
+    stream = Stream(tmp_path / "home", topic=[0, 0])
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.epoch(writer, 2)
+    cut(stream, {"master": before["master"]}, "gone")
+    then = clock()
+    start(stream, boot=8, patch=monkeypatch)
+    with pytest.raises(BadRange, match="epochs above 0 may have been held then"):
+        told(stream, then)
+    assert told(stream, clock()) == [0]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.deadline import in_time
+from seamline.lake.lapsed import gone
 from seamline.lake.pins import Files
 from seamline.lake.scans import connection, scan
 from seamline.lake.snapshot import Snapshot
@@ -19,8 +20,7 @@ from seamline.lake.spans import micros, within
 from seamline.lake.types import INSTANT
 from seamline.lake.windowing import column
 from seamline.model.clock import MICROSECOND
-from seamline.model.errors import BadRange
-from seamline.model.intervals import parse_moment, stamp
+from seamline.model.intervals import parse_moment
 from seamline.model.manifest import Manifest
 from seamline.model.ruling import Bounds
 from seamline.model.seam import Side
@@ -133,7 +133,11 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
     held = files.rows if sure else counted(files, named)
     if held != (stated := pc.sum(named["_stated"]).as_py()):
         if snapshot.served_at:
-            raise gone(snapshot, f"{stated - held} rows of its generations were taken away since")
+            raise gone(
+                snapshot.view,
+                snapshot.served_at,
+                f"{stated - held} rows of its generations were taken away since",
+            )
         raise Unsettled(f"generations hold {held} rows of the {stated} that the manifest states")
     return files.paths
 
@@ -181,17 +185,12 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
 
 def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:
     """Raise BadRange where slices that were counted then may be gone."""
+    if snapshot.served_at is None:
+        return
     length = snapshot.grid.length // MICROSECOND
     for id, floor in snapshot.gone.items():
         meets = within(np.array([micros(parse_moment(id))], np.int64), panes, length)[0]
         if meets and snapshot.manifest.cut(snapshot.view.id, id) < min(floor, snapshot.until):
-            raise gone(snapshot, f"slices of {id} up to epoch {floor} were taken away since")
-
-
-def gone(snapshot: Snapshot, why: str) -> BadRange:
-    """Say that an answer of the past cannot be given any more."""
-    assert snapshot.served_at
-    return BadRange(
-        f"What {snapshot.view.qualified} answered at {stamp(snapshot.served_at)} cannot be told: {why}.",
-        hint="ask for a later instant, or for intervals of which all is kept (seamline history).",
-    )
+            raise gone(
+                snapshot.view, snapshot.served_at, f"slices of {id} up to epoch {floor} were taken away since"
+            )

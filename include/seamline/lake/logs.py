@@ -56,6 +56,13 @@ class Numbers:
         at = bisect_right(self.firsts, until) - 1
         return min(until, self.lasts[at]) if at >= 0 else NOTHING
 
+    def after(self, number: int) -> int | None:
+        """Give the least number above one that is held; None where there is none."""
+        at = bisect_right(self.firsts, number)
+        if at and number < self.lasts[at - 1]:
+            return number + 1
+        return self.firsts[at] if at < len(self.firsts) else None
+
     def plus(self, number: int) -> Numbers:
         """Add the epoch that was held next, unless a ledger that was read later has it already."""
         if number in self:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from seamline.lake.closing import Edges
 from seamline.lake.control import restatements
+from seamline.lake.lapsed import require_epochs
 from seamline.lake.layout import Layout
 from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of, whole
 from seamline.lake.manifest import ManifestTable
@@ -72,7 +73,8 @@ class Snapshot:
         """Pin what ``side`` needs of the version that is served under the view's name, or of ``version``.
 
         With ``served_at`` what was served then. NotFound where the stream never ran, BadRange for an unknown
-        ``as_of`` or ``served_at``, ProtocolError for a version that cannot be made from its stored definition.
+        ``as_of`` or ``served_at`` and where the log has lost epochs of then, ProtocolError for a version that cannot
+        be made from its stored definition.
         """
         if as_of is not None and served_at is not None:
             raise BadRange(
@@ -93,6 +95,7 @@ class Snapshot:
         if (past := served_at or as_of) is not None:
             epoch, watermark = moment_of(layout, log, told.held, past)
         if served_at is not None:
+            require_epochs(layout, view, log, told.held, epoch=epoch, instant=served_at)
             frontier = frontier_at(layout, log, epoch, view)
         found = None if side is Side.BATCH else sliced(layout, view, log)
         if side is not Side.BATCH:

@@ -201,3 +201,12 @@ def passed_over(rows: Sequence[Epoch]) -> set[int]:
         else:
             wanted = row.before
     return gone
+
+
+def unaccounted(end: int, following: int) -> bool:
+    """Tell whether a line has begun between two numbers that are held, and others were given out before it.
+
+    Numbers leap where a line begins: what of the gap is no leap was given out, and is dead or lost.
+    """
+    gap = following - 1 - end
+    return gap >= LEAP and gap % LEAP > 0
