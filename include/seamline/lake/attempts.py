@@ -16,26 +16,27 @@ from seamline.lake.rewrites import PARTITION, Upkeep, take_out
 from seamline.lake.tables import Table
 from seamline.model.errors import Conflict
 from seamline.plan.attempts import dead_attempts
+from seamline.plan.upkeep import Held
 
 REASON = "of an attempt at judging again that another overtook"
 
 
-def swept_attempts(layout: Layout) -> Upkeep:
+def swept_attempts(layout: Layout, held: Held) -> Upkeep:
     """Clear away what dead attempts of every record version left."""
     done = Upkeep()
     for folder in sorted(layout.table("records").glob("*")):
         if Table.exists(folder / "rows") and Table.exists(folder / "verdicts"):
-            done = done.plus(swept(folder))
+            done = done.plus(swept(folder, held))
     return done
 
 
-def swept(folder: Path) -> Upkeep:
+def swept(folder: Path, held: Held) -> Upkeep:
     """Clear away what dead attempts of one record version left."""
     # The attempts are listed first: those that begin later are not judged by verdicts of before.
     attempts = {path: path.name.partition("=")[2] for path in (folder / "rows").glob(f"{ATTEMPT}=*")}
     epochs = {attempt: epochs_of(path) for path, attempt in attempts.items()}
     verdicts = {number: each.attempt for number, each in verdicts_of(folder).items()}
-    dead = dead_attempts(epochs, verdicts)
+    dead = dead_attempts(epochs, verdicts, held.dead)
     if not dead:
         return Upkeep()
     table = Table.open(folder / "rows")

@@ -22,6 +22,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.log import condensed_log, each_epoch, known_epochs
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.pins import Files, look
+from seamline.lake.readiness import held
 from seamline.lake.tables import Table
 from seamline.lake.types import QUARANTINE, master_schema
 from seamline.model.compiled import CompiledPipeline
@@ -30,6 +31,7 @@ from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict
 from seamline.model.evolution import AND, ANEW
 from seamline.model.manifest import Manifest
+from seamline.model.seam import NOTHING
 from seamline.plan.batch import cuts_within
 from seamline.plan.rejudging import Verdict, as_judged, floors
 
@@ -79,11 +81,17 @@ class Rejudged:
         return found.keep(pc.is_in(found.partition(ATTEMPT).cast(pa.string()), pa.array(sorted(attempts))))
 
     def commit(self, written: Sequence[DataFile], verdicts: Sequence[Verdict]) -> None:
-        """Let an attempt's rows count; Conflict if an epoch of them has a verdict by now."""
+        """Let an attempt's rows count; Conflict if an epoch of them has a verdict, or was lost, by now."""
         if written:
             self.rows().append(written)
         table = Table.ensure(self.layout.records(self.hash) / "verdicts", SCHEMA)
+        newest = max((each.epoch for each in verdicts), default=NOTHING)
         while True:
+            if newest > NOTHING and not held(self.layout, newest):
+                raise Conflict(
+                    f"Epoch {newest} was lost meanwhile.",
+                    hint="its records are read again; look for what is held.",
+                )
             if known := read(table).keys() & {each.epoch for each in verdicts}:
                 raise Conflict(
                     f"Epoch {min(known)} was judged again by somebody else meanwhile.",

@@ -29,6 +29,7 @@ from seamline.lake.mending import QUARANTINE, out_of_step, unmatched
 from seamline.lake.rewrites import pieces
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.trimming import trim
+from seamline.lake.unjudging import newest_judged
 from seamline.model.condensed import runs_of
 from seamline.model.intervals import Grid
 from seamline.model.manifest import Manifest
@@ -209,10 +210,11 @@ def merged_beyond(slices: Table, end: int, least: int) -> frozenset[datetime]:
 
 
 def named(layout: Layout, manifest: Manifest) -> int:
-    """Give the newest number that births, floors, builds, savepoints and serving tables name."""
+    """Give the newest number that births, floors, builds, verdicts, savepoints and serving tables name."""
     numbers = [birth - 1 for birth in manifest.births.values()]
     numbers += manifest.floors.values()
     numbers += [number(Table.open(root), SERVED) for root in layout.every_serving() if Table.exists(root)]
+    numbers.append(newest_judged(layout))
     if Table.exists(layout.table("builds")):
         numbers.append(Builds(Table.open(layout.table("builds"))).newest_cut)
     if Table.exists(layout.table("control")):

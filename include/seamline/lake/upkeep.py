@@ -77,7 +77,7 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
         done = done.plus(Upkeep(forgotten=len(forgotten)))
     manifest = ManifestTable.ensure(layout).read()
     done = done.plus(swept(layout, manifest)).plus(cleared(layout, manifest, now=datetime.now(UTC)))
-    done = done.plus(swept_attempts(layout))
+    done = done.plus(swept_attempts(layout, held))
     if Table.exists(layout.table("quarantine")):
         done = done.plus(buried(layout.table("quarantine"), held))
     done = done.plus(of_records(layout, held)).plus(of_decisions(layout, held))

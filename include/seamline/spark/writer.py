@@ -22,6 +22,7 @@ from seamline.lake.repair import Tables, agree, require_served
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
+from seamline.lake.unjudging import unjudge
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
@@ -86,6 +87,10 @@ class Writer:
             acceptance=acceptance,
         )
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
+        if gone := unjudge(layout, self.master.epoch):
+            log.warning(
+                "%s attempts at judging again are of epochs that the log has lost: they count no more", gone
+            )
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.sure = True

@@ -1,0 +1,118 @@
+"""Records that were judged again, of epochs that the log has lost since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests.protocol.powerless import cut, is_right, reads_on, start, versions
+from tests.protocol.shipped import DAY, PIPELINE, START, Stream
+
+from seamline.lake import attempts
+from seamline.lake.master import Master
+from seamline.lake.pins import Files
+from seamline.lake.rejudged import ATTEMPT, Rejudged, rows_schema
+from seamline.lake.sinks import Sink, filled
+from seamline.lake.upkeep import maintain
+from seamline.model.compiled import compile_pipeline
+from seamline.model.definition import Rule
+from seamline.model.errors import Conflict
+from seamline.model.intervals import Interval
+from seamline.plan.rejudging import Verdict
+from seamline.spark.fused import touching
+
+EDITED = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("positive", "id >= 0"),)))
+SPAN = Interval(START, START + DAY)
+
+
+class Attempt:
+    """What a build under the edited definition writes of some epochs, up to its verdicts."""
+
+    def __init__(self, stream: Stream, name: str, *epochs: int) -> None:
+        self.rejudged = Rejudged(EDITED, stream.layout)
+        root = self.rejudged.begin(name, epochs)
+        rows = Master.open(stream.layout).table.read()
+        rows = rows.filter(pc.is_in(rows["_epoch"], pa.array(epochs, pa.int64())))
+        sink = Sink(root, f"{ATTEMPT}={name}/0.parquet", rows_schema(EDITED), partition={ATTEMPT: name})
+        sink.write(filled(rows, sink.schema))
+        self.files = sink.close()
+        counts = {number: pc.sum(pc.equal(rows["_epoch"], number)).as_py() for number in epochs}
+        interval = EDITED.grid.of(START).id
+        self.verdicts = [Verdict(number, name, {interval: rows}) for number, rows in counts.items()]
+
+    def commit(self) -> None:
+        """Let it count."""
+        self.rejudged.commit(self.files, self.verdicts)
+
+
+def built_of(stream: Stream) -> int:
+    """Count the rows of which a build of all that is held is made."""
+    master, end = Master.open(stream.layout), Master.open(stream.layout).epoch
+    found = [Files.of(master.table), Rejudged(EDITED, stream.layout).files()]
+    return sum(each.rows for files in found for each in touching(EDITED, files, [SPAN], end))
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Three records."""
+    return Stream(tmp_path / "home", topic=[0, 0, 0])
+
+
+def test_records_judged_again_of_lost_epochs_do_not_count(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read again under another number, and a build took them from both."""
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.epoch(writer, 2)
+    Attempt(stream, "first", 0).commit()
+    Attempt(stream, "second", 1).commit()
+    cut(stream, {name: before[name] for name in ("master", "ledger", "slices")}, "gone")
+    writer = start(stream, boot=7, patch=monkeypatch)
+    reads_on(stream, writer, monkeypatch.setattr)
+    is_right(stream)
+    assert Master.open(stream.layout).epoch == 2
+    assert Rejudged(EDITED, stream.layout).verdicts().keys() == {0}
+    # The rows of the master are of another record version: a task leaves them out.
+    assert built_of(stream) == 3 + 1
+    monkeypatch.setattr(attempts, "PINNED_HOURS", 0)
+    maintain(PIPELINE, stream.layout)
+    left = Rejudged(EDITED, stream.layout).rows()
+    assert left.read([ATTEMPT])[ATTEMPT].to_pylist() == ["first"]
+    assert not (left.root / f"{ATTEMPT}=second").exists()
+
+
+def test_what_an_attempt_has_judged_beside_lost_epochs_is_judged_again(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files do not tell its epochs apart; another attempt at those that are held is not refused."""
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.epoch(writer, 2)
+    Attempt(stream, "both", 0, 1).commit()
+    cut(stream, {name: before[name] for name in ("master", "ledger")}, "gone")
+    reads_on(stream, start(stream, boot=7, patch=monkeypatch), monkeypatch.setattr)
+    assert not Rejudged(EDITED, stream.layout).verdicts()
+    Attempt(stream, "again", 0).commit()
+    assert Rejudged(EDITED, stream.layout).verdicts().keys() == {0}
+    assert built_of(stream) == 3 + 1
+
+
+def test_an_attempt_that_wakes_when_its_epochs_are_lost_is_told(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No start would look at its verdicts any more."""
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.epoch(writer, 2)
+    asleep = Attempt(stream, "asleep", 1)
+    cut(stream, {name: before[name] for name in ("master", "ledger")}, "gone")
+    reads_on(stream, start(stream, boot=7, patch=monkeypatch), monkeypatch.setattr)
+    with pytest.raises(Conflict, match="Epoch 1 was lost meanwhile"):
+        asleep.commit()
