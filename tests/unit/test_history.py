@@ -114,6 +114,23 @@ def test_a_second_rollback_goes_one_further_back_and_not_to_where_it_came_from()
     assert before(told("one", "two", "one"), "one") == ""
 
 
+def test_a_rollback_passes_over_what_is_forgotten() -> None:
+    """Nobody may serve it: it was withdrawn, or its files go."""
+    told = [Statement(Act.PUBLISH, "v/1", interval="i", generation=name) for name in ("one", "two", "three")]
+    assert before(told, "three", {("v/1", "i", "two")}) == "one"
+    assert before(told, "three", {("v/1", "i", "two"), ("v/1", "i", "one")}) == ""
+    assert before(told, "three", {("v/2", "i", "two")}) == "two"
+
+
+def test_what_was_withdrawn_is_not_what_a_rollback_goes_to(shop: Shop) -> None:
+    """It was the one before; a person accepted that the log has lost epochs of it."""
+    shop.state(Act.WITHDRAW, epoch=1, interval=DAYS[0], generation="two")
+    build(shop, "three", cut=1)
+    assert rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK).generation == "one"
+    with pytest.raises(PublishRefused, match="No generation that is kept was published before one"):
+        rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+
+
 @pytest.mark.parametrize(
     ("to", "why", "error"),
     [

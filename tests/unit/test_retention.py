@@ -116,6 +116,19 @@ def test_what_is_published_and_the_last_before_it_always_stay(history: list[str]
     assert {each.kept.generation for each in more if each.free} <= free
 
 
+def test_what_was_withdrawn_takes_no_place_of_what_a_rollback_may_go_to() -> None:
+    """Nobody may serve it: the only way back was free to go."""
+    told = [
+        Statement(Act.PUBLISH, "v/1", epoch=at, interval=DAYS[0], generation=name, seq=at, at=START)
+        for at, name in enumerate(["g0", "g1", "lost"])
+    ]
+    told.append(Statement(Act.WITHDRAW, "v/1", interval=DAYS[0], generation="lost", seq=3, at=START))
+    told.append(Statement(Act.PUBLISH, "v/1", epoch=9, interval=DAYS[0], generation="g2", seq=4, at=START))
+    held = [Kept("v/1", DAYS[0], name, 1, START) for name in ("g0", "g1", "g2")]
+    found = interlock(fold(told, 4), held, keep=1, now=NOW)
+    assert {each.kept.generation for each in found if each.free} == {"g0"}
+
+
 def test_what_is_forgotten_is_served_by_nobody_and_leaves_in_two_steps(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -83,9 +83,20 @@ def after(history: Sequence[Statement], generation: str) -> Statement | None:
     return history[places[-1] + 1] if places and places[-1] + 1 < len(history) else None
 
 
-def before(history: Sequence[Statement], generation: str) -> str:
-    """Name the generation that was first published just before another; empty for the first of all."""
-    order = list(dict.fromkeys(each.generation for each in history))
+def before(
+    history: Sequence[Statement], generation: str, forgotten: Collection[tuple[str, str, str]] = ()
+) -> str:
+    """Name the generation that was first published just before another; empty for the first of all.
+
+    Those that are ``forgotten`` (view, interval, id) are passed over.
+    """
+    order = list(
+        dict.fromkeys(
+            each.generation
+            for each in history
+            if each.generation == generation or (each.view, each.interval, each.generation) not in forgotten
+        )
+    )
     return order[order.index(generation) - 1] if generation in order[1:] else ""
 
 
@@ -119,16 +130,16 @@ def roll_back(
 ) -> Statement:
     """Give the statement that serves an earlier generation of a view version's interval, and holds it; or refuse.
 
-    Without ``to`` it is the one that was published before the one that is. ``known`` are those of ``place``, which
-    is (``name/fingerprint``, interval id).
+    Without ``to`` it is the last that was published before the one that is, and is not forgotten. ``known`` are those
+    of ``place``, which is (``name/fingerprint``, interval id).
     """
     current = manifest.published.get(place)
     if current is None:
         raise PublishRefused(f"Nothing is published of {place[0]} {place[1]}.", hint="see seamline history.")
-    name = to or before(manifest.history[place], current.generation)
+    name = to or before(manifest.history[place], current.generation, manifest.forgotten)
     if not name:
         raise PublishRefused(
-            f"Generation {current.generation} of {place[0]} {place[1]} is the first that was published.",
+            f"No generation that is kept was published before {current.generation} of {place[0]} {place[1]}.",
             hint="name another with --to; seamline history lists them.",
         )
     wanted = chosen(known, name)

@@ -51,9 +51,9 @@ def interlock(
 ) -> list[Verdict]:
     """Say of every generation whether it may be deleted.
 
-    What is published stays, of every version; so do the last ``keep`` that were published before it, for a rollback;
-    so does what was built after it, which its run may still publish; and what was replaced (or built, if nobody ever
-    published it) less than ``older_than`` ago.
+    What is published stays, of every version; so do the last ``keep`` that were published before it and are not
+    forgotten, for a rollback; so does what was built after it, which its run may still publish; and what was replaced
+    (or built, if nobody ever published it) less than ``older_than`` ago.
     """
     places: dict[Place, list[Kept]] = {}
     for each in held:
@@ -82,7 +82,11 @@ def why(
     history = manifest.history[each.place]
     order = list(dict.fromkeys(one.generation for one in history))
     if each.generation in order:
-        before = [name for name in order if name != current.generation]
+        before = [
+            name
+            for name in order
+            if name != current.generation and (*each.place, name) not in manifest.forgotten
+        ]
         back = before[-keep:] if keep else []
         if each.generation in back:
             return f"a rollback may go to it: it is of the last {keep} that were published"

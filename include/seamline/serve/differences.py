@@ -51,11 +51,14 @@ def generations(
         )
     after = kept(chosen(known, later or (current.generation if current else "")))
     other = earlier or before(
-        manifest.history.get((after.generation.view, interval.id), ()), after.generation.id
+        manifest.history.get((after.generation.view, interval.id), ()),
+        after.generation.id,
+        manifest.forgotten,
     )
     if not other:
         raise NotFound(
-            f"Nothing was published before generation {after.generation.id} of {view.qualified} {interval.id}.",
+            f"Nothing that is kept was published before generation {after.generation.id} of {view.qualified} "
+            f"{interval.id}.",
             hint="name another with --from; seamline history lists them.",
         )
     first = kept(chosen(known, other))
