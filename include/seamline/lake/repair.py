@@ -120,7 +120,7 @@ def agree(
     token: int,
     acceptance: Acceptance | None = None,
 ) -> Go:
-    """Do what a start has to before it holds an epoch; give the last number taken, and W of each view.
+    """Do what a start has to before it holds an epoch; give the last number taken, and W of each of ``frontiers``.
 
     OutOfStep where a person has to decide, and has not by ``acceptance``.
     """
@@ -133,7 +133,7 @@ def agree(
         do(layout.pipeline, tables, step)
     last = steps[-1]
     assert isinstance(last, Go)
-    return last
+    return Go(last.number, {view: last.frontiers[view] for view in frontiers})
 
 
 def accept(
@@ -169,9 +169,10 @@ def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str])
 def planned(
     tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int, accepted: bool = False
 ) -> list[Step]:
-    """List what a start has to do."""
+    """List what a start has to do; slices that get no more are held to what the master says of them, too."""
+    told = {view: tables.master.frontier(view) for view in tables.slices}
     return repair(
-        said(tables.master, tables.slices, frontiers),
+        said(tables.master, tables.slices, {**told, **frontiers}),
         word(tables.quarantine),
         word(tables.ledger.table),
         words(tables.master, tables.slices),
