@@ -20,6 +20,7 @@ from seamline.lake.pins import look
 from seamline.lake.processes import elapsed
 from seamline.lake.sightings import LOOKS_EVERY, Sighting, Standing
 from seamline.lake.tables import Table
+from seamline.lake.tokens import newest_token
 from seamline.lake.types import INSTANT
 from seamline.model.control import Control, Desired, Drained, Lease
 from seamline.model.errors import Conflict, LeaseHeld
@@ -66,6 +67,11 @@ class ControlTable:
                 state = replace(state, lease=self._beaten(state.lease))
             self._seen = self.table.version, state
         return self._seen[1]
+
+    @property
+    def given(self) -> int:
+        """Give the newest token that this table may have given out."""
+        return max(self.read().token, self.table.version)
 
     def _beaten(self, lease: Lease) -> Lease:
         """Add what its renewals say; an earlier release renews by commits that say nothing else."""
@@ -171,7 +177,8 @@ class ControlTable:
         """Take the lease; LeaseHeld where another holder is seen to live.
 
         One whose process is not seen to be gone is watched: until its beat moves, or has stood still for TTL of the
-        ``clock``. ``process`` is who will renew it, as ``processes.myself`` names it; ``now`` is for people.
+        ``clock``. ``process`` is who will renew it, as ``processes.myself`` names it; ``now`` is for people. Its token
+        is above those that the pipeline's tables carry: a control table from a backup has forgotten some.
         """
         sight, found = Sighting(TTL.total_seconds(), clock), Control()
 
@@ -188,10 +195,12 @@ class ControlTable:
                 if standing is Standing.UNSURE:
                     wait(LOOKS_EVERY)
                     continue
-            lease = Lease(holder, self.table.version + 1, process, renewed=now)
+            # Not read anew: what is written was decided on this version.
+            token = max(found.token, self.table.version, newest_token(self.table.root.parent)) + 1
+            lease = Lease(holder, token, process, renewed=now)
             row = {"state": TAKEN, "actor": holder, "reason": "", "at": now}
             try:
-                self._write(row, replace(found, lease=lease))
+                self._write(row, replace(found, lease=lease, token=token))
             except Conflict:
                 continue
             return lease

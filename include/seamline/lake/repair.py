@@ -28,6 +28,7 @@ from seamline.lake.master import FRONTIER, Master
 from seamline.lake.mending import QUARANTINE, out_of_step, unmatched
 from seamline.lake.rewrites import pieces
 from seamline.lake.tables import EPOCH, Table
+from seamline.lake.tokens import newest_token
 from seamline.lake.trimming import trim
 from seamline.lake.unjudging import newest_judged
 from seamline.model.condensed import runs_of
@@ -78,6 +79,7 @@ def contradictions(layout: Layout) -> Iterator[str]:
     """Say what of the tables cannot be of one history, without changing anything."""
     if isinstance(why := unmatched(layout), str):
         yield why
+    yield from forgetful(layout)
     if Master.exists(layout):
         manifest = ManifestTable.ensure(layout).read()
         followers = (layout.table(name) for name in (QUARANTINE, "ledger"))
@@ -104,6 +106,15 @@ def unheld(layout: Layout, manifest: Manifest) -> str:
 def numbers_of(layout: Layout) -> Numbers:
     """Give the epochs that the log holds."""
     return Numbers.of(run for row in condensed_log(layout) for run in runs_of(row))
+
+
+def forgetful(layout: Layout) -> Iterator[str]:
+    """Say that the control table is from before some start: what was decided since is in no table."""
+    if Table.exists(layout.table("control")):
+        # The tables first: a token is given out before any of them carries it.
+        carried = newest_token(layout.table("control").parent)
+        if carried > (given := ControlTable.ensure(layout).given):
+            yield f"control has given out tokens up to {given}, and the tables carry {carried}"
 
 
 def served(manifest: Manifest) -> int:

@@ -57,7 +57,8 @@ class Control:
     """The state of a stream's control table.
 
     ``restarts`` counts how often people have asked for a restart. ``fills`` are offsets that were passed over and
-    shall be read from Kafka after all.
+    shall be read from Kafka after all. ``token`` is the newest that was given out; an earlier release gave out versions
+    of the table.
     """
 
     desired: Desired = Desired.UNSET
@@ -70,6 +71,7 @@ class Control:
     restarts: int = 0
     fills: tuple[OffsetRange, ...] = ()
     savepoints: tuple[Savepoint, ...] = ()
+    token: int = 0
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""
@@ -90,6 +92,7 @@ class Control:
             "restarts": self.restarts,
             "fills": [[str(part.lane), part.start, part.end] for part in self.fills],
             "savepoints": [each.to_row() for each in self.savepoints],
+            "token": self.token,
         }
         return json.dumps(row)
 
@@ -115,4 +118,5 @@ class Control:
             row.get("restarts", 0),
             tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row.get("fills", [])),
             tuple(map(Savepoint.from_row, row.get("savepoints", []))),
+            row.get("token", 0),
         )
