@@ -19,7 +19,7 @@ from seamline.lake.control import ControlTable, Desired
 from seamline.lake.layout import Layout
 from seamline.lake.processes import elapsed
 from seamline.lake.tables import Table
-from seamline.model.errors import GaveUp, LeaseHeld
+from seamline.model.errors import ChangedByOthers, GaveUp, LeaseHeld, OutOfStep
 from seamline.supervisor.driver import LOG_BYTES, rotate, rotate_in_use, session
 from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
 from seamline.supervisor.outside import start_detached, status, stop
@@ -323,6 +323,12 @@ def test_the_pauses_grow_and_end_growing():
     """A crash is retried at once, a crash loop does not eat the machine, a missing topic needs a person."""
     assert [wait_before(1, strikes, Pace()) for strikes in (1, 2, 3, 5, 6, 99)] == [1, 2, 4, 16, 30, 30]
     assert wait_before(11, 1, Pace()) == 30
+
+
+@pytest.mark.parametrize("error", [OutOfStep, ChangedByOthers], ids=lambda error: error.__name__)
+def test_tables_that_a_person_has_to_see_to_are_not_taken_over_again_at_once(error):
+    """Every start commits to all of them before it finds out: twenty in three minutes, and none that would help."""
+    assert wait_before(error.exit_code, 1, Pace()) == Pace().most
 
 
 def test_a_large_log_is_moved_away(tmp_path):

@@ -22,6 +22,7 @@ from seamline.lake.layout import Layout, home
 from seamline.lake.mending import mend
 from seamline.lake.processes import elapsed, myself
 from seamline.model.errors import (
+    ChangedByOthers,
     ConnectionMissing,
     DefinitionError,
     FenceLost,
@@ -29,6 +30,7 @@ from seamline.model.errors import (
     LeaseHeld,
     LookupBroken,
     OffsetGap,
+    OutOfStep,
     SetupError,
     TopicMissing,
     TopicRecreated,
@@ -55,6 +57,8 @@ WAITS_FOR_A_PERSON = {
         TopicRecreated,
         OffsetGap,
         LookupBroken,
+        OutOfStep,
+        ChangedByOthers,
     )
 }
 
