@@ -72,6 +72,21 @@ def test_a_run_is_published_in_one_commit_and_only_once(layout: Layout):
     assert (ManifestTable.ensure(layout).read().version, served(layout)) == (version, ["g-a", "g-a"])
 
 
+def test_a_run_that_was_withdrawn_is_refused_when_its_task_is_tried_again(layout: Layout):
+    """Nothing of it is served, and the task ended well; it is not published again either."""
+    offer(layout, "a")
+    publishing.publish_run(SHOP, layout, "a")
+    offer(layout, "b", cut=9, expected="g-a")
+    publishing.publish_run(SHOP, layout, "b")
+    table = ManifestTable.ensure(layout)
+    table.read()
+    table.commit([Statement(Act.WITHDRAW, VIEW.id, interval=day, generation="g-b", epoch=9) for day in DAYS])
+    with pytest.raises(PublishRefused, match="Generation g-b .* is forgotten"):
+        publishing.publish_run(SHOP, layout, "b")
+    assert publishing.publish_run(SHOP, layout, "a").statements == ()
+    assert served(layout) == []
+
+
 def test_a_red_interval_is_held_back_and_the_green_one_published(layout: Layout):
     """One day that can never be green must not keep the year from being served."""
     offer(layout, "a")

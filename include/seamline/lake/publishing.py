@@ -128,18 +128,17 @@ def refused(run: str, offer: Offer) -> PublishRefused:
 
 
 def unpublished(manifest: Manifest, offered: Iterable[Candidate]) -> list[Candidate]:
-    """Leave out what was published before, even if something newer has replaced it since."""
-    return [
-        candidate
-        for candidate in offered
-        if candidate.generation.id
-        not in {
-            each.generation
-            for each in manifest.history.get(
-                (candidate.generation.view, candidate.generation.interval.id), ()
-            )
-        }
-    ]
+    """Leave out what was published before, even if something newer has replaced it since; not what was withdrawn."""
+    return [candidate for candidate in offered if not was_published(manifest, candidate.generation)]
+
+
+def was_published(manifest: Manifest, generation: Generation) -> bool:
+    """Tell whether a generation answers, or did until another came in its place."""
+    place = (generation.view, generation.interval.id)
+    withdrawn = manifest.withdrawn.get(place)
+    if withdrawn and withdrawn.generation == generation.id:
+        return False
+    return generation.id in {each.generation for each in manifest.history.get(place, ())}
 
 
 def refresh_serving(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> None:

@@ -101,6 +101,8 @@ def accept(
     place = (new.view, new.interval.id)
     current = manifest.published.get(place)
     name = f"Generation {new.id} of {new.view} {new.interval.id}"
+    if (*place, new.id) in manifest.forgotten:
+        raise PublishRefused(f"{name} is forgotten: its files go.", hint="build the interval again.")
     if (current.generation if current else "") != candidate.expected:
         raise Conflict(
             f"{name}: {current.generation if current else 'nothing'} is published, the run expected "
@@ -109,8 +111,6 @@ def accept(
         )
     if new.view in manifest.retired:
         raise PublishRefused(f"{name}: {new.view} is retired.", hint="the run is older than that; drop it.")
-    if (*place, new.id) in manifest.forgotten:
-        raise PublishRefused(f"{name} is forgotten: its files go.", hint="build the interval again.")
     if not candidate.good and not despite:
         raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, mend, rebuild.")
     if new.cut < manifest.floor(*place):
