@@ -184,6 +184,28 @@ def test_no_dirty_run_undoes_a_rollback_and_a_run_that_is_asked_for_does(shop: S
     assert plan(None, True) == ([], [])
 
 
+def test_a_rollback_whose_generation_is_withdrawn_holds_its_interval_still(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next dirty run would publish what somebody has taken away, and nobody was told."""
+    rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+    for name in ("one", "two"):
+        shop.state(Act.WITHDRAW, epoch=1, interval=DAYS[0], generation=name)
+    shop.epoch([Sale(4, "a", 1)], watermark=DAY.end)
+    made = plan_run(shop.compiled, shop.layout, asked=None, dirty=True)
+    assert (made.builds, [each.reason for each in made.left_out]) == (
+        (),
+        ["rolled back by cli:ada: wrong prices"],
+    )
+    assert total(shop) == {"a": 11, "b": 5}
+    assert main(["history", "shop.sales", "2013-01-01"]) == 0
+    assert "held since" in capsys.readouterr().out
+    build(shop, "asked", cut=2)
+    publishing.publish_run(shop.compiled, shop.layout, "run-asked")
+    assert status(shop) is Status.CERTIFIED
+    assert not shop.manifest.read().held
+
+
 def test_a_run_that_was_planned_before_the_rollback_does_not_publish_over_it(shop: Shop) -> None:
     """It expects the very generation that is published again, so that alone would let it through."""
     build(shop, "early", cut=1, expected="one", publish=False)

@@ -182,10 +182,9 @@ class Answering:
             self.held[place] = statement
 
     def withdraw(self, place: tuple[str, str], statement: Statement) -> None:
-        """Let a generation answer no more, if it does."""
+        """Let a generation answer no more, if it does; a rollback to it holds its interval still."""
         if place in self.published and self.published[place].generation == statement.generation:
             self.published.pop(place)
-            self.held.pop(place, None)
             self.withdrawn[place] = statement
 
 
