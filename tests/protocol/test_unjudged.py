@@ -1,14 +1,16 @@
-"""Records that were judged again, of epochs that the log has lost since."""
+"""Judging again beside what the log, or its quarantine, has lost."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree, rmtree
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.protocol.powerless import cut, is_right, reads_on, start, versions
+from tests.protocol.powerless import TABLES, cut, is_right, reads_on, start, versions
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline.lake import attempts
@@ -16,13 +18,18 @@ from seamline.lake.master import Master
 from seamline.lake.pins import Files
 from seamline.lake.rejudged import ATTEMPT, Rejudged, rows_schema
 from seamline.lake.sinks import Sink, filled
+from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
 from seamline.model.compiled import compile_pipeline
 from seamline.model.definition import Rule
-from seamline.model.errors import Conflict
+from seamline.model.epoch import Epoch
+from seamline.model.errors import Conflict, OutOfStep, ProtocolError
 from seamline.model.intervals import Interval
 from seamline.plan.rejudging import Verdict
+from seamline.plan.repair import Acceptance
+from seamline.spark import rejudging
 from seamline.spark.fused import touching
+from seamline.spark.rejudging import Found
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("positive", "id >= 0"),)))
 SPAN = Interval(START, START + DAY)
@@ -116,3 +123,50 @@ def test_an_attempt_that_wakes_when_its_epochs_are_lost_is_told(
     reads_on(stream, start(stream, boot=7, patch=monkeypatch), monkeypatch.setattr)
     with pytest.raises(Conflict, match="Epoch 1 was lost meanwhile"):
         asleep.commit()
+
+
+def read_again(stream: Stream, epoch: Epoch, *, short: int = 0) -> None:
+    """Judge an epoch again without Spark: all that master and quarantine have of it, but for so many rows."""
+    found = Found()
+    for name, counts in (("master", found.accepted), ("quarantine", found.refused)):
+        numbers = Table.open(stream.layout.table(name)).read(["_epoch"])["_epoch"].to_pylist()
+        counts[epoch.number]["2024-01-01T00:00:00Z"] = numbers.count(epoch.number)
+    found.accepted[epoch.number].subtract({"2024-01-01T00:00:00Z": short})
+    with (
+        patch.object(rejudging, "raw_records", lambda *_: None),
+        patch.object(rejudging, "outlived", lambda *_: [found.to_json().encode()]),
+    ):
+        rejudging.judge_again(None, EDITED, stream.layout, [epoch])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", ["a backup", "another line"])
+def test_refused_records_that_a_person_let_go_are_not_missed(
+    how: str, stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every build ended with it once the record version was edited, and nothing could bring them back."""
+    stream.topic[1] = None
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.epoch(writer)
+    start(stream, boot=8, patch=monkeypatch)
+    [_, epoch] = Master.open(stream.layout).missing(-1)
+    assert (epoch.rows, sum(epoch.refused.values())) == (1, 1)
+    if how == "a backup":
+        cut(stream, {"quarantine": before["quarantine"]}, "gone")
+    else:
+        copytree(stream.layout.table("master"), tmp_path / "master")
+        cut(stream, {name: before[name] for name in TABLES}, "gone")
+        reads_on(stream, start(stream, boot=9, patch=monkeypatch), monkeypatch.setattr)
+        start(stream, boot=10, patch=monkeypatch)
+        rmtree(stream.layout.table("master"))
+        copytree(tmp_path / "master", stream.layout.table("master"))
+    with pytest.raises(OutOfStep):
+        start(stream, boot=10, patch=monkeypatch)
+    with pytest.raises(ProtocolError, match="read 2 records, master and quarantine have 1"):
+        read_again(stream, epoch)
+    start(stream, boot=10, patch=monkeypatch, acceptance=Acceptance("somebody", "they are gone"))
+    with pytest.raises(ProtocolError, match="read 2 records, master and quarantine have 0"):
+        read_again(stream, epoch, short=1)
+    read_again(stream, epoch)
+    assert Rejudged(EDITED, stream.layout).verdicts()[epoch.number].accepted == {"2024-01-01T00:00:00Z": 1}

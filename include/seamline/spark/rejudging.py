@@ -30,6 +30,7 @@ from seamline.kernel.raw import chunks
 from seamline.lake.control import restatements
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
+from seamline.lake.let_go import readable
 from seamline.lake.log import each_epoch
 from seamline.lake.lookups import keep
 from seamline.lake.master import Master
@@ -99,7 +100,7 @@ def judge_again(
         found.add(Found.read(payload))
     for epoch in block:
         here = found.records(epoch.number)
-        if here != records_of(epoch):
+        if here != readable(layout, epoch):
             raise ProtocolError(
                 f"Epoch {epoch.number} read {records_of(epoch)} records, master and quarantine have {here}.",
                 hint="nothing was written; run `seamline upkeep`, and look for files that somebody deleted.",

@@ -14,6 +14,7 @@ from seamline.lake import states
 from seamline.lake.failpoints import reach
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
+from seamline.lake.let_go import let_go
 from seamline.lake.log import condensed_log
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
@@ -78,6 +79,8 @@ class Writer:
         for table in self.tables:
             table.settle()
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
+        if acceptance:
+            let_go(self.master, self.quarantine)
         agreed = agree(
             self.taken(manifest),
             self.frontiers,
