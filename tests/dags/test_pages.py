@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.dags.server import EVIL
 from tests.unit.past import build
-from tests.unit.shop import Sale, Shop
+from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.quality.comparing import compare_run
 from seamline.serve.read import read
@@ -89,6 +89,22 @@ def test_a_point_leads_to_its_explanation(client, shop: Shop) -> None:
     assert len(links) == 4
     for link in links:
         assert "Everything adds up." in page(client, link), link
+
+
+def test_a_window_without_an_end_is_drawn_and_explained(client, tmp_path, monkeypatch) -> None:
+    """It has no end to name in a link, and none to show."""
+    text = DEFINITION.replace('Tumbling("1 hour")', "Global()").replace("Tumbling,", "Global,")
+    (tmp_path / "definitions" / "shop.py").write_text(text)
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "endless"))
+    endless = Shop(tmp_path / "endless", compiled=sales_pipeline(text=text))
+    endless.epoch([Sale(1, "a", 10), Sale(1500, "a", 1)], watermark=START.replace(day=3))
+    [trace] = figure(page(client, "/pipelines/shop/views/sales", measure="total"), "answer")["data"]
+    assert trace["y"] == [10 + 1]
+    told = page(client, trace["customdata"][0])
+    assert "Everything adds up." in told and "9999" not in told
+    assert re.search("window from <time[^>]*>[^<]*</time> on</p>", told)
+    said = client.get("/api/v1/explain/shop/sales", params={"key.customer": "a"}).json()
+    assert said["window"] == {"start": "2013-01-01T00:00:00Z", "end": None}
 
 
 def test_what_a_generation_changed_is_shown(client, shop: Shop) -> None:

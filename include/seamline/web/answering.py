@@ -165,7 +165,7 @@ def with_link(
     """Add the address of a row's explanation; of another version than the served one there is none."""
     if not explained:
         return row | {"_explain": ""}
-    window = f"{stamp(row['window_start'])}/{stamp(row['window_end'])}"
+    window = "/".join(stamp(row[name]) for name in ("window_start", "window_end") if row[name] is not None)
     sets = [each for each in view.sets if view.grouped and spelled_set(each) == row[GROUPING]]
     names = next(iter(sets), view.sets[0])
     keys = [("null", name) if row[name] is None else (f"key.{name}", spelled(row[name])) for name in names]

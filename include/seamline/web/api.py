@@ -134,7 +134,7 @@ def explain(
         {
             "view": found.view,
             "key": found.key,
-            "window": {"start": found.window.start, "end": found.window.end},
+            "window": {"start": found.window.start, "end": found.row["window_end"]},
             "row": found.row,
             "parts": [asdict(part) for part in found.parts],
             "proofs": [{"said": said, "holds": holds} for said, holds in found.proofs],
