@@ -101,9 +101,8 @@ class Rejudged:
                 {"epoch": each.epoch, "attempt": each.attempt, "verdict": json.dumps(vars(each))}
                 for each in verdicts
             ]
-            file = files.write(
-                pa.Table.from_pylist(rows, schema=SCHEMA), table.root, f"{uuid.uuid4().hex}.parquet"
-            )
+            name = f"{uuid.uuid4().hex}.parquet"
+            file = files.write(pa.Table.from_pylist(rows, schema=SCHEMA), table.root, name, stats=["epoch"])
             try:
                 table.append([file], txns={APP: table.version + 1})
             except Conflict:
