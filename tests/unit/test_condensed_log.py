@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from tests.unit.shop import DAY, START, Sale, Shop
 from seamline.lake import ledger_packing, summaries
 from seamline.lake.files import write
 from seamline.lake.ledger_files import groups_of
-from seamline.lake.log import condensed_log, known_epochs, of_ledger
+from seamline.lake.log import condensed_log, epochs_bringing, known_epochs, newest_epochs, of_ledger
 from seamline.lake.rewrites import pieces, replace_files
 from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
@@ -159,3 +160,26 @@ def test_of_a_longer_ledger_only_the_rest_is_read(shop: Shop, monkeypatch: pytes
     assert count_of(after) == count_of(before) + 2
     assert first_of(after[0]) == 0
     assert isinstance(after[0], Summed)
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("written", range(4))
+def test_a_ledger_of_a_later_line_hides_no_epoch_of_the_master(
+    shop: Shop, written: int, packing: bool
+) -> None:
+    """A master from a backup holds epochs that this ledger never had, or has no more, below numbers that it has."""
+    for step in range(6):
+        shop.epoch([Sale(1 + 24 * 60 * step)], edge=step % 2 == 0, ledger=step < written)
+    held = shop.master.missing(-1)
+    if packing:
+        maintain(shop.compiled, shop.layout)
+    later = [replace(row, number=row.number + 1_000_000) for row in held]
+    shop.ledger.append(later[:3])
+    shop.ledger.append(later[3:])
+    assert [row.number for row in known_epochs(shop.layout)] == [0, 1, 2, 3, 4, 5]
+    check(shop)
+    for count in (1, 2, 5, 9):
+        assert newest_epochs(shop.layout, count) == held[-count:]
+    for row in held:
+        assert epochs_bringing(shop.layout, row.accepted) == [row]
+    assert epochs_bringing(shop.layout, ["never"]) == []

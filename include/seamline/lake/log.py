@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
@@ -12,6 +12,7 @@ from seamline.lake.pins import look
 from seamline.lake.tables import Table
 from seamline.model.condensed import condensed
 from seamline.model.epoch import Epoch
+from seamline.model.seam import NOTHING
 
 _folded: dict[str, tuple[tuple[Group, ...], list[Epoch]]] = {}
 """By the ledger's identity, its first files and what they give condensed: of a longer ledger the rest is read."""
@@ -32,10 +33,13 @@ def each_epoch(layout: Layout) -> Iterator[Epoch]:
     groups = groups_of(Ledger.ensure(layout).table)
     # The master is opened after the ledger: an epoch in between is found in one of the two. A ledger may have kept what
     # the master has lost.
-    master = Master.open(layout)
+    master, last = Master.open(layout), NOTHING
     for group in groups:
-        yield from (each for each in group.each() if each.number <= master.epoch)
-    yield from master.missing(groups[-1].last if groups else -1)
+        for each in group.each():
+            if each.number <= master.epoch:
+                last = each.number
+                yield each
+    yield from master.missing(last)
 
 
 def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:
@@ -45,18 +49,31 @@ def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None
     ledger's packed files.
     """
     bounds = {*cuts, *([] if until is None else [until])}
-    held = ledger_rows(layout, bounds)
-    found = beyond(layout, held)
-    if found is None:
-        return []
-    rows, end = found
-    if held and held[-1].number > end:
-        # A ledger may have kept what the master has lost.
-        held = [row for row in ledger_rows(layout, {*bounds, end}) if row.number <= end]
-    rows = [*held, *rows]
+
+    def held(end: int | None) -> list[Epoch]:
+        if end is None:
+            return ledger_rows(layout, bounds)
+        return [row for row in ledger_rows(layout, {*bounds, end - 1, end}) if row.number <= end]
+
+    rows = joined(layout, held)
     if until is not None:
         return condensed((row for row in rows if row.number <= until), bounds)
     return [*condensed(rows[:-1], bounds), *rows[-1:]]
+
+
+def joined(layout: Layout, ledger: Callable[[int | None], list[Epoch]]) -> list[Epoch]:
+    """Give rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
+
+    ``ledger`` reads its rows up to an epoch, all if None, the last of them in any case. It may have kept what the
+    master has lost, and lack what the master has of before that: both are of another line then.
+    """
+    held = ledger(None)
+    while (found := beyond(layout, held)) is not None:
+        rows, end = found
+        if not held or held[-1].number <= end:
+            return [*held, *rows]
+        held = ledger(end)
+    return []
 
 
 def ledger_rows(layout: Layout, cuts: Collection[int]) -> list[Epoch]:
@@ -80,31 +97,34 @@ def beyond(layout: Layout, held: Sequence[Epoch]) -> tuple[list[Epoch], int] | N
 
 def newest_epochs(layout: Layout, count: int) -> list[Epoch]:
     """List the newest ``count`` epochs that the master holds, in order; fewer where there are fewer."""
-    held = look(layout.table("ledger"), ("newest", count), lambda table: last_of(table, count)) or []
-    rows, end = beyond(layout, held) or ([], -1)
-    return [*(each for each in held if each.number <= end), *rows][-count:]
+
+    def held(end: int | None) -> list[Epoch]:
+        return look(layout.table("ledger"), ("newest", count, end), lambda it: last_of(it, count, end)) or []
+
+    return joined(layout, held)[-count:]
 
 
 def epochs_bringing(layout: Layout, intervals: Collection[str]) -> list[Epoch]:
     """List the epochs that brought rows of some intervals, in order; row groups that have none are not read."""
     wanted = frozenset(intervals)
-    found = look(layout.table("ledger"), ("bringing", wanted), lambda it: bringing(it, wanted))
-    held, last = found or ([], [])
-    rows, end = beyond(layout, last) or ([], -1)
-    return [each for each in (*held, *rows) if brings(each, wanted) and each.number <= end]
+
+    def held(end: int | None) -> list[Epoch]:
+        key = ("bringing", wanted, end)
+        return look(layout.table("ledger"), key, lambda it: bringing(it, wanted, end)) or []
+
+    return [each for each in joined(layout, held) if brings(each, wanted)]
 
 
-def bringing(table: Table, intervals: Collection[str]) -> tuple[list[Epoch], list[Epoch]]:
-    """Read those of a ledger, and its last epoch."""
-    groups = groups_of(table)
+def bringing(table: Table, intervals: Collection[str], until: int | None) -> list[Epoch]:
+    """Read those of a ledger up to an epoch, all if None, and the last one in any case."""
     held = [
         epoch
-        for group in groups
+        for group in groups_of(table)
         if any(brings(row, intervals) for row in group.condensed())
         for epoch in group.bringing(intervals)
-        if brings(epoch, intervals)
+        if brings(epoch, intervals) and (until is None or epoch.number <= until)
     ]
-    return held, last_of(table, 1)
+    return [*held, *(each for each in last_of(table, 1, until) if not brings(each, intervals))]
 
 
 def brings(epoch: Epoch, intervals: Collection[str]) -> bool:
@@ -112,11 +132,17 @@ def brings(epoch: Epoch, intervals: Collection[str]) -> bool:
     return not epoch.accepted.keys().isdisjoint(intervals)
 
 
-def last_of(table: Table, count: int) -> list[Epoch]:
-    """Read the last epochs of a ledger; of a packed file its last row groups."""
+def last_of(table: Table, count: int, until: int | None = None) -> list[Epoch]:
+    """Read the last epochs of a ledger, up to one if not None; of a packed file its last row groups."""
     found: list[Epoch] = []
     for group in reversed(groups_of(table)):
-        found = [*group.newest(count - len(found)), *found]
+        if until is None or group.last <= until:
+            rows = group.newest(count - len(found))
+        elif group.first <= until:
+            rows = [each for each in group.each() if each.number <= until]
+        else:
+            continue
+        found = [*rows, *found]
         if len(found) >= count:
             break
     return found[-count:]

@@ -1,0 +1,48 @@
+"""A version that is born at a start is told which rows the master has, whatever the ledger says before its repair."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import pytest
+from tests.protocol.powerless import cut, reads_on, rebooted, root, start, versions
+from tests.protocol.shipped import DAY, PIPELINE, START, Stream
+
+from seamline.lake.manifest import ManifestTable
+from seamline.model.compiled import compile_pipeline
+from seamline.model.definition import View
+from seamline.model.measures import count
+from seamline.model.windows import Tumbling
+from seamline.plan.repair import Acceptance
+
+WIDER = compile_pipeline(
+    replace(
+        PIPELINE.definition,
+        views=[View("by_record", keys=["id"], window=Tumbling("1 day"), measures={"m": count()})],
+    )
+)
+
+
+def test_a_version_lacks_the_days_that_only_the_master_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger was of a later line: the new version answered for the second day, and had none of its rows."""
+    stream = Stream(tmp_path / "home", topic=[0, 1])
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    before = versions(stream.layout)
+    stream.epoch(writer, 2)
+    copytree(root(stream.layout, "master"), tmp_path / "backup")
+    cut(stream, before, "gone")
+    reads_on(stream, start(stream, boot=8, patch=monkeypatch), monkeypatch.setattr)
+    rmtree(root(stream.layout, "master"))
+    copytree(tmp_path / "backup", root(stream.layout, "master"))
+    stream.pipeline = WIDER
+    start(stream, boot=8, patch=monkeypatch, acceptance=Acceptance("somebody", "the backup is what there is"))
+    rebooted()
+    manifest = ManifestTable.ensure(stream.layout).read()
+    born = WIDER.views[0].id
+    assert manifest.births[born] == 2
+    assert manifest.filled[born] == PIPELINE.grid.of(START + DAY).id
