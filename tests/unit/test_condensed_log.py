@@ -15,6 +15,7 @@ from seamline.lake import ledger_packing, summaries
 from seamline.lake.files import write
 from seamline.lake.ledger_files import groups_of
 from seamline.lake.log import condensed_log, epochs_bringing, known_epochs, newest_epochs, of_ledger
+from seamline.lake.readiness import held
 from seamline.lake.rewrites import pieces, replace_files
 from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
@@ -170,16 +171,17 @@ def test_a_ledger_of_a_later_line_hides_no_epoch_of_the_master(
     """A master from a backup holds epochs that this ledger never had, or has no more, below numbers that it has."""
     for step in range(6):
         shop.epoch([Sale(1 + 24 * 60 * step)], edge=step % 2 == 0, ledger=step < written)
-    held = shop.master.missing(-1)
+    rows = shop.master.missing(-1)
     if packing:
         maintain(shop.compiled, shop.layout)
-    later = [replace(row, number=row.number + 1_000_000) for row in held]
+    later = [replace(row, number=row.number + 1_000_000) for row in rows]
     shop.ledger.append(later[:3])
     shop.ledger.append(later[3:])
     assert [row.number for row in known_epochs(shop.layout)] == [0, 1, 2, 3, 4, 5]
     check(shop)
+    assert [held(shop.layout, number) for number in (0, 4, 5, 6, 1_000_005)] == [True] * 3 + [False] * 2
     for count in (1, 2, 5, 9):
-        assert newest_epochs(shop.layout, count) == held[-count:]
-    for row in held:
+        assert newest_epochs(shop.layout, count) == rows[-count:]
+    for row in rows:
         assert epochs_bringing(shop.layout, row.accepted) == [row]
     assert epochs_bringing(shop.layout, ["never"]) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from seamline.lake.tables import Table
 from seamline.lake.types import QUARANTINE
 from seamline.lake.upkeep import maintain
 from seamline.model.catalog import load
-from seamline.model.errors import BadRange, NotFound
+from seamline.model.errors import BadRange, NotFound, OutOfStep
 from seamline.model.holes import AcceptedGap, Gap
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.savepoint import Savepoint
@@ -260,3 +261,32 @@ def test_a_fork_that_was_cut_short_can_be_made_again(shop, tmp_path):
     assert Table.exists(to.table("ledger"))
     again = forked(shop, tmp_path, 2)
     assert [each.number for each in Ledger.ensure(again).epochs()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_fork_begins_at_an_epoch_that_the_log_holds(shop, tmp_path, written):
+    """It was lost after the savepoint was made, and its records were read again: they are above it, in no fork."""
+    lost = shop.master.epoch + 1
+    shop.epoch([Sale(3)], number=lost + 1_000_000, ledger=written)
+    with pytest.raises(BadRange, match=f"epoch {lost}, which the log has lost"):
+        forked(shop, tmp_path, lost)
+    assert not Table.exists(Layout(shop.warehouse, "branch").table("master"))
+    assert Master.open(forked(shop, tmp_path, lost + 1_000_000, name="other")).epoch == lost + 1_000_000
+
+
+def test_a_fork_waits_for_a_start_that_repairs(shop, tmp_path):
+    """The ledger has rows that the master has lost: a start takes them out, and a fork would have begun with them."""
+    last = shop.ledger.epochs()[-1]
+    shop.ledger.append([replace(last, number=last.number + 1)])
+    with pytest.raises(OutOfStep, match="are to be repaired first"):
+        forked(shop, tmp_path, 1)
+
+
+def test_a_restore_tells_that_its_epoch_is_lost(shop):
+    """What is served comes back; the log has no such position any more, and no fork begins there."""
+    lost = shop.master.epoch + 1
+    point = Savepoint("monday", lost, {LANE: 9}, {}, shop.compiled.record_version, "ada", "sale", NOW)
+    ControlTable.ensure(shop.layout).save(point)
+    shop.epoch([Sale(3)], number=lost + 1_000_000)
+    lines = order(shop, Action.RESTORE, name="monday")
+    assert f"  the log has lost epoch {lost} since: what it held was read again under later numbers" in lines

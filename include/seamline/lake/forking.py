@@ -16,7 +16,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake import files, parquet
+from seamline.lake import files, parquet, readiness
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
@@ -37,9 +37,12 @@ def fork(
 ) -> int:
     """Begin ``other`` with the log of ``source`` up to a savepoint; give the rows of its master.
 
-    BadRange where it has a log already, or reads other topics than the source.
+    BadRange where it has a log already, reads other topics than the source, or the source has lost the savepoint's
+    epoch; OutOfStep where a start has to repair the source's tables first.
     """
     require_new(source, other, to)
+    readiness.require_repaired(layout)
+    require_position(layout, point)
     held = [replace(epoch, frontiers={}) for epoch in known_epochs(layout) if epoch.number <= point.epoch]
     draft = Layout(to.warehouse, f".fork-{to.pipeline}-{uuid.uuid4().hex[:8]}")
     try:
@@ -68,6 +71,15 @@ def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -
         lease = ControlTable.ensure(to).held()
         if lease is not None:
             raise LeaseHeld(f"{lease.holder} is about to run {other.name}.", hint="stop its stream first.")
+
+
+def require_position(layout: Layout, point: Savepoint) -> None:
+    """Refuse a savepoint whose epoch is lost: records below its offsets are held under later numbers, in no fork."""
+    if not readiness.held(layout, point.epoch):
+        raise BadRange(
+            f"The savepoint {point.name} is of epoch {point.epoch}, which the log has lost since.",
+            hint=f"what it held was read again: `seamline stream savepoint {layout.pipeline}` names a position anew.",
+        )
 
 
 def begun(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from seamline.lake import readiness
 from seamline.lake.control import ControlTable, Desired
 from seamline.lake.flipping import flip_views
 from seamline.lake.layout import Layout
@@ -223,6 +224,10 @@ def restored(order: Order, pipeline: CompiledPipeline, layout: Layout, control: 
     lines = [
         f"{pipeline.name}: restored {point.name}, epoch {point.epoch}; the log goes on at {ledger[-1].number}."
     ]
+    if not readiness.held(layout, point.epoch):
+        lines.append(
+            f"  the log has lost epoch {point.epoch} since: what it held was read again under later numbers"
+        )
     others = {view: id for view, id in point.served.items() if manifest.serving.get(view) != id}
     if others:
         flip_views(pipeline, layout, {view: id.partition("/")[2] for view, id in others.items()})
