@@ -58,7 +58,12 @@ def with_source(**changes: object) -> Pipeline:
 
 WRONG = {
     "name": (dataclasses.replace(ORDERS, name="My Orders"), "name", "is not a name"),
-    "defaults": (dataclasses.replace(ORDERS, defaults="2026-01"), "defaults", "none of 2026-11"),
+    "defaults": (
+        dataclasses.replace(ORDERS, defaults="2026-01"),
+        "defaults",
+        "no month of defaults; there are",
+    ),
+    "defaults in a list": (dataclasses.replace(ORDERS, defaults=["2026-11"]), "defaults", "no month"),
     "no views": (dataclasses.replace(ORDERS, views=[]), "views", "needs a view"),
     "two views of one name": (dataclasses.replace(ORDERS, views=[VIEW, VIEW]), "views", "declared twice"),
     "schema type": (with_source(schema="id TEXTS, placed_at TIMESTAMP"), "source.schema", "TEXTS"),
@@ -69,6 +74,14 @@ WRONG = {
     "event id column": (with_source(event_id=["uid"]), "source.event_id", "no column 'uid'"),
     "format": (with_source(format="xml"), "source.format", "'xml' is not known"),
     "max future": (with_source(max_future="soon"), "source.max_future", "not a duration"),
+    "a number for a duration": (with_source(max_past=30), "source.max_past", "30 is not a duration"),
+    "no for no bound": (with_source(max_past=False), "source.max_past", "False is not a duration"),
+    "no for no duplicates": (with_source(dedup_within=False), "source.dedup_within", "not a duration"),
+    "no for never fresh": (
+        dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01", fresh_within=False)),
+        "batch.fresh_within",
+        "not a duration",
+    ),
     "record's bytes": (
         with_source(max_record_bytes=0),
         "source.max_record_bytes",
@@ -328,6 +341,35 @@ def test_every_problem_is_found_at_once() -> None:
         "views[by_customer].keys",
         "views[by_customer].measures[mean]",
     }
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'defaults=["2026-11"]',
+        "side=30",
+        "rules=[1]",
+        "select=False",
+        "where=1.5",
+        "lookups=7",
+        "lookups=[None]",
+    ],
+)
+def test_a_setting_of_another_type_hides_no_other(tmp_path: Path, setting: str) -> None:
+    """Whatever Python raises of it is a problem of that definition, at its line."""
+    wrong = f"""from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
+source = KafkaSource("orders", "placed_at TIMESTAMP", "placed_at")
+views = [View("all", keys=[], window=Tumbling("1 hour"), measures={{"n": count()}})]
+orders = Pipeline("orders", source, views, Batch("1 day", "2024-01-01"), {setting})
+"""
+    (tmp_path / "orders.py").write_text(wrong)
+    good = Path(__file__).parents[2] / "include" / "pipelines" / "flights.py"
+    (tmp_path / "flights.py").write_text(good.read_text())
+    catalog = load(tmp_path)
+    assert list(catalog.pipelines) == ["flights"]
+    with pytest.raises(DefinitionError) as told:
+        catalog.pipeline("orders")
+    assert (told.value.file, told.value.line) == (str(tmp_path / "orders.py"), 4)
 
 
 def test_a_broken_file_hides_no_other(tmp_path: Path) -> None:

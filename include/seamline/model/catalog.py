@@ -13,7 +13,7 @@ from types import CodeType
 
 from seamline.model.compiled import CompiledPipeline, CompiledView, examine
 from seamline.model.definition import Pipeline
-from seamline.model.errors import DefinitionError, NotFound
+from seamline.model.errors import DefinitionError, NotFound, SeamlineError
 
 CIRCLE = "these files import each other: put what both need into a third (_shared.py), which imports neither."
 
@@ -61,7 +61,11 @@ def load(folder: Path) -> Catalog:
             problems.append(problem.at(file=str(file)))
             continue
         for pipeline in found:
-            compiled, wrong = examine(pipeline)
+            try:
+                compiled, wrong = examined(pipeline)
+            except DefinitionError as problem:
+                problems.append(problem)
+                continue
             problems.extend(wrong)
             if compiled is None:
                 continue
@@ -79,6 +83,21 @@ def load(folder: Path) -> Catalog:
                 continue
             pipelines[pipeline.name] = compiled
     return Catalog(pipelines, tuple(problems))
+
+
+def examined(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
+    """Compile a definition, or list every problem it has; DefinitionError for whatever Python raises of a setting."""
+    try:
+        return examine(pipeline)
+    except SeamlineError:
+        raise
+    except Exception as error:
+        raise DefinitionError(
+            f"{type(error).__name__}: {error}.",
+            hint="is every setting of the type that it takes?",
+            file=pipeline.origin.file,
+            line=pipeline.origin.line,
+        ) from error
 
 
 _known: dict[Path, tuple[tuple[tuple[str, int, int, int], ...], Catalog]] = {}

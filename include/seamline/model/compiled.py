@@ -111,13 +111,13 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
     past = (
         problems.attempt("source.max_past", source.origin, lambda: parse_duration(bound))
-        if (bound := past_of(pipeline))
+        if (bound := past_of(pipeline)) != ""
         else None
     )
     very_late = problems.attempt("source.very_late", source.origin, lambda: parse_duration(source.very_late))
     within = (
         problems.attempt("source.dedup_within", source.origin, lambda: parse_duration(source.dedup_within))
-        if source.dedup_within
+        if source.dedup_within not in ("", None)
         else None
     )
     problems.attempt(
@@ -129,7 +129,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
             f"stream.{setting}", origin, partial(parse_duration, declared, zero=setting == "trigger")
         )
     problems.attempt("stream.worker_memory", origin, lambda: parse_memory(pipeline.stream.worker_memory))
-    if pipeline.batch.fresh_within:
+    if pipeline.batch.fresh_within not in ("", None):
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     if source.decimals not in (EXACT, ROUNDED):
         problems.note("source.decimals", source.origin, f"{source.decimals!r} is not known.", "leave it out.")
@@ -236,11 +236,11 @@ def check_durability(pipeline: Pipeline, problems: Problems) -> None:
 
 def check_defaults(pipeline: Pipeline, problems: Problems) -> None:
     """Note defaults that this release does not know."""
-    if pipeline.defaults not in PAST:
+    if not isinstance(pipeline.defaults, str) or pipeline.defaults not in PAST:
         problems.note(
             "defaults",
             pipeline.origin,
-            f"{pipeline.defaults!r} is none of {', '.join(filter(None, PAST))}.",
+            f"{pipeline.defaults!r} is no month of defaults; there are {', '.join(filter(None, PAST))}.",
             f'a new definition says defaults="{NEWEST}"; one of before 2026-11 says none.',
         )
 

@@ -18,7 +18,8 @@ def past_of(pipeline: Pipeline) -> str:
     """Give the bound of the past, a duration or "" for none: what is said, else what the defaults say."""
     said = pipeline.source.max_past
     if said is None:
-        return "" if by_arrival(pipeline) else PAST.get(pipeline.defaults, "")
+        known = isinstance(pipeline.defaults, str) and not by_arrival(pipeline)
+        return PAST.get(pipeline.defaults, "") if known else ""
     return said
 
 

@@ -23,7 +23,7 @@ UNITS = {
 
 def parse_duration(text: str, *, zero: bool = False) -> timedelta:
     """Read ``"10 minutes"`` or ``"1 day"``; positive (or ``zero``, where that is one), else DefinitionError."""
-    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+?)s?\s*", text.lower())
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+?)s?\s*", text.lower()) if isinstance(text, str) else None
     if not found or found[2] not in UNITS or (int(found[1]) == 0 and not zero):
         raise DefinitionError(
             f"{text!r} is not a duration.", hint=f'write "10 minutes"; units are {", ".join(UNITS)}.'
