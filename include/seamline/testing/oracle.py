@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -112,9 +113,9 @@ def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
 
 
 def known(row: Mapping[str, Any], column: str) -> Any:
-    """Give a presented value, or what it is about where it is a total that no DECIMAL holds."""
-    text = row.get(f"{column}{BEYOND}")
-    return float(text) if text else row[column]
+    """Give a presented value; of a DECIMAL the nearest double, as of a total that no DECIMAL holds."""
+    value = row.get(f"{column}{BEYOND}") or row[column]
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def meets(value: Any, at_least: float | None, at_most: float | None, *, not_null: bool) -> bool:
