@@ -12,6 +12,7 @@ from seamline.model.compiled import compile_pipeline
 from seamline.model.errors import CertificateFailed
 from seamline.quality.expectations import checked
 from seamline.testing import Scenario
+from seamline.testing.oracle import known
 
 pytestmark = pytest.mark.slow
 
@@ -45,3 +46,12 @@ def test_a_total_is_held_against_the_nearest_double(total: str, bound: dict[str,
     else:
         with pytest.raises(CertificateFailed, match="expectations"):
             scenario.batch("2024-01-01")
+
+
+def test_a_key_is_no_total() -> None:
+    """Its name may end as that of a total's text does; a total's text is about its total."""
+    source = KafkaSource("sales", "n INT, n__beyond STRING, cost DECIMAL(38,2), at TIMESTAMP NOT NULL", "at")
+    view = View("sales", ["n", "n__beyond"], Tumbling("1 hour"), {"total": sum("cost")})
+    compiled = compile_pipeline(Pipeline("sales", source, [view], Batch("1 day", "2024-01-01"))).views[0]
+    row = {"n__beyond": "7", "n": 1, "total": None, "total__beyond": "1" + 36 * "0" + ".00"}
+    assert [known(compiled, row, name) for name in ("n", "n__beyond", "total")] == [1, "7", 1e36]

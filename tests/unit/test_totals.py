@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 from functools import reduce
@@ -262,6 +263,9 @@ def test_an_answer_says_which_totals_are_text(old: Shop) -> None:
     )
     [row] = explain_row(old, "a")
     assert row["total__beyond"] == str(2 * HALF + 5)
+    names = {"customer": "first__beyond"}
+    keyed = replace(found, table=found.table.rename_columns(names))
+    assert keyed.summary() == found.summary(), "a key is no total"
 
 
 def explain_row(shop: Shop, customer: str) -> list[dict[str, Any]]:

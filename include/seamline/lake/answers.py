@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from seamline.lake.ways import STATUSES, Ways
 from seamline.lake.windowing import Numbers
-from seamline.model.compiled_measure import BEYOND
 from seamline.model.intervals import stamp
 from seamline.model.seam import Phase, Side, Status
 
@@ -28,7 +27,8 @@ class Answer:
     ``states``: the merged states on the same rows. ``version`` is the fingerprint that answered; ``whole`` are
     the intervals of which every window that starts in them is there, None for all. ``lookups`` are the versions
     of the look-ups whose columns are there, by name. ``served_at`` is the instant whose answer it is, if one was
-    asked for; ``as_of`` tells that today's publications answer for an epoch of the past.
+    asked for; ``as_of`` tells that today's publications answer for an epoch of the past. ``beyond`` maps the columns
+    that have a total as text, where no DECIMAL holds it, to the total.
     """
 
     view: str
@@ -46,6 +46,7 @@ class Answer:
     lookups: Mapping[str, str] = field(default_factory=dict)
     served_at: datetime | None = None
     as_of: bool = False
+    beyond: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def answered(self) -> Numbers:
@@ -118,10 +119,9 @@ class Answer:
 
     def unheld(self) -> Iterator[str]:
         """Say which totals no DECIMAL holds."""
-        for name in (each for each in self.table.column_names if each.endswith(BEYOND)):
+        for name, total in self.beyond.items():
             column = self.table[name]
             if count := len(column) - column.null_count:
-                total = name.removesuffix(BEYOND)
                 yield f" {count} of {total} have more digits than a DECIMAL: NULL, and {name} has them as text."
 
     def tally(self) -> dict[str, int]:

@@ -73,6 +73,7 @@ def presented(
         dedup_within=snapshot.dedup_within,
         served_at=snapshot.served_at,
         as_of=snapshot.as_of,
+        beyond={name: source.name for name, source in view.beyond.items()},
     )
 
 

@@ -13,7 +13,6 @@ import duckdb
 from seamline.lake.windowing import spelled
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import GROUPING, NUMBER, CompiledView
-from seamline.model.compiled_measure import BEYOND
 from seamline.model.intervals import EPOCH
 from seamline.model.measures import Place
 from seamline.model.seam import NOTHING, Side, windows_over
@@ -112,9 +111,10 @@ def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
     return found
 
 
-def known(row: Mapping[str, Any], column: str) -> Any:
+def known(view: CompiledView, row: Mapping[str, Any], column: str) -> Any:
     """Give a presented value; of a DECIMAL the nearest double, as of a total that no DECIMAL holds."""
-    value = row.get(f"{column}{BEYOND}") or row[column]
+    texts = [row[name] for name, source in view.beyond.items() if source.name == column]
+    value = Decimal(texts[0]) if any(texts) else row[column]
     return float(value) if isinstance(value, Decimal) else value
 
 

@@ -260,7 +260,9 @@ class Plain:
             f"{expect.column} of {row}"
             for expect in view.expect
             for row in presented(self.con, view, rows, {interval.id: cut})
-            if not meets(known(row, expect.column), expect.at_least, expect.at_most, not_null=expect.not_null)
+            if not meets(
+                known(view, row, expect.column), expect.at_least, expect.at_most, not_null=expect.not_null
+            )
         ]
         left_out = len(mine) - len(rows)
         evidence = Evidence(
