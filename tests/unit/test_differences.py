@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.past import build
-from tests.unit.shop import START, Sale, Shop, opened
+from tests.unit.shop import DEFINITION, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
 from seamline.lake.differences import BOTH, NEW, OLD, compare
+from seamline.model.errors import BadRange
+from seamline.serve.differences import places_of
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +99,43 @@ def test_what_is_no_number_changes_without_a_difference() -> None:
     [row] = found.rows.to_pylist()
     assert (row["_top_difference"], row["_cost_difference"]) == (None, Decimal("0.20"))
     assert (found.measures["top"].count, found.measures["top"].row) == (1, None)
+
+
+LONG = Decimal("99999999999999999999.999999999999999999")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gains"),
+    [
+        (pa.array([1, 2]), pa.array(["x", "2"]), [None]),
+        (pa.array([1, None]), pa.array([[{"value": "x", "count": 1}], None]), [None]),
+        (pa.array([1, 2]), pa.array([Decimal("1.5"), Decimal("2.0")], pa.decimal128(38, 37)), ["0.5"]),
+        (pa.array([LONG, 1], pa.decimal128(38, 18)), pa.array([1, 1], pa.decimal128(38, 37)), [None]),
+        (pa.array([10**37, 0], pa.decimal128(38, 0)), pa.array([0, 0], pa.decimal128(38, 38)), [None]),
+        (pa.array([Decimal("0.1"), Decimal("0.3")], pa.decimal128(38, 2)), pa.array([0.5, 0.3]), ["0.4"]),
+        (pa.array([0, 1], pa.timestamp("us", "UTC")), pa.array([1, None]), [None, None]),
+    ],
+)
+def test_a_measure_of_another_type_is_compared(before: pa.Array, after: pa.Array, gains: list[Any]) -> None:
+    """Numbers as numbers, whatever holds them; what is none of the other's type has changed."""
+    tables = (pa.table({"k": ["a", "b"], "m": each}) for each in (before, after))
+    found = compare(*tables, ["k"], ["m"])
+    assert found.changed == len(gains) == found.measures["m"].count
+    told = [row["_m_difference"] for row in found.rows.to_pylist()]
+    assert [gain if gain is None else float(gain) for gain in told] == [
+        gain and float(gain) for gain in gains
+    ]
+
+
+def test_keys_of_another_type_are_other_keys() -> None:
+    """A number and a text never meet, and a column has one type; whole numbers of any length do."""
+    text, number, short = (
+        sales_pipeline(text=DEFINITION.replace("customer STRING", f"customer {type}")).views[0]
+        for type in ("STRING", "BIGINT", "INT")
+    )
+    with pytest.raises(BadRange, match="other keys: customer STRING, and customer BIGINT"):
+        places_of(text, number)
+    assert places_of(short, number) == ["customer", "window_start", "window_end"]
 
 
 @pytest.mark.parametrize("key", ["change", "n_before", "n_difference", "Change"])

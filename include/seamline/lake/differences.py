@@ -72,17 +72,18 @@ def gained(measure: str) -> str:
 def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: Sequence[str]) -> Difference:
     """Compare two tables that have the columns ``places``, which are unique together, and ``measures``."""
     join = " AND ".join(f"o.{quoted(name)} IS NOT DISTINCT FROM n.{quoted(name)}" for name in places)
-    differs = " OR ".join(changed(name) for name in measures) or "false"
+    types = {name: (before.schema.field(name).type, after.schema.field(name).type) for name in measures}
+    unlike = {name: changed(f"o.{quoted(name)}", f"n.{quoted(name)}", *types[name]) for name in measures}
+    differs = " OR ".join(unlike.values()) or "false"
     kind = f"CASE WHEN o._there IS NULL THEN '{NEW}' WHEN n._there IS NULL THEN '{OLD}' "
     kind += f"WHEN {differs} THEN '{BOTH}' END"
     columns = [f"CASE WHEN o._there THEN o.{p} ELSE n.{p} END AS {p}" for p in map(quoted, places)]
     columns.append(f"{kind} AS {CHANGE}")
     for name in measures:
-        types = before.schema.field(name).type, after.schema.field(name).type
         columns += [
             f"o.{quoted(name)} AS {quoted(was(name))}",
             f"n.{quoted(name)} AS {quoted(became(name))}",
-            f"{difference(name, *types)} AS {quoted(gained(name))}",
+            f"{difference(name, *types[name])} AS {quoted(gained(name))}",
         ]
     order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in reversed(places))
     query = (
@@ -95,7 +96,7 @@ def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: 
     return Difference(
         rows=rows,
         places=tuple(places),
-        measures={name: largest(rows, name) for name in measures},
+        measures={name: largest(rows, name, *types[name]) for name in measures},
         equal=found.num_rows - rows.num_rows,
         changed=counts.get(BOTH, 0),
         only_before=counts.get(OLD, 0),
@@ -103,15 +104,26 @@ def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: 
     )
 
 
-def changed(name: str) -> str:
-    """Write whether a measure differs."""
-    return f"o.{quoted(name)} IS DISTINCT FROM n.{quoted(name)}"
+def changed(old: str, new: str, before: pa.DataType, after: pa.DataType) -> str:
+    """Write whether a measure differs: of another type as numbers, where both are some, else as texts.
+
+    A number that the common type of both cannot hold is none that the narrower of them has.
+    """
+    if before == after:
+        return f"{old} IS DISTINCT FROM {new}"
+    if numeric(before) and numeric(after):
+        return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
+    return f"{old}::VARCHAR IS DISTINCT FROM {new}::VARCHAR"
+
+
+def numeric(type: pa.DataType) -> bool:
+    """Tell whether values of a type can be subtracted."""
+    return any(each(type) for each in (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating))
 
 
 def difference(name: str, before: pa.DataType, after: pa.DataType) -> str:
     """Write what a measure has gained: exactly where both are whole numbers or decimals."""
-    kinds = [pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating]
-    if not all(any(kind(each) for kind in kinds) for each in (before, after)):
+    if not (numeric(before) and numeric(after)):
         return "NULL::DOUBLE"
     scales = [each.scale if pa.types.is_decimal(each) else 0 for each in (before, after)]
     floats = any(pa.types.is_floating(each) for each in (before, after))
@@ -119,10 +131,10 @@ def difference(name: str, before: pa.DataType, after: pa.DataType) -> str:
     return f"TRY(n.{quoted(name)}::{as_type} - o.{quoted(name)}::{as_type})"
 
 
-def largest(rows: pa.Table, name: str) -> Largest:
+def largest(rows: pa.Table, name: str, before: pa.DataType, after: pa.DataType) -> Largest:
     """Find the row in which a measure has changed most."""
-    old, new = quoted(was(name)), quoted(became(name))
-    own = f"FROM rows WHERE {CHANGE} = '{BOTH}' AND {old} IS DISTINCT FROM {new}"
+    differs = changed(quoted(was(name)), quoted(became(name)), before, after)
+    own = f"FROM rows WHERE {CHANGE} = '{BOTH}' AND {differs}"
     most = asked(
         f"SELECT *, count(*) OVER () AS _count {own} "
         f"ORDER BY abs({quoted(gained(name))}) DESC NULLS LAST LIMIT 1",

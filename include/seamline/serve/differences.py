@@ -10,10 +10,11 @@ from seamline.lake.history import past
 from seamline.lake.layout import Layout
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.versions import named, served
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.intervals import Interval
 from seamline.model.manifest import Manifest
+from seamline.model.schema import Kind
 from seamline.model.stored import version_of
 from seamline.plan.history import Past, before, chosen
 from seamline.serve.query import shown
@@ -86,10 +87,21 @@ def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: Past) -> 
 
 
 def places_of(first: CompiledView, after: CompiledView) -> list[str]:
-    """List what tells rows of both versions apart; BadRange where they have other keys."""
+    """List what tells rows of both versions apart; BadRange where they have other keys, or keys of other types.
+
+    Keys that are whole numbers are compared as such.
+    """
     names = place_names(first), place_names(after)
-    if names[0] != names[1]:
-        keys = [", ".join(name for name in each if not name.startswith("window_")) for each in names]
+    whole = (Kind.INT, Kind.BIGINT)
+    types = [
+        ["BIGINT" if key.type.kind in whole else key.type.spark for key in each.keys]
+        for each in (first, after)
+    ]
+    if names[0] != names[1] or types[0] != types[1]:
+        keys = [
+            ", ".join([GROUPING] * each.grouped + [f"{key.name} {key.type.spark}" for key in each.keys])
+            for each in (first, after)
+        ]
         raise BadRange(
             f"The versions of {after.qualified} have other keys: {keys[0] or 'none'}, and {keys[1] or 'none'}.",
             hint="compare totals of both with seamline query --version.",
