@@ -34,7 +34,7 @@ Key = str | int | Decimal | bool | date | None
 class Refused(SeamlineError):
     """The server did not answer, or would not."""
 
-    exit_code = 44
+    exit_code = 47
 
 
 class Stay(urllib.request.HTTPRedirectHandler):

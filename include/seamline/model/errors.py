@@ -36,6 +36,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - AirflowUnavailable          40
   - BackfillRefused             41
   - BackfillFailed              42  some of its runs failed
+  - Refused                     47  the server that a client asks did not answer, or would not (seamline.client)
 """
 
 from __future__ import annotations
