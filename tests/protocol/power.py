@@ -624,7 +624,7 @@ def judge(
         if first == last and last not in held:
             continue
         if last > cut and first <= until < last:
-            if settled and not (state.hurt and master.frontier < master.number):
+            if settled and not (state.hurt and min(state.driver.frontier, master.frontier) < master.number):
                 raise Violation(f"slices {first}..{last} cross {until}: the view can never be read")
             return
         if cut < last <= until:
