@@ -96,13 +96,7 @@ class TopicAdmin:
         """Delete a topic and wait until the broker no longer knows it."""
         with self._translated(name):
             self._client.delete_topics([name])
-        deadline = time.monotonic() + self.timeout
-        while name in self.topics():
-            if time.monotonic() > deadline:
-                raise KafkaUnavailable(
-                    f"Topic {name!r} is still there {self.timeout:g} s after its deletion."
-                )
-            time.sleep(0.05)
+        self._await(lambda: name not in self.topics(), f"Topic {name!r} is still there", "its deletion")
 
     def topic_id(self, name: str) -> str:
         """Give the id (a UUID) of this incarnation of the topic; a recreated topic has another."""
@@ -113,10 +107,22 @@ class TopicAdmin:
         return sorted(part["partition_index"] for part in self._describe(name)["partitions"])
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Raise the number of partitions to ``total``; Kafka can never lower it."""
+        """Raise the number of partitions to ``total``, and wait until they are there; Kafka can never lower it."""
         with self._translated(name):
             self._client.create_partitions({name: total})
+        # The controller answers before the brokers know of it.
+        lacking = f"Topic {name!r} lacks partitions"
+        self._await(lambda: len(self.partitions(name)) >= total, lacking, "they were added")
+        with self._translated(name):
             self._client.wait_for_topics([name], timeout_ms=int(self.timeout * 1000))
+
+    def _await(self, done: Callable[[], bool], still: str, since: str) -> None:
+        """Ask until the broker says so; KafkaUnavailable where it does not in time."""
+        deadline = time.monotonic() + self.timeout
+        while not done():
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(f"{still} {self.timeout:g} s after {since}.")
+            time.sleep(0.05)
 
     def delete_records(self, name: str, before: Mapping[int, int]) -> None:
         """Delete each partition's records below an offset, for ever, as retention does."""
