@@ -110,9 +110,18 @@ def test_what_is_known_of_a_pipeline_is_told(client, shop) -> None:
     """Completeness by interval, comparisons and audits."""
     cells = client.get("/api/v1/completeness/shop").json()["cells"]
     assert [(each["interval"][:10], each["status"], each["rows"]) for each in cells] == [
-        ("2013-01-01", "certified", 3),
         ("2013-01-02", "open", 1),
+        ("2013-01-01", "certified", 3),
     ]
+    pages = ({"limit": 1}, {"limit": 1, "offset": 1}, {"end": "2013-01-02"}, {"start": "2013-01-02"})
+    told = [client.get("/api/v1/completeness/shop", params=each).json() for each in pages]
+    assert [(each["cells"][0]["rows"], each["total"], each["next_offset"]) for each in told] == [
+        (1, 2, 1),
+        (3, 2, None),
+        (3, 1, None),
+        (1, 1, None),
+    ]
+    assert client.get("/api/v1/completeness/shop", params={"start": "soon"}).status_code == 400
     assert client.get("/api/v1/comparisons/shop/sales").json() == {"comparisons": []}
     assert client.get("/api/v1/audits/shop").json() == {"audits": []}
     assert not (shop.layout.table("audits").exists() or shop.layout.table("comparisons").exists())

@@ -357,9 +357,9 @@ def test_what_a_chart_writes_has_all_digits() -> None:
     """A point's place on a screen may be a double, the number beside it may not."""
     row = {"window_start": datetime(2024, 3, 1, tzinfo=UTC), "speed_part": 0, "_explain": ""}
     value = Decimal("1234567890123456.78")
-    drawn = charts.answers({"a": [row | {"total": value}, row | {"total": None}]}, "total", None)
+    drawn = charts.answers([("a", [row | {"total": value}, row | {"total": None}])], "total", None)
     [trace] = drawn["data"]
     assert (trace["hovertext"], trace["hoverinfo"]) == (["1,234,567,890,123,456.78", ""], "x+text+name")
     assert render.cell(value) == trace["hovertext"][0]
-    [trace] = charts.answers({"a": [row | {"n": 1}]}, "n", None)["data"]
+    [trace] = charts.answers([("a", [row | {"n": 1}])], "n", None)["data"]
     assert "hovertext" not in trace

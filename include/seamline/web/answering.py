@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,11 +108,11 @@ def drawn(
     finest = spelled_set(max(view.sets, key=len)) if view.grouped else None
     rows = found.table.to_pylist()
     series = by_key(rows, view)
-    largest_first = sorted(series.items(), key=lambda each: -largest(each[1], measure))
-    lines = {
-        name: [with_link(row, view, pipeline.name, root, explained) for row in some]
+    largest_first = sorted(series, key=lambda each: -largest(each[1], measure))
+    lines = [
+        (name, [with_link(row, view, pipeline.name, root, explained) for row in some])
         for name, some in largest_first[:SERIES]
-    }
+    ]
     shown = [
         with_link(row, view, pipeline.name, root, explained)
         for row in rows[asked.offset : asked.offset + PAGE]
@@ -182,16 +183,29 @@ def spelled(value: Any) -> str:
     return stamp(value) if hasattr(value, "tzinfo") else str(value)
 
 
-def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> dict[str, list[dict[str, Any]]]:
-    """Sort rows into series by their key, by window."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Sort rows into series by grouping set and key, each by window, and write a name for each."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    names = [*([GROUPING] if view.grouped else []), *(key.name for key in view.keys)]
     for row in rows:
-        name = ", ".join("NULL" if row[key.name] is None else spelled(row[key.name]) for key in view.keys)
-        grouping = f"{row[GROUPING]} " if view.grouped else ""
-        found.setdefault(f"{grouping}{name}" or view.name, []).append(row)
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
     for some in found.values():
         some.sort(key=lambda row: row["window_start"])
-    return found
+    return [(written(values, view), some) for values, some in found.items()]
+
+
+def written(values: Sequence[Any], view: CompiledView) -> str:
+    """Write the name of a series; a text that could be taken for something else is in quotes."""
+    grouping, keys = (f"{values[0]} ", values[1:]) if view.grouped else ("", values)
+    return f"{grouping}{', '.join(map(told_apart, keys))}" or view.name
+
+
+def told_apart(value: Any) -> str:
+    """Write a key's value beside others."""
+    if not isinstance(value, str):
+        return "NULL" if value is None else spelled(value)
+    plain = value and value != "NULL" and not value.startswith('"') and ", " not in value
+    return value if plain else json.dumps(value, ensure_ascii=False)
 
 
 def largest(rows: Sequence[Mapping[str, Any]], measure: str) -> float:

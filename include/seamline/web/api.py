@@ -18,6 +18,7 @@ from seamline.lake.layout import definitions
 from seamline.lake.planning import plan_run
 from seamline.lake.versions import named, served
 from seamline.model.catalog import known
+from seamline.model.intervals import parse_moment
 from seamline.orchestration.intervals import form_span
 from seamline.plan.told import facts as planned
 from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, one_key, tag, written
@@ -146,11 +147,28 @@ def explain(
 
 
 @router.get("/completeness/{pipeline}", dependencies=[readers])
-def completeness(pipeline: str) -> Response:
-    """List every interval with rows, by view: its status, cut, generation and run."""
+def completeness(
+    pipeline: str,
+    start: Text = None,
+    end: Text = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 1000,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> Response:
+    """Give a page of the intervals with rows, by view, the newest first: status, cut, generation and run."""
     from seamline.serve.completeness import completeness as cells
 
-    return as_json({"cells": [asdict(each) for each in cells(*opened(pipeline))]})
+    found = cells(*opened(pipeline))
+    begin, until = (parse_moment(each) if each else None for each in (start, end))
+    asked = [
+        each
+        for each in found
+        if (begin is None or parse_moment(each.interval) >= begin)
+        and (until is None or parse_moment(each.interval) < until)
+    ]
+    asked.sort(key=lambda each: each.interval, reverse=True)
+    after = offset + limit
+    told = [asdict(each) for each in asked[offset:after]]
+    return as_json({"cells": told, "total": len(asked), "next_offset": after if after < len(asked) else None})
 
 
 @router.get("/comparisons/{pipeline}/{view}", dependencies=[readers])

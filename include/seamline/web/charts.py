@@ -74,7 +74,7 @@ def attribution(found: Sequence[Comparison]) -> Figure:
 
 
 def answers(
-    series: Mapping[str, Sequence[Mapping[str, Any]]], measure: str, seam: str | None, root: str = ""
+    series: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: str, seam: str | None
 ) -> Figure:
     """Draw a measure by window: solid where a generation alone answers, hollow where slices are counted too.
 
@@ -95,7 +95,7 @@ def answers(
                 "size": 7,
             },
         }
-        for name, rows in series.items()
+        for name, rows in series
     ]
     more = {}
     if seam:

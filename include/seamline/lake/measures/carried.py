@@ -23,6 +23,8 @@ from seamline.model.schema import parse_type
 CUT = 10**18
 """Long values are cut there: sums of either part hold 10**18 of them."""
 LIMIT = 10**DIGITS
+ROOM = 10 ** (DIGITS - 1)
+"""Three sums below it add up to fewer than ``DIGITS`` digits and one."""
 COUNTED = "DECIMAL(38,0)"
 
 
@@ -32,58 +34,74 @@ def carried(
     """Add up decimals, and the carries ``before``, whatever their order.
 
     Values of up to ``SHORT`` digits are added as they are. Longer ones are cut in two whole numbers, which are added
-    apart; the total of a group that has such, or carries, is then made of its four sums by Python.
+    apart. Where no sum may overflow they are put together in SQL, as units; what is left is done by Python.
     """
     scale = parse_type(total.type, "").scale
     names = {name: scratch(measure, name) for name in ("short", "high", "low", "before")}
     value = f"{value}::{total.type}"
     least = f"{Decimal(1).scaleb(SHORT - scale):f}::{total.type}"
-    units = f"replace({value}::VARCHAR, '.', '')::HUGEINT"
     sums = {
         "short": f"sum(CASE WHEN abs({value}) < {least} THEN {value} END)::{total.type}",
-        "high": f"sum(CASE WHEN abs({value}) >= {least} THEN {units} // {CUT} END)::{COUNTED}",
-        "low": f"sum(CASE WHEN abs({value}) >= {least} THEN {units} % {CUT} END)::{COUNTED}",
+        "high": f"sum(CASE WHEN abs({value}) >= {least} THEN {units_of(value)} // {CUT} END)::{COUNTED}",
+        "low": f"sum(CASE WHEN abs({value}) >= {least} THEN {units_of(value)} % {CUT} END)::{COUNTED}",
         "before": f"sum({before})::{COUNTED}",
     }
-    apart = "{" + ", ".join(f"'{name}': {quoted(column)}" for name, column in names.items()) + "}"
+    short, high, low, carries = map(quoted, names.values())
+    units = f"coalesce({units_of(short)}, 0)"
+    fits = f"abs({units}) < {ROOM} AND abs({high}) < {ROOM // CUT} AND abs({low}) < {ROOM}"
+    whole = f"({units} + {high}::HUGEINT * {CUT} + {low}::HUGEINT)::{COUNTED}"
+    columns = {**names, "units": scratch(measure, "units")}
+    apart = "{" + ", ".join(f"'{name}': {quoted(column)}" for name, column in columns.items()) + "}"
     of_total, of_carry = scratch(measure, "of_total"), scratch(measure, "of_carry")
     return Steps(
         {names[name]: text for name, text in sums.items()},
-        [{of_total: apart, of_carry: apart}],
-        {total.name: (of_total, total_of(scale)), carry.name: (of_carry, carry_of(scale))},
+        [
+            {columns["units"]: f"CASE WHEN coalesce({carries}, 0) = 0 AND {fits} THEN {whole} END"},
+            {of_total: apart, of_carry: apart},
+        ],
+        {total.name: (of_total, total_of(scale)), carry.name: (of_carry, carry_of)},
     )
 
 
+def units_of(value: str) -> str:
+    """Write a decimal as the number of units of its last digit."""
+    return f"replace({value}::VARCHAR, '.', '')::HUGEINT"
+
+
 def total_of(scale: int) -> Finish:
-    """Make the totals of groups, as far as DECIMALs hold them, of their four sums."""
+    """Make the totals of groups, as far as DECIMALs hold them, of their sums."""
 
     def finished(sums: pa.ChunkedArray) -> pa.Array:
-        short = pc.struct_field(sums, "short")
+        units = scaled(pc.struct_field(sums, "units").combine_chunks(), scale)
         found = [decimal(total, scale) for total, _ in settled(sums, scale)]
-        return put(short, is_long(sums), found)
+        return put(pc.coalesce(units, pc.struct_field(sums, "short")), is_long(sums), found)
 
     return finished
 
 
-def carry_of(scale: int) -> Finish:
-    """Make the carries of groups of their four sums."""
+def carry_of(sums: pa.ChunkedArray) -> pa.Array:
+    """Make the carries of groups of their sums."""
+    scale = pc.struct_field(sums, "short").type.scale
+    found = [carry or None for _, carry in settled(sums, scale)]
+    return put(pa.nulls(len(sums), pa.int64()), is_long(sums), found)
 
-    def finished(sums: pa.ChunkedArray) -> pa.Array:
-        found = [carry or None for _, carry in settled(sums, scale)]
-        return put(pa.nulls(len(sums), pa.int64()), is_long(sums), found)
 
-    return finished
+def scaled(units: pa.Array, scale: int) -> pa.Array:
+    """Read units as decimals of ``scale`` digits behind the point: Arrow keeps both by the same bytes."""
+    type = pa.decimal128(DIGITS, scale)
+    return pa.Array.from_buffers(type, len(units), units.buffers(), units.null_count, units.offset)
 
 
 def is_long(sums: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Tell which groups have long values, or carries."""
-    return pc.or_(*(pc.is_valid(pc.struct_field(sums, name)) for name in ("high", "before")))
+    """Tell which groups have long values, or carries, and do not fit in one sum of units."""
+    long = pc.or_(*(pc.is_valid(pc.struct_field(sums, name)) for name in ("high", "before")))
+    return pc.and_(long, pc.is_null(pc.struct_field(sums, "units")))
 
 
 def settled(sums: pa.ChunkedArray, scale: int) -> Iterator[tuple[int, int]]:
-    """Give what stays and what is carried of the groups that have long values, or carries; in units."""
+    """Give what stays and what is carried of the groups that are long; in units."""
     for each in sums.filter(is_long(sums)).to_pylist():
-        short, high, low, before = (value or Decimal(0) for value in each.values())
+        short, high, low, before = (each[name] or Decimal(0) for name in ("short", "high", "low", "before"))
         whole = int(EXACT.scaleb(short, scale)) + int(low) + int(high) * CUT + int(before) * LIMIT
         carry, rest = divmod(abs(whole), LIMIT)
         yield (rest, carry) if whole > 0 else (-rest, -carry)

@@ -1,0 +1,44 @@
+"""The lines of a chart: one for each key, whatever the keys' values look like beside others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seamline.lake.windowing import spelled
+from seamline.model.compiled import GROUPING, CompiledView, compile_pipeline
+from seamline.model.definition import Batch, KafkaSource, Pipeline, View
+from seamline.model.measures import count
+from seamline.model.windows import Tumbling
+from seamline.web.answering import by_key
+
+HOSTILE = [("a, b", "c"), ("a", "b, c"), (None, "NULL"), ("NULL", None), ("", "x"), ('""', "x"), ("a", "c")]
+
+
+def view(**more: Any) -> CompiledView:
+    """Compile a view of two texts."""
+    pipeline = Pipeline(
+        name="p",
+        source=KafkaSource(topic="t", schema="k STRING, l STRING, at TIMESTAMP", event_time="at"),
+        views=[View("v", keys=["k", "l"], window=Tumbling("1 hour"), measures={"n": count()}, **more)],
+        batch=Batch(interval="1 day", start="2020-01-01"),
+    )
+    return compile_pipeline(pipeline).views[0]
+
+
+def test_keys_that_read_alike_have_lines_of_their_own() -> None:
+    """What is a line was once told by its name, and two keys were drawn as one."""
+    rows = [{"k": k, "l": m, "window_start": at} for at in (2, 1) for k, m in HOSTILE]
+    found = by_key(rows, view())
+    assert [[(row["k"], row["l"], row["window_start"]) for row in some] for _, some in found] == [
+        [(k, m, 1), (k, m, 2)] for k, m in HOSTILE
+    ]
+    assert len({name for name, _ in found}) == len(HOSTILE)
+    assert found[-1][0] == "a, c"
+
+
+def test_a_grouping_set_has_lines_of_its_own() -> None:
+    """A total over a key is not the key that is NULL."""
+    v = view(grouping_sets=[["k", "l"], ["k"]])
+    both, one = map(spelled, v.sets)
+    rows = [{"k": "a", "l": None, GROUPING: each, "window_start": 1} for each in (both, one)]
+    assert [name for name, _ in by_key(rows, v)] == [f"{both} a, NULL", f"{one} a, NULL"]
