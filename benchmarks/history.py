@@ -1,10 +1,10 @@
 """What a start, a plan, a page, an answer, a certificate and an audit cost by the number of epochs there have been.
 
-    python -m benchmarks.history [--sizes 1000,100000,2000000] [--retained 20000] [--keep FOLDER]
+    python -m benchmarks.history [--sizes 1000,100000,2000000] [--keep FOLDER]
 
 Each is a process of its own over a warehouse that ``benchmarks.past`` has made: CPU seconds and the largest resident
 memory, imports included, the best of three. The day that is asked about has equally many epochs at each size.
-``--retained`` is how many entries the logs of the stream's tables keep, where there were as many epochs.
+Logs keep the entries that their retention leaves of an epoch a second: an hour of the ledger's, a day of the others'.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ WORK: dict[str, Callable[[Past], object]] = {
 def child(name: str, folder: Path, epochs: int) -> None:
     """Do one thing and say what it cost."""
     began = time.perf_counter()
-    said = WORK[name](Past(folder, epochs, 0))
+    said = WORK[name](Past(folder, epochs))
     wall, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
     cpu = used.ru_utime + used.ru_stime
     # What getrusage calls the largest counts the process that this one was forked from.
@@ -146,7 +146,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", default="1000,100000,2000000")
-    parser.add_argument("--retained", type=int, default=20_000)
     parser.add_argument("--keep", type=Path, help="Make the warehouses there, or use those that are there.")
     parser.add_argument("--child", choices=WORK, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -161,7 +160,7 @@ def main() -> None:
             folder = (args.keep or Path(made)) / str(size)
             if not folder.exists():
                 began = time.perf_counter()
-                Past(folder, size, args.retained).make()
+                Past(folder, size).make()
                 print(f"{size:,} epochs made in {time.perf_counter() - began:.0f} s")
             figures[str(size)] = {name: measured(name, folder, size) for name in WORK}
             for name, run in figures[str(size)].items():

@@ -2,7 +2,8 @@
 
 Thirty days of event time at any number of epochs: the last two days have the same epochs at each, the days before
 share the others. Files are packed and compacted as upkeep leaves them, the newest epochs are single files, all days but
-the last two are built and published, and each log has a checkpoint and as many entries as it keeps.
+the last two are built and published, and each log has a checkpoint and as many entries as its retention leaves of an
+epoch a second.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from seamline.lake.ledger import Ledger
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import EDGE, END, FRONTIER, PRUNES, ROW, Master
 from seamline.lake.rewrites import upkept
+from seamline.lake.settings import retention, settings_of
 from seamline.lake.slices import Slices
 from seamline.lake.summaries import BLOCK, SCHEMA, assembled
 from seamline.lake.tables import EPOCH, Table
@@ -82,7 +84,6 @@ class Past:
 
     warehouse: Path
     epochs: int
-    retained: int
     compiled: CompiledPipeline = field(default_factory=lambda: compile_pipeline(PIPELINE))
 
     def __post_init__(self) -> None:
@@ -336,7 +337,8 @@ class Past:
         """Give a log as many entries as it keeps, and a checkpoint; the first are cleaned away."""
         line = json.dumps({"commitInfo": {"timestamp": 1, "operation": "WRITE", "padding": "x" * 900}}) + "\n"
         first = table.version + 1
-        last = first + min(self.retained, self.epochs) - 1
+        kept = int(retention(settings_of(table.root.name)).total_seconds())
+        last = first + min(kept, self.epochs) - 1
         source = delta_log.entry(table.root, first)
         source.write_text(line)
         # What it says holds for the last entry too, since those between say nothing.

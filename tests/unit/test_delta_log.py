@@ -303,3 +303,18 @@ def test_the_greatest_letter_stays_the_greatest(table: Table) -> None:
     table.append([written(table, 1)])
     [found] = DeltaTable(str(table.root)).get_add_actions(flatten=True)["max.text"].to_pylist()
     assert found[-1] == bounds.LAST_LETTER
+
+
+def test_what_commits_have_said_is_known_without_listing_the_log(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """deltalake lists all that a log keeps, and a start asks each table after its own fence."""
+    table.append([], txns={"old": 1})
+    other = Table.open(table.root)
+    looked = Table.open(table.root)
+    table.append([], txns={"new": 1})
+    other.append([], txns={"old": 2})
+    monkeypatch.setattr(DeltaTable, "update_incremental", None)
+    assert [looked.refresh().txn(name) for name in ("old", "new", "none")] == [2, 1, None]
+    table.refresh().append([], txns={"new": 2})
+    assert [table.txn(name) for name in ("old", "new", "none")] == [2, 2, None]

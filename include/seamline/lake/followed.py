@@ -136,9 +136,16 @@ class Followed:
                 self._live, self._since = None, []
 
     def txn(self, app: str) -> int | None:
-        """Give the version that the last ``txn`` action of an app id carries."""
+        """Give the version that the last ``txn`` action of an app id carries.
+
+        What commits have said since deltalake has looked is known, so it need not look again: it lists the log.
+        """
         if app not in self._txns:
-            found = self.handle.transaction_version(app)
+            try:
+                found = self._handle.transaction_version(app)
+            except DeltaError:
+                # Entries that deltalake has opened the table by may be cleaned away.
+                found = self.handle.transaction_version(app)
             self._txns[app] = None if found is None else int(found)
         return self._txns[app]
 
