@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,3 +55,36 @@ def test_the_first_pipeline_is_tested_as_the_page_says(
     exec(compile(example, "testing.md", "exec"), names)
     [test] = [value for name, value in names.items() if name.startswith("test_")]
     test(scenario)
+
+
+CITED = re.compile(r"\brules? (\d+)((?:(?:, | and )\d+)*)\b")
+RULE = re.compile(r"^\*\*Rule (\d+): ", re.MULTILINE)
+
+
+def test_every_rule_that_is_cited_is_on_the_page() -> None:
+    """Whoever reads "rule 9" in the code finds it in docs/protocol.md, and each scenario that it names."""
+    page = (DOCS / "protocol.md").read_text()
+    rules = list(map(int, RULE.findall(page)))
+    assert rules == [*range(1, len(rules) + 1)]
+    found = {
+        (int(number), str(file.relative_to(ROOT)))
+        for folder in ("include", "tests", "docs", "spark_jobs", "dags", "plugins", "benchmarks")
+        for kind in ("py", "md", "toml")
+        for file in (ROOT / folder).rglob(f"*.{kind}")
+        if file.name != "test_refused_samples.py"
+        for first, more in CITED.findall(file.read_text())
+        for number in re.findall(r"\d+", first + more)
+    }
+    assert len(found) > 40
+    assert not {(number, file) for number, file in found if number not in rules}
+    scenarios = tomllib.loads((ROOT / "tests/protocol/scenarios.toml").read_text())
+    named = [
+        each
+        for inside in re.findall(r"\[([A-Z]\d+(?:(?:, | to )[A-Z]\d+)*)\]", page)
+        for each in re.findall(r"[A-Z]\d+", inside)
+    ]
+    assert len(named) > 20 and set(named) <= set(scenarios)
+    told = {
+        int(each) for scenario in scenarios.values() for each in re.findall(r"\((\d+)\)", scenario["rule"])
+    }
+    assert told and told <= set(rules)
