@@ -86,6 +86,7 @@ i * j + k * 2 | -i | - b | abs(i) | abs(b) | abs(x)
 x % y | i div j | b div c | b div -1 | mod(i, 7)
 d + e | d - e | d * e | d + 1 | d * 1.5 | i + 1.5 | d > e | d = i | d < 1.5 | e <= b | d > x | x > 1.5
 x = 0.1 | i > 1.5 | -d | abs(e) | d <> 2.5
+d * d | d * d * d | d * i | -3 * d * d | e * e * e * e | try_multiply(d, d)
 x + d | i * 2.5D | i * 1e2 | x > 1e308 | 1.5 + 1 | 2 * 60 * 60 | i = -2147483648
 b = -9223372036854775808 | -5L + i | -1.5D * x | 1.5BD + i
 try_add(i, j) | try_subtract(b, c) | try_multiply(b, c) | try_divide(x, y) | try_divide(i, j)

@@ -19,10 +19,12 @@ from seamline.model.expressions.terms import (
     refuse,
     unconditional,
 )
-from seamline.model.schema import BIGINT, DOUBLE, INT, Kind, SqlType
+from seamline.model.schema import BIGINT, DOUBLE, INT, Kind, SqlType, decimal
 
 Bounds = Callable[[int, int], tuple[int, int]]
 WIDER = {INT: "BIGINT", BIGINT: "HUGEINT"}
+LONG = 19
+"""Digits of a DECIMAL from which DuckDB takes the wider of its integers for it."""
 
 
 def arithmetic(operator: str, left: Term, right: Term) -> Term:
@@ -102,7 +104,10 @@ def fixed(operator: str, left: Term, right: Term, spark: str) -> Term:
     one, two = digits_of(left), digits_of(right)
     if operator == "*":
         type_ = fitting(one.precision + two.precision + 1, one.scale + two.scale)
-        sides = (coerced(left, one), coerced(right, two))
+        # DuckDB keeps the product of two DECIMALs of at most 18 digits to 18, and fails beyond.
+        short = max(one.precision, two.precision) < LONG < type_.precision
+        room = decimal(LONG, one.scale) if short else one
+        sides = (coerced(coerced(left, one), room), coerced(right, two))
     else:
         scale = max(one.scale, two.scale)
         type_ = fitting(max(one.precision - one.scale, two.precision - two.scale) + scale + 1, scale)
