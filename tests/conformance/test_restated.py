@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from seamline import (
     collect_distinct,
     count,
     distinct,
+    max,
+    min,
     sum,
 )
 from seamline.lake.planning import plan_run
@@ -202,10 +205,10 @@ def kept(engine: Tables, day: str) -> list[Row]:
     return sorted((row["cities_name"], row["n"], int(row["paid"])) for row in mine)
 
 
-def balanced(engine: Tables) -> None:
+def balanced(engine: Tables, least: int = 10) -> None:
     """Each certificate accounts for all rows, and says so."""
     found = Certificates.ensure(engine.layout).of()
-    assert len(found) >= 10
+    assert len(found) >= least
     for certificate in found:
         assert certificate.passed
 
@@ -283,3 +286,74 @@ def test_nested_columns_headers_and_windows_of_events(made: Callable[..., Scenar
     assert pairs() == [("Rome", 1, 2), ("Rome", 2, 1)]
     if isinstance(shop.engine, Tables):
         assert taken_apart(shop.engine, "Rome")
+
+
+RATES = pipeline(
+    "id INT NOT NULL, shop STRING, at TIMESTAMP",
+    event_id=["id"],
+    lookups=[
+        Lookup(
+            "cities", "cities.csv", on={"shop": "shop"}, columns=["rate DECIMAL(38,18)", "fee DECIMAL(18,2)"]
+        )
+    ],
+    select={"due": "cities_fee * 3"},
+    views=[
+        View(
+            "by_rate",
+            keys=["cities_rate"],
+            window=Tumbling("1 day"),
+            measures={"n": count(), "total": sum("cities_rate"), "due": sum("due")},
+        ),
+        # Spark itself aggregates these where rows are judged again.
+        View(
+            "by_fee",
+            keys=["cities_fee"],
+            window=Tumbling("1 day"),
+            measures={"least": min("cities_rate"), "most": max("due"), "fees": sum("cities_fee")},
+        ),
+    ],
+)
+LONG = "shop,rate,fee\na,12345678901234567890.123456789012345678,1234567890123456.78\n"
+LONGER = "shop,rate,fee\na,0.123456789012345678,9999999999999999.99\n"
+
+
+def test_decimals_of_a_restated_table_keep_every_digit(made: Callable[..., Scenario], tmp_path: Path) -> None:
+    """As read, built by the kernel's SQL, judged again by Spark's, and by the version of before once more."""
+    correct(tmp_path, LONG)
+    shop = made(RATES)
+    shop.send(sale(1, "a"), sale(2, "a"), sale(3, "a", day=4))
+    shop.epoch()
+
+    def answers() -> list[Row]:
+        [by_rate] = [row for row in shop.answer("by_rate") if row["window_start"].day == 1]
+        [by_fee] = [row for row in shop.answer("by_fee") if row["window_start"].day == 1]
+        rates = [by_rate[name] for name in ("cities_rate", "n", "total", "due")]
+        return [(*rates, *(by_fee[name] for name in ("cities_fee", "least", "most", "fees")))]
+
+    rate, fee = Decimal("12345678901234567890.123456789012345678"), Decimal("1234567890123456.78")
+    twice, thrice = Decimal("24691357802469135780.246913578024691356"), Decimal("3703703670370370.34")
+    long = [
+        (rate, 2, twice, Decimal("7407407340740740.68"), fee, rate, thrice, Decimal("2469135780246913.56"))
+    ]
+    assert answers() == long
+    assert shop.batch("2024-01-01")
+    assert answers() == long
+    correct(tmp_path, LONGER)
+    shop.restate("cities", "2024-01-01")
+    assert shop.batch()
+    rate, fee = Decimal("0.123456789012345678"), Decimal("9999999999999999.99")
+    twice, thrice = Decimal("0.246913578024691356"), Decimal("29999999999999999.97")
+    other = [
+        (rate, 2, twice, Decimal("59999999999999999.94"), fee, rate, thrice, Decimal("19999999999999999.98"))
+    ]
+    assert answers() == other
+    correct(tmp_path, LONG)
+    shop.restate("cities", "2024-01-01")
+    assert shop.batch()
+    assert answers() == long
+    if isinstance(shop.engine, Tables):
+        balanced(shop.engine, 6)
+        rows = Table.open(shop.engine.layout.serving(shop.pipeline.views[0])).read().to_pylist()
+        assert {
+            (row["cities_rate"], row["total"]) for row in rows if row["interval"].startswith("2024-01-01")
+        } == {long[0][0:1] + long[0][2:3]}

@@ -18,9 +18,10 @@ from deltalake import write_deltalake
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Rule, Tumbling, View, count, formula, sum
+from seamline.lake.casts import cast
 from seamline.lake.decorations import shown
 from seamline.lake.layout import Layout
-from seamline.lake.lookups import Lookups
+from seamline.lake.lookups import Lookups, load
 from seamline.lake.master import Master
 from seamline.model.compiled import compile_pipeline, examine
 from seamline.model.epoch import Epoch
@@ -257,6 +258,129 @@ def test_a_rate_that_does_not_fit_is_told(text: str, folder: Path) -> None:
     made = compile_pipeline(flights(RATES, views=[view]))
     with pytest.raises(LookupBroken, match=r"column 'rate' of 'rates.csv' is string, not DECIMAL\(38,18\)"):
         Lookups(made.record.lookups, Layout(folder, "p"), {})
+
+
+GIVEN: pa.Table = pa.table({"code": ["UA"], "rate": [0.5]})
+"""What ``given`` gives."""
+
+
+def given() -> pa.Table:
+    return GIVEN
+
+
+def a_rate(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, rate: pa.Array, type: str) -> Any:
+    """Declare a look-up whose source keeps a rate in a type of its own."""
+    table = pa.table({"code": ["UA"] * len(rate), "nr": range(len(rate)), "rate": rate})
+    match source:
+        case "parquet":
+            pq.write_table(table, folder / "rates.parquet")
+        case "delta":
+            write_deltalake(str(folder / "rates"), table)
+        case "arrow":
+            monkeypatch.setattr(f"{__name__}.GIVEN", table)
+        case "pandas":
+            monkeypatch.setattr(f"{__name__}.GIVEN", table.to_pandas())
+    places = {"parquet": "rates.parquet", "delta": "rates"}
+    wanted = Lookup(
+        "rates",
+        places.get(source, "tests.unit.test_lookups:given"),
+        on={"code": "carrier", "nr": "seats"},
+        columns=[f"rate {type}"],
+    )
+    view = View("v", keys=["carrier"], window=Tumbling("1 day"), measures={"total": sum("rates_rate")})
+    return flights(wanted, views=[view])
+
+
+SOURCES = ["arrow", "pandas", "parquet", "delta"]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_rate_that_a_double_keeps_is_the_one_that_was_written(
+    folder: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.1 is no double; Arrow's own cast makes 0.100000000000000006 of the nearest one."""
+    rates = ["0.1", "-0.0425", "123456789012.345", "100000000000000000", "0.000000000000000001"]
+    made = a_rate(folder, monkeypatch, source, pa.array(map(float, rates)), "DECIMAL(38,18)")
+    scenario = Scenario(made, now="2024-03-02")
+    for at, rate in enumerate(rates):
+        scenario.send({**flown("UA", at), "at": f"2024-02-0{at + 1}T10:00:00Z"})
+        scenario.epoch()
+        assert scenario.answer()[-1]["total"] == Decimal(rate)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("rate", "type", "fact"),
+    [
+        (0.125, "DECIMAL(10,2)", "0.125 does not fit"),
+        (1234567.5, "DECIMAL(5,2)", "1234567.5 does not fit"),
+        (0.1 + 0.2, "DECIMAL(38,18)", "0.30000000000000004 has more than the 15 digits that a double keeps"),
+        (1234567890123456.78, "DECIMAL(18,2)", "1.2345678901234568e+15 has more than the 15 digits"),
+    ],
+)
+def test_a_rate_that_a_double_has_rounded_is_told(
+    folder: Path, source: str, rate: float, type: str, fact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which digits were meant nobody knows; it is never rounded, and the way out is named."""
+    made = compile_pipeline(a_rate(folder, monkeypatch, source, pa.array([None, 0.5, rate]), type))
+    with pytest.raises(LookupBroken) as problem:
+        Lookups(made.record.lookups, Layout(folder, "p"), {})
+    place = made.record.lookups[0].table
+    assert f"column 'rate' of '{place}' is double, not {type}: {fact}" in problem.value.message
+    assert problem.value.hint.startswith("make it DECIMAL or text where the table is made")
+
+
+@pytest.mark.parametrize(
+    ("rate", "type"),
+    [
+        (pa.array([0.1], pa.float32()), "DECIMAL(38,18)"),
+        (pa.array([0.1]).dictionary_encode(), "DECIMAL(38,18)"),
+        (pa.array([100], pa.int64()), "DECIMAL(38,18)"),
+        (pa.array([Decimal("0.10")]), "DECIMAL(38,18)"),
+    ],
+    ids=["float", "dictionary", "integer", "decimal"],
+)
+def test_a_rate_of_another_type_is_the_number_that_it_is(
+    folder: Path, rate: pa.Array, type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A float keeps six digits; whole numbers and decimals need no spelling."""
+    join = compile_pipeline(a_rate(folder, monkeypatch, "arrow", rate, type)).record.lookups[0]
+    wanted = Decimal(100) if pa.types.is_integer(rate.type) else Decimal("0.1")
+    assert load(join)["rates_rate"].to_pylist() == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("rate", "type"),
+    [
+        (pa.array([0.1234567], pa.float32()), "DECIMAL(38,18)"),
+        (pa.array([Decimal("0.125")]), "DECIMAL(10,2)"),
+        (pa.array([[0.5]]), "ARRAY<DECIMAL(10,2)>"),
+        (pa.array([[("x", 0.5)]], pa.map_(pa.string(), pa.float64())), "MAP<STRING, DECIMAL(10,2)>"),
+        (pa.array([{"p": 0.5}]), "STRUCT<p: DECIMAL(10,2)>"),
+    ],
+    ids=["float", "decimal", "array", "map", "struct"],
+)
+def test_no_part_of_a_look_up_is_rounded(
+    folder: Path, rate: pa.Array, type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor in what has parts, where doubles are not looked at one by one."""
+    nested = "<" in type
+    made = a_rate(folder, monkeypatch, "arrow", rate, type)
+    view = View("v", keys=["known"], window=Tumbling("1 day"), measures={"n": count()})
+    made = replace(made, select={"known": "rates_rate IS NULL"}, views=[view])
+    join = compile_pipeline(made).record.lookups[0]
+    with pytest.raises(
+        LookupBroken, match="the DECIMALs in it are doubles" if nested else "is .*, not DECIMAL"
+    ):
+        load(join)
+
+
+def test_doubles_beside_decimals_are_left_alone() -> None:
+    """A STRUCT may have both."""
+    both = pa.struct([("x", pa.float64()), ("p", pa.decimal128(10, 2))])
+    values = pa.chunked_array([pa.array([{"x": 0.1, "p": Decimal("0.25")}], both)])
+    wider = pa.struct([("x", pa.float64()), ("p", pa.decimal128(12, 4))])
+    assert cast(values, wider).to_pylist() == [{"x": 0.1, "p": Decimal("0.2500")}]
 
 
 def twins() -> pa.Table:

@@ -18,6 +18,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from seamline.lake.casts import cast, through_doubles
 from seamline.lake.durability import sync_file, sync_folders
 from seamline.lake.joins import key_name
 from seamline.lake.layout import Layout, definitions
@@ -28,6 +29,7 @@ from seamline.model.lookups import Join
 log = logging.getLogger("seamline.lookups")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 SHOWN = 3
+DOUBLES = "make it DECIMAL or text where the table is made, or declare the column DOUBLE."
 
 
 def path_of(join: Join) -> Path:
@@ -108,13 +110,15 @@ def source(join: Join, wanted: Sequence[str]) -> pa.Table:
 
 
 def typed(join: Join, values: pa.ChunkedArray, type: str, column: str) -> pa.ChunkedArray:
-    """Cast a column to what was declared, or what its key must equal."""
+    """Cast a column to what was declared, or what its key must equal; nothing is rounded."""
+    wanted = arrow_type(type)
     try:
-        return values.cast(arrow_type(type))
+        return cast(values, wanted)
     except pa.ArrowException as error:
+        doubles = through_doubles(values.type, wanted)
         raise LookupBroken(
             f"Look-up {join.name}: column {column!r} of {join.table!r} is {values.type}, not {type}: {error}.",
-            hint="declare its type in columns=, or CAST what the key must equal.",
+            hint=DOUBLES if doubles else "declare its type in columns=, or CAST what the key must equal.",
         ) from error
 
 
