@@ -40,6 +40,11 @@ def nameless(rows: pa.Table) -> pa.Table:
     return rows
 
 
+def priced(rows: pa.Table) -> pa.Table:
+    """Read a price as a double."""
+    return rows.append_column("price", rows["text"].cast(pa.float64()))
+
+
 def deadly(rows: pa.Table) -> pa.Table:
     """End the process at a text, as a library does that is not Python's."""
     if "fugu" in rows["text"].to_pylist():

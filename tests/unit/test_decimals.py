@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from dataclasses import replace
@@ -14,23 +15,24 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fastavro import schemaless_writer
+from google.protobuf import descriptor_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit import records
 from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
-from seamline import Avro, Csv, Text, Tumbling, View, count
+from seamline import Avro, Csv, Protobuf, Text, Tumbling, View, count
 from seamline.cli.doctor import digits as digits_of
 from seamline.kernel.formats.decimals import decimal as spelled
 from seamline.lake.log import known_epochs
-from seamline.lake.states import asked
+from seamline.lake.states import asked, present
 from seamline.model.compiled import compile_pipeline, rounded_version
-from seamline.model.definition import ROUNDED
+from seamline.model.definition import EXACT, ROUNDED
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange
 from seamline.model.evolution import fits, require_order
 from seamline.model.exact_json import dumps, loads
-from seamline.model.measures import Sum
+from seamline.model.measures import Maximum, Sum
 from seamline.model.measures.values import stored
 from seamline.model.schema import Field, SqlType, decimal
 from seamline.model.stored import from_json, to_json
@@ -184,19 +186,26 @@ def test_other_texts_keep_digits_and_take_exponents(format: Any) -> None:
     assert values == [*map(Decimal, KEPT.values()), Decimal("0.5"), Decimal(5), *refused]
 
 
-def test_only_decimals_in_a_text_make_another_record_version() -> None:
+def test_only_decimals_make_another_record_version() -> None:
     """Tables of others must not be built again; those of these must."""
     for schema, changes, moved in (
         ("at TIMESTAMP, n INT, x DOUBLE", {}, False),
         ("at TIMESTAMP, d DECIMAL(10,2)", {}, True),
         ("at TIMESTAMP, d DECIMAL(10,2)", {"format": "csv"}, True),
         ("at TIMESTAMP, s STRUCT<a: ARRAY<DECIMAL(10,2)>>", {}, True),
+        ("at TIMESTAMP, d DECIMAL(10,2)", {"format": AVRO_FORMAT}, True),
+        ("at TIMESTAMP, d STRING", {"format": AVRO_FORMAT}, False),
+        ("at TIMESTAMP, d DECIMAL(10,2)", {"format": PROTO}, True),
+        ("at TIMESTAMP, x DOUBLE", {"format": PROTO}, False),
     ):
         declared = records.pipeline(schema, **changes)
         before = replace(declared, source=replace(declared.source, decimals=ROUNDED))
         made, old = compile_pipeline(declared), compile_pipeline(before)
         assert (made.record_version != old.record_version) == moved
         assert (made.views[0].fingerprint != old.views[0].fingerprint) == moved
+        between = compile_pipeline(replace(declared, source=replace(declared.source, decimals=EXACT)))
+        textual = made.format.textual
+        assert between.record_version == (made if textual else old).record_version
 
 
 def test_a_definition_stored_before_is_what_it_was() -> None:
@@ -271,34 +280,149 @@ def test_totals_in_plain_python_keep_their_digits() -> None:
     assert stored(a, decimal(38, 18)) == a
 
 
-TEXTS = {
-    "12345678901234567890.012345678901234567": "12345678901234567890.012345678901234567",
-    "-0.10000000000000000000": "-0.1",
-    "99999999999999999999.999999999999999999": "99999999999999999999.999999999999999999",
-}
-SPELLED = {
+AVRO = {
     "type": "record",
     "name": "R",
-    "fields": [{"name": each, "type": "string"} for each in ("at", "d")],
-}
+    "fields": [
+        {"name": "at", "type": "string"},
+        {"name": "d", "type": ["null", "string", "bytes", "long", "double"]},
+        {"name": "s", "default": None, "type": ["null", {"type": "record", "name": "S", "fields": [
+            {"name": "a", "type": {"type": "array", "items": ["string", "bytes", "double"]}},
+            {"name": "m", "type": {"type": "map", "values": ["string", "bytes", "double"]}},
+        ]}]},
+    ],
+}  # fmt: skip
+AVRO_FORMAT = Avro(schema=json.dumps(AVRO))
+MANY = "at TIMESTAMP, d DECIMAL(38,18), s STRUCT<a: ARRAY<DECIMAL(38,18)>, m: MAP<STRING, DECIMAL(38,18)>>"
 
 
-def avro(text: str) -> bytes:
-    """Write a record whose number is a string."""
+def avro(d: Any, parts: Any = None) -> bytes:
+    """Write a record whose number is a text, bytes, or a number of a kind."""
     out = io.BytesIO()
-    schemaless_writer(out, SPELLED, {"at": "2024-03-01T00:00:00Z", "d": text})
+    schemaless_writer(out, AVRO, {"at": "2024-03-01T00:00:00Z", "d": d, "s": parts})
     return out.getvalue()
 
 
-def test_texts_of_binary_formats_keep_their_digits_or_are_refused() -> None:
-    """Of an exponent nothing is guessed, nothing is rounded: what Avro and Protobuf mean is as it was."""
-    made = records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", format=Avro(schema=json.dumps(SPELLED)))
-    refused = ["1e3", "1E-7", "0.0000000000000000001", "100000000000000000000", "", "x", "+1"]
-    found = records.judged(made, [avro(text) for text in [*TEXTS, *refused]])
+def described() -> Protobuf:
+    """Describe a message whose numbers are texts, bytes, doubles and whole."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="money.proto", package="money", syntax="proto3")
+    message = file.message_type.add(name="Money")
+    types = {
+        "at": kinds.TYPE_STRING,
+        "d": kinds.TYPE_STRING,
+        "x": kinds.TYPE_DOUBLE,
+        "f": kinds.TYPE_FLOAT,
+        "n": kinds.TYPE_UINT64,
+        "b": kinds.TYPE_BYTES,
+        "a": kinds.TYPE_STRING,
+    }
+    for number, (name, type) in enumerate(types.items(), 1):
+        label = kinds.LABEL_REPEATED if name == "a" else kinds.LABEL_OPTIONAL
+        message.field.add(name=name, number=number, type=type, label=label)
+    found = descriptor_pb2.FileDescriptorSet(file=[file])
+    return Protobuf(base64.b64encode(found.SerializeToString()).decode(), "money.Money")
+
+
+PROTO = described()
+
+
+def proto(**fields: Any) -> bytes:
+    """Write a message."""
+    made: bytes = PROTO.type(at="2024-03-01T00:00:00Z", **fields).SerializeToString()
+    return made
+
+
+TEXTS = {**KEPT, "+.5": "0.5", "5.": "5", "-0.10000000000000000000": "-0.1"}
+NO_TEXTS = ["1e-19", "0.0000000000000000001", "100000000000000000000", "1e400000", "", "x", " 1", "NaN"]
+
+
+@pytest.mark.parametrize("format", [AVRO_FORMAT, PROTO], ids=["avro", "protobuf"])
+def test_texts_of_binary_formats_are_read_as_those_of_json(format: Any) -> None:
+    """One meaning of a text in every format: exponents taken, digits kept, nothing rounded."""
+    made = records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", format=format)
+    written = avro if isinstance(format, Avro) else lambda text: proto(d=text)
+    found = records.judged(made, [written(text) for text in [*TEXTS, *NO_TEXTS]])
     assert [each["d"] for each in found[: len(TEXTS)]] == [*map(Decimal, TEXTS.values())]
     assert found[len(TEXTS) :] == [
-        ["mistyped field d", f"VARCHAR {text} is no DECIMAL(38,18)"] for text in refused
+        ["mistyped field d", f"VARCHAR {text} is no DECIMAL(38,18)"] for text in NO_TEXTS
     ]
+
+
+DOUBLES = {
+    0.1: "0.1",
+    1e-7: "0.0000001",
+    1e16: "10000000000000000",
+    -2.5e19: "-25000000000000000000",
+    5.0: "5",
+}
+NO_DOUBLES = [0.1 + 0.2, 1234567890123456.78, 1e20, 1e-19, float("nan"), float("inf")]
+
+
+@pytest.mark.parametrize("format", [AVRO_FORMAT, PROTO], ids=["avro", "protobuf"])
+def test_a_double_is_the_decimal_that_it_keeps_or_none(format: Any) -> None:
+    """...456.78 was sent as ...456.75 and stored as ...456.80; which digits were meant nobody knows."""
+    column = "d" if isinstance(format, Avro) else "x"
+    made = records.pipeline(f"at TIMESTAMP, {column} DECIMAL(38,18)", format=format)
+    written = avro if column == "d" else lambda number: proto(x=number)
+    found = records.judged(made, [written(number) for number in [*DOUBLES, *NO_DOUBLES]])
+    assert [each[column] for each in found[: len(DOUBLES)]] == [*map(Decimal, DOUBLES.values())]
+    assert [each[0] for each in found[len(DOUBLES) :]] == [f"mistyped field {column}"] * len(NO_DOUBLES)
+
+
+def test_other_numbers_of_protobuf_are_exact() -> None:
+    """A float is 0.10000000149011612, 2**64 - 1 is whole, bytes are no number though their base64 is digits."""
+    made = records.pipeline(
+        "at TIMESTAMP, f DECIMAL(38,18), n DECIMAL(38,18), a ARRAY<DECIMAL(38,18)>, b DECIMAL(38,18)",
+        format=PROTO,
+    )
+    texts = ["1e-7", "1234567890123456.78"]
+    digits = base64.b64decode("12345678")
+    found = records.judged(
+        made, [proto(f=0.25, n=2**64 - 1, a=texts), proto(f=0.1), proto(a=["x"]), proto(b=digits)]
+    )
+    assert [each[0] for each in found] == [
+        "mistyped field b",
+        "mistyped field f",
+        "mistyped field a",
+        "mistyped field b",
+    ]
+    made = records.pipeline(
+        "at TIMESTAMP, f DECIMAL(38,18), n DECIMAL(38,18), a ARRAY<DECIMAL(38,18)>", format=PROTO
+    )
+    [found] = records.judged(made, [proto(f=0.25, n=2**64 - 1, a=texts)])
+    assert (found["f"], found["n"]) == (Decimal("0.25"), Decimal(2**64 - 1))
+    assert found["a"] == [Decimal("0.0000001"), Decimal("1234567890123456.78")]
+
+
+def test_parts_of_avro_are_exact() -> None:
+    """In a STRUCT, an ARRAY and a MAP; bytes are no number there either."""
+    digits = base64.b64decode("12345678")
+    parts = [
+        {"a": ["1e-7", 0.1], "m": {"k": "1234567890123456.78"}},
+        {"a": [digits], "m": {}},
+        {"a": [], "m": {"k": digits}},
+        {"a": [0.1 + 0.2], "m": {}},
+        {"a": [], "m": {"k": "1e-19"}},
+    ]
+    made = records.pipeline(MANY, format=AVRO_FORMAT)
+    found = records.judged(made, [*(avro("1", each) for each in parts), avro(digits), avro(2**62)])
+    assert found[0]["s"]["a"] == [Decimal("0.0000001"), Decimal("0.1")]
+    assert dict(found[0]["s"]["m"]) == {"k": Decimal("1234567890123456.78")}
+    assert [each[0] for each in found[1:6]] == [*["mistyped field s"] * 4, "mistyped field d"]
+    assert found[6]["d"] == Decimal(2**62)
+
+
+@pytest.mark.parametrize("said", [EXACT, ROUNDED])
+def test_a_binary_format_stored_before_is_what_it_was(said: str) -> None:
+    """What is served runs on as it was read, exponents refused, until the mended version takes its place."""
+    made = records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", format=AVRO_FORMAT)
+    old = replace(made, source=replace(made.source, decimals=said))
+    assert not compile_pipeline(old).exact
+    assert compile_pipeline(old).record_version == rounded_version(compile_pipeline(made))
+    assert compile_pipeline(old).record_version != compile_pipeline(made).record_version
+    [one, other] = records.judged(old, [avro("1e3"), avro("1.5")])
+    assert (one, other["d"]) == (["mistyped field d", "VARCHAR 1e3 is no DECIMAL(38,18)"], Decimal("1.5"))
 
 
 @pytest.mark.parametrize(
@@ -363,3 +487,28 @@ def test_what_a_chart_writes_has_all_digits() -> None:
     assert render.cell(value) == trace["hovertext"][0]
     [trace] = charts.answers([("a", [row | {"n": 1}])], "n", None)["data"]
     assert "hovertext" not in trace
+
+
+def test_a_product_has_room_for_all_of_its_digits(tmp_path: Path) -> None:
+    """DuckDB keeps it to 18, and failed: the record was refused, or its view set aside for good."""
+    made = records.pipeline(
+        "at TIMESTAMP, d DECIMAL(18,2), e DECIMAL(12,6)",
+        select={"due": "d * e"},
+        views=[
+            View(
+                "v",
+                keys=[],
+                window=Tumbling("1 day"),
+                measures={"total": Sum("d * 3"), "most": Maximum("e * d")},
+            )
+        ],
+    )
+    text = f'{{{AT}, "d": 9999999999999999.99, "e": 999999.999999}}'
+    compiled = compile_pipeline(made)
+    result = records.kernel_run(tmp_path, compiled, records.batch([text.encode()]))
+    [row] = records.read(tmp_path / "master", result.master)
+    product = WIDE.multiply(Decimal("9999999999999999.99"), Decimal("999999.999999"))
+    assert (row["due"], result.failed) == (product, {})
+    view = compiled.views[0]
+    [answered] = present(view, result.states[view.id][0], []).to_pylist()
+    assert (answered["total"], answered["most"]) == (Decimal("29999999999999999.97"), product)

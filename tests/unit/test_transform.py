@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from types import FunctionType
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.unit.records import judged, pipeline
 
 from seamline import Rule, Tumbling, View, sum
 from seamline.model.compiled import compile_pipeline, examine
+from seamline.model.definition import EXACT, ROUNDED
 from seamline.model.fingerprint import record_version
 from seamline.model.stored import from_json, to_json
 from seamline.model.user_code import code_hash
@@ -187,3 +189,29 @@ def test_a_wrong_step_is_told(changes: dict[str, Any], field: str, why: str) -> 
     assert (problems[0].field, why in problems[0].message) == (field, True)
     assert problems[0].file.endswith(".py")
     assert problems[0].hint
+
+
+def test_a_double_that_it_gives_is_never_rounded_to_a_decimal() -> None:
+    """Arrow's own cast makes 0.12 of 0.125, and 0.300000000000000044 of 0.1 + 0.2."""
+    made = texts(steps.priced, "price DECIMAL(38,18)")
+    found = judged(made, [said(text) for text in ("0.1", "1e16", "0.30000000000000004", "1e-19")])
+    assert [row["price"] for row in found[:2]] == [Decimal("0.1"), Decimal(10**16)]
+    longer = "0.30000000000000004 has more than the 15 digits that a double keeps"
+    assert found[2:] == [
+        ["error in transform", f"TypeError: its column price is double, not decimal128(38, 18): {longer}"],
+        [
+            "error in transform",
+            "TypeError: its column price is double, not decimal128(38, 18): 1e-19 does not fit",
+        ],
+    ]
+
+
+@pytest.mark.parametrize("before", [EXACT, ROUNDED])
+def test_a_transform_stored_before_rounds_as_it_did(before: str) -> None:
+    """Another version of the record reads it exactly; only a transform that makes DECIMALs has one."""
+    for schema, moved in (("price DECIMAL(10,2)", True), ("price DOUBLE", False)):
+        made = texts(steps.priced, schema)
+        old = replace(made, source=replace(made.source, decimals=before))
+        assert (record_version(made) != record_version(old)) == moved
+    [found] = judged(replace(old, transform_schema="price DECIMAL(10,2)"), [said("0.125")])
+    assert found["price"] == Decimal("0.12")

@@ -145,7 +145,7 @@ def definitions(found: Catalog) -> Iterator[Finding]:
 
 
 def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
-    """Tell of a pipeline with decimals whether rows of it were read when those went through a double."""
+    """Tell of a pipeline with decimals whether rows of it were read by an older rule."""
     from seamline.lake.layout import Layout, warehouse
     from seamline.lake.log import each_epoch
     from seamline.lake.rejudged import Rejudged
@@ -158,7 +158,8 @@ def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
         return
     judged = Rejudged(pipeline, layout).verdicts()
     lossy = rounded(each_epoch(layout), pipeline.record_version, rounded_version(pipeline), judged)
-    said = f"{len(lossy)} epochs were read through a double" if lossy else "read by their own digits"
+    before = "through a double" if pipeline.format.textual else "by an older rule"
+    said = f"{len(lossy)} epochs were read {before}" if lossy else "read by their own digits"
     hint = f"seamline quarantine replay {name}, then seamline flip each of its views."
     yield Finding(f"decimals of {name}", not lossy, said, hint)
 

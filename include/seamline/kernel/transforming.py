@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.judgement import PLACES, REFUSED, TAKEN
+from seamline.lake.casts import cast
 from seamline.lake.types import arrow_type
 from seamline.model.transform import Transform
 from seamline.model.user_code import function_of
@@ -27,7 +28,8 @@ def transformed(rows: pa.Table, step: Transform) -> pa.Table:
     asked = rows.filter(pc.is_null(rows[REFUSED])).select(shown)
     schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *columns(step)])
     failed: dict[Place, str] = {}
-    made = pa.concat_tables([schema.empty_table(), *attempts(asked, function_of(step.name), schema, failed)])
+    found = attempts(asked, function_of(step.name), schema, failed, exact=step.exact)
+    made = pa.concat_tables([schema.empty_table(), *found])
     at = {place: row for row, place in enumerate(places(made))}
     here = [at.get(place) for place in places(rows)]
     taken = pa.array([row is not None for row in here])
@@ -42,23 +44,23 @@ def columns(step: Transform) -> list[pa.Field]:
 
 
 def attempts(
-    rows: pa.Table, function: Function, schema: pa.Schema, failed: dict[Place, str]
+    rows: pa.Table, function: Function, schema: pa.Schema, failed: dict[Place, str], *, exact: bool
 ) -> Sequence[pa.Table]:
     """Call the function; where it fails, call it for each half, down to the record on which it fails alone."""
     if not rows.num_rows:
         return []
     try:
-        return [checked(function(rows), rows, schema)]
+        return [checked(function(rows), rows, schema, exact=exact)]
     except Exception as error:  # noqa: BLE001 - whatever a user's function raises is the record's trouble
         if rows.num_rows == 1:
             failed[places(rows)[0]] = f"{type(error).__name__}: {error}"[:500]
             return []
     half = rows.num_rows // 2
     parts = [rows.slice(0, half), rows.slice(half)]
-    return [made for part in parts for made in attempts(part, function, schema, failed)]
+    return [made for part in parts for made in attempts(part, function, schema, failed, exact=exact)]
 
 
-def checked(made: Any, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def checked(made: Any, rows: pa.Table, schema: pa.Schema, *, exact: bool) -> pa.Table:
     """Give the columns that were declared; TypeError or ValueError for what is no answer to ``rows``."""
     if not isinstance(made, pa.Table):
         raise TypeError(f"it gave a {type(made).__name__}, not a pyarrow.Table")
@@ -67,11 +69,22 @@ def checked(made: Any, rows: pa.Table, schema: pa.Schema) -> pa.Table:
         made = made.append_column("_topic", pa.repeat(topics[0], made.num_rows))
     if missing := [name for name in schema.names if name not in made.column_names]:
         raise ValueError(f"its table has no column {', '.join(missing)}")
-    made = made.select(schema.names).cast(schema)
+    made = made.select(schema.names)
+    if exact:
+        made = pa.table([unrounded(made[field.name], field) for field in schema], names=schema.names)
+    made = made.cast(schema)
     found = places(made)
     if len(set(found)) < len(found) or not set(found) <= set(places(rows)):
         raise ValueError("its rows are not the records that it was given, each at most once")
     return made
+
+
+def unrounded(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Cast a column, no double to a DECIMAL with other digits; TypeError, which names the column."""
+    try:
+        return cast(values, field.type)
+    except pa.ArrowException as error:
+        raise TypeError(f"its column {field.name} is {values.type}, not {field.type}: {error}") from error
 
 
 def places(rows: pa.Table) -> list[Place]:

@@ -9,7 +9,7 @@ from functools import partial
 from seamline.model.compiled_measure import CompiledMeasure
 from seamline.model.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
 from seamline.model.defaults import NEWEST, PAST, past_of
-from seamline.model.definition import DURABILITY, EXACT, ROUNDED, Pipeline, Rule
+from seamline.model.definition import DIGITS, DURABILITY, EXACT, ROUNDED, Pipeline, Rule
 from seamline.model.errors import DefinitionError
 from seamline.model.evolution import added_columns, needed
 from seamline.model.expressions import Expression
@@ -85,7 +85,7 @@ class CompiledPipeline:
 
 
 def rounded_version(pipeline: CompiledPipeline) -> str:
-    """Give the record version of rows whose DECIMAL columns went through a double; empty where none did."""
+    """Give the record version of rows whose DECIMAL columns were read as once; empty where there are none."""
     if not pipeline.exact:
         return ""
     source = replace(pipeline.definition.source, decimals=ROUNDED)
@@ -131,7 +131,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     problems.attempt("stream.worker_memory", origin, lambda: parse_memory(pipeline.stream.worker_memory))
     if pipeline.batch.fresh_within not in ("", None):
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
-    if source.decimals not in (EXACT, ROUNDED):
+    if source.decimals not in (DIGITS, EXACT, ROUNDED):
         problems.note("source.decimals", source.origin, f"{source.decimals!r} is not known.", "leave it out.")
     check_counts(pipeline, problems)
     check_provisional(pipeline, problems)

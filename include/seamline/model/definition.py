@@ -38,8 +38,8 @@ def remembered() -> Origin:
     return field(default_factory=author, compare=False, repr=False, kw_only=True)
 
 
-EXACT, ROUNDED = "exact", "rounded"
-"""How a number of JSON, CSV or text becomes a DECIMAL: by its own digits, or as earlier releases did."""
+DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
+"""How a number becomes a DECIMAL: by its own digits; by them in JSON, CSV and text alone; as earlier releases did."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class KafkaSource:
     A record of more than ``max_record_bytes`` (value and key, as they are once decompressed), or a JSON object of more
     than ``max_record_parts`` members and items, is refused before anything is made of it. A task's part of an epoch
     opens at most ``max_stray_intervals`` further than ``very_late`` from Kafka's timestamps.
-    ``decimals`` is ``exact``; ``rounded`` is in what earlier releases stored, which read them through a double.
+    ``decimals`` is ``digits``; ``exact`` and ``rounded`` are in what earlier releases stored, which read others, or
+    all, through a double.
     """
 
     topic: str | Sequence[str]
@@ -75,7 +76,7 @@ class KafkaSource:
     max_record_bytes: int = 64_000_000
     max_record_parts: int = 500_000
     max_stray_intervals: int = 1_000
-    decimals: str = EXACT
+    decimals: str = DIGITS
     origin: Origin = remembered()
 
     @property

@@ -9,13 +9,13 @@ from dataclasses import fields
 from typing import Any
 
 from seamline.model.defaults import past_of
-from seamline.model.definition import EXACT, KafkaSource, Pipeline, View
-from seamline.model.errors import DefinitionError
+from seamline.model.definition import DIGITS, EXACT, KafkaSource, Pipeline, View
 from seamline.model.evolution import extended
 from seamline.model.formats import format_of
 from seamline.model.lookups import pinned
 from seamline.model.measures import Formula, Measure, Own
-from seamline.model.schema import Field, Schema
+from seamline.model.schema import Field, has_decimals
+from seamline.model.transform import makes_exactly
 from seamline.model.user_code import code_hash, function_of, name_of
 
 KERNEL = 1
@@ -71,7 +71,8 @@ def bounds_of(source: KafkaSource) -> dict[str, int]:
 def transform_facts(pipeline: Pipeline) -> list[str]:
     """List what the user's own step is; where its function stands does not matter."""
     code = code_hash(function_of(name_of(pipeline.transform)))
-    return [code, pipeline.transform_schema, pipeline.transform_version]
+    exact = [EXACT] if makes_exactly(pipeline) else []
+    return [code, pipeline.transform_schema, pipeline.transform_version, *exact]
 
 
 def added_facts(uses: Iterable[Field], *, fresh: bool) -> list[list[str]]:
@@ -90,17 +91,14 @@ def exact_later(pipeline: Pipeline) -> bool:
 
 
 def exact_first(pipeline: Pipeline) -> bool:
-    """Tell whether a column of ``schema=`` is a DECIMAL that is read by the digits of a text."""
-    try:
-        fields = Schema.parse(pipeline.source.schema).fields
-    except DefinitionError:
-        return False
-    return reads_exactly(pipeline) and any(each.type.decimals for each in fields)
+    """Tell whether a column of ``schema=`` is a DECIMAL that is read by its own digits."""
+    return reads_exactly(pipeline) and has_decimals(pipeline.source.schema)
 
 
 def reads_exactly(pipeline: Pipeline) -> bool:
-    """Tell whether numbers of a text become DECIMAL by their own digits."""
-    return format_of(pipeline.source.format).textual and pipeline.source.decimals == EXACT
+    """Tell whether numbers of a record become DECIMAL by their own digits."""
+    said = pipeline.source.decimals
+    return said == DIGITS or (said == EXACT and format_of(pipeline.source.format).textual)
 
 
 def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterable[Field] = ()) -> str:

@@ -10,7 +10,7 @@ from seamline.model.expressions import Expression, Guard, compile_expression
 from seamline.model.lookups import Join, check_lookups, compile_lookup, pinned
 from seamline.model.problems import NAME, Problems, boolean, known
 from seamline.model.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Kind, Schema, SqlType
-from seamline.model.transform import Transform
+from seamline.model.transform import Transform, makes_exactly
 from seamline.model.user_code import function_of, name_of
 
 METADATA = (
@@ -160,7 +160,7 @@ def compile_transform(
                 f"The source has a column {field.name!r} already.",
                 "rename yours.",
             )
-    return Transform(name, schema, tuple(field.name for field in base.fields))
+    return Transform(name, schema, tuple(field.name for field in base.fields), makes_exactly(pipeline))
 
 
 def attempt(text: str, seen: Schema, place: str, origin: Origin, problems: Problems) -> Expression | None:

@@ -151,6 +151,14 @@ class Schema:
         return Schema((*self.fields, *fields))
 
 
+def has_decimals(text: str) -> bool:
+    """Tell whether there is a DECIMAL in what may be a schema."""
+    try:
+        return any(field.type.decimals for field in Schema.parse(text).fields)
+    except DefinitionError:
+        return False
+
+
 def distinct(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     """Give the fields; DefinitionError where two bear one name."""
     seen: dict[str, str] = {}

@@ -129,8 +129,9 @@ def judged_again(
             "judges them again"
         )
     if lossy := rounded(waiting, version, rounded_version(pipeline), verdicts):
+        before = "went through a double" if pipeline.format.textual else "were read by an older rule"
         yield (
-            f"  {count_of(lossy)} epochs were read when DECIMAL columns went through a double: "
+            f"  {count_of(lossy)} epochs were read when DECIMAL columns {before}: "
             f"`{MEND} {pipeline.name}` reads their digits anew, `seamline flip` serves what it gives"
         )
 

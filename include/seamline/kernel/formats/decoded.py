@@ -7,15 +7,22 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from seamline.kernel.formats.json import JsonReader
+from seamline.kernel.formats.decimals import decimal
+from seamline.kernel.formats.json import WHOLE, JsonReader
+from seamline.lake.casts import KEPT
+from seamline.model.schema import Kind, SqlType
 
 
 class DecodedReader(JsonReader):
-    """``decode`` gives an object of Python values; types are then checked by the rules of JSON."""
+    """``decode`` gives an object of Python values; types are then checked by the rules of JSON.
+
+    A double is a DECIMAL if so few digits spell it that it keeps them all.
+    """
 
     exact_texts = True
     parts = False
@@ -34,13 +41,43 @@ class DecodedReader(JsonReader):
     def attempt(self, value: bytes) -> tuple[str | None, str | None]:
         """Give a record as JSON text, or say why it is none."""
         try:
-            return json.dumps(self.decode(value), default=spelled, ensure_ascii=False), None
+            found = self.decode(value)
+            if self.exact:
+                found = apart(found, self.whole)
+            return json.dumps(found, default=spelled, ensure_ascii=False), None
         except Exception as error:  # noqa: BLE001 - the decoders raise whatever the bytes lead them to
             return None, f"{type(error).__name__}: {error}"[:200]
+
+    @cached_property
+    def whole(self) -> SqlType:
+        """The record as one value."""
+        return SqlType(Kind.STRUCT, fields=self.schema.fields)
+
+    def scalar(self, type: SqlType, found: str, text: str) -> str:
+        if type.kind is not Kind.DECIMAL or not self.exact:
+            return super().scalar(type, found, text)
+        kept = f"len(trim(regexp_replace({text}, '[-.]|e.*', '', 'g'), '0')) <= {KEPT}"
+        right = f"{found} IN {WHOLE} OR {found} = 'VARCHAR' OR {found} = 'DOUBLE' AND {kept}"
+        return f"CASE WHEN {right} THEN {decimal(type, text)} END"
 
     def broken(self) -> Iterator[tuple[str, str]]:
         yield "_trouble IS NOT NULL", "_trouble"
         yield from super().broken()
+
+
+def apart(value: Any, type: SqlType) -> Any:
+    """Put bytes that are to be a DECIMAL into a list, which is none: their base64 may look like a number."""
+    match type.kind, value:
+        case Kind.DECIMAL, bytes():
+            return [value]
+        case Kind.STRUCT, Mapping():
+            known = (each for each in type.fields if each.type.decimals and each.name in value)
+            return {**value, **{each.name: apart(value[each.name], each.type) for each in known}}
+        case Kind.ARRAY, list() if type.element:
+            return [apart(each, type.element) for each in value]
+        case Kind.MAP, Mapping() if type.element:
+            return {name: apart(each, type.element) for name, each in value.items()}
+    return value
 
 
 def spelled(value: Any) -> str:
