@@ -7,11 +7,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.records import batch, judged, kernel_run, pipeline
 
-from seamline import Avro
+from seamline import Avro, Tumbling, View, count
+from seamline import min as least
 from seamline.kernel.bounds import LARGE, MANY
 from seamline.kernel.formats.avro import AvroReader
 from seamline.model.compiled import compile_pipeline
@@ -41,6 +43,51 @@ def test_a_record_out_of_bounds_is_refused_and_nothing_else_is() -> None:
         [LARGE, f"{len(value()) + 150} bytes"],
         ["tombstone", ""],
     ]
+
+
+@pytest.mark.parametrize(
+    "value", [b'{"a": ' + b"[" * 21 + b"]" * 21 + b"}", b'{"a": ' * 21 + b"1" + b"}" * 21]
+)
+def test_what_is_nested_is_as_many_parts_as_are_opened(value: bytes) -> None:
+    """Without a comma: 30 million brackets took more than 4 GB to be parsed."""
+    assert judged(pipeline(SCHEMA, max_record_parts=20), [value])[0][0] == MANY
+
+
+EACH = View("each", ["tag"], Tumbling("1 day"), {"n": count()}, explode={"tag": "tags"})
+TAGGED = "at TIMESTAMP, body STRING, tags ARRAY<STRING>, cart STRUCT<shop: STRING, lines: ARRAY<STRING>>"
+
+
+@pytest.mark.parametrize(
+    ("reads", "tags", "body", "beside"),
+    [
+        ({}, 25, 100, 0),
+        ({"where": "body <> tag"}, 24, 100, 0),
+        ({"where": "body <> tag"}, 25, 100, 100),
+        ({"measures": {"n": least("concat(tag, body)")}}, 25, 100, 100),
+        ({"keys": ["tag", "body"]}, 25, 100, 100),
+        ({"keys": ["line"], "where": "cart.shop <> line", "explode": {"line": "cart.lines"}}, 25, 100, 100),
+        ({"keys": ["line"], "where": "cart.shop <> line", "explode": {"line": "cart.lines"}}, 24, 100, 0),
+    ],
+)
+def test_what_a_view_makes_of_the_items_of_a_record_has_a_bound(
+    reads: dict[str, Any], tags: int, body: int, beside: int
+) -> None:
+    """A text of 10 MB beside 100,000 items is a terabyte; the same text in a view that does not read it is nothing."""
+    made = pipeline(TAGGED, max_record_bytes=300, views=[replace(EACH, **reads)])
+    text, items = "x" * body, ["t"] * tags
+    filled = {"cart": {"shop": text, "lines": items}} if "explode" in reads else {"body": text, "tags": items}
+    [row] = judged(made, [json.dumps({"at": AT, **filled}, separators=(",", ":")).encode()])
+    said = f"{tags} items of each, with {beside} bytes beside each"
+    assert row == [LARGE, said] if beside else isinstance(row, dict)
+
+
+def test_a_list_that_is_read_for_each_of_its_items_is_beside_them() -> None:
+    """Of 100,000 items that took 40 s: time is a cost too."""
+    made = pipeline(
+        TAGGED, max_record_bytes=2_000_000, views=[replace(EACH, where="array_contains(tags, tag)")]
+    )
+    value = json.dumps({"at": AT, "tags": ["t"] * 20_000}).encode()
+    assert judged(made, [value])[0][0] == LARGE
 
 
 def test_text_is_no_part_of_it_in_formats_that_are_not_json() -> None:

@@ -1,23 +1,34 @@
 """What a record may cost: one that is larger is refused before anything is made of it.
 
 The bounds are those of the source. What a record of as many parts takes is at most 2.5 kB for each, in maps; what one
-of as many bytes takes is about ten times as much, where it is text: far less than a worker may take.
+of as many bytes takes is about ten times as much, where it is text: far less than a worker may take. A view that
+makes a row of each item of a record has what it reads beside the item in each of them: that has a bound too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.model.compiled import CompiledView
 from seamline.model.definition import KafkaSource
 
+COPIES = 8
+"""So many times as much as a record may have, the rows that a view makes of it may have beside their items."""
+SHORT = 100_000_000
+"""Bytes of a column times items that are not worth measuring row by row."""
 LARGE, MANY = "record too large", "record of too many parts"
 
 
 def outsized(rows: pa.Table, source: KafkaSource, *, parts: bool) -> tuple[pa.Table, pa.Table]:
     """Part records into those within bounds and those that are not, with reason and detail.
 
-    ``parts`` are counted by the commas between them, as JSON has them.
+    ``parts`` are counted by the commas between them, as JSON has them, or by what opens them: each may be all there is
+    in another.
     """
     sizes = pc.add(length(rows["_value"]), length(rows["_key"]))
     bound = min(source.max_record_bytes, source.max_record_parts) if parts else source.max_record_bytes
@@ -42,5 +53,66 @@ def excess(size: int, value: pa.BinaryScalar, source: KafkaSource, *, parts: boo
     """Give (reason, detail) of a record that is out of bounds."""
     if size > source.max_record_bytes:
         return LARGE, f"{size} bytes"
-    found = (value.as_py() or b"").count(b",") + 1 if parts else 0
+    found = parts_of(value.as_py() or b"") if parts else 0
     return (MANY, f"{found} parts") if found > source.max_record_parts else None
+
+
+def parts_of(value: bytes) -> int:
+    """Count the parts of a record of JSON; there are no more than twice as many."""
+    return max(value.count(b",") + 1, value.count(b"[") + value.count(b"{"))
+
+
+def multiplied(
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, views: Iterable[CompiledView], source: KafkaSource
+) -> tuple[pa.Table, pa.Table]:
+    """Part judged rows into those of which views make rows within bounds and those of which they do not."""
+    good, detail = np.ones(rows.num_rows, dtype=bool), np.full(rows.num_rows, "", dtype=object)
+    for view in views:
+        names = beside(view)
+        if not names or not rows.num_rows:
+            continue
+        items = counted(con, rows, view)
+        sizes = np.sum([widths(rows[name].combine_chunks(), int(items.max())) for name in names], axis=0)
+        for at in np.flatnonzero(good & (items * sizes > COPIES * source.max_record_bytes)):
+            good[at] = False
+            detail[at] = f"{items[at]} items of {view.name}, with {sizes[at]} bytes beside each"
+    if good.all():
+        return rows, rows.slice(0, 0)
+    refused = rows.filter(pa.array(~good))
+    refused = refused.append_column("_reason", pa.repeat(pa.scalar(LARGE), refused.num_rows))
+    return rows.filter(pa.array(good)), refused.append_column("_detail", pa.array(detail[~good], pa.string()))
+
+
+def beside(view: CompiledView) -> list[str]:
+    """List the columns that a view which explodes reads beside the item."""
+    if view.explode is None:
+        return []
+    expressions = [view.where, *(state.expression for state in view.states)]
+    read = {key.name for key in view.ordered_by}.union(*(each.columns for each in expressions if each))
+    return sorted(read - {view.explode.item.name})
+
+
+def counted(con: duckdb.DuckDBPyConnection, rows: pa.Table, view: CompiledView) -> np.ndarray:
+    """Count the items of each row that a view makes rows of."""
+    assert view.explode is not None
+    con.register("counted", rows)
+    try:
+        asked = con.sql(f"SELECT coalesce(len({view.explode.array.duckdb}), 0) AS items FROM counted")
+        items: np.ndarray = asked.to_arrow_table()["items"].cast(pa.int64()).to_numpy()
+        return items
+    finally:
+        con.unregister("counted")
+
+
+def widths(column: pa.Array, items: int) -> np.ndarray:
+    """Measure the values of a column; of numbers and times, and of what is short for so many ``items``, nothing."""
+    found: np.ndarray = np.zeros(len(column), dtype=np.int64)
+    if pa.types.is_struct(column.type):
+        # The items themselves may be in there.
+        for part in column.flatten():
+            found = found if pa.types.is_list(part.type) else found + widths(part, items)
+    elif pa.types.is_string(column.type):
+        found = length(column).to_numpy(zero_copy_only=False)
+    elif pa.types.is_nested(column.type) and column.nbytes * items > SHORT:
+        found = np.array([column.slice(at, 1).nbytes for at in range(len(column))], dtype=np.int64)
+    return found

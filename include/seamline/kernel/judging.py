@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.asking import asked, read_by
-from seamline.kernel.bounds import outsized
+from seamline.kernel.bounds import multiplied, outsized
 from seamline.kernel.formats import Reader, reader_of
 from seamline.kernel.formats.reader import decoded, texts
 from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
@@ -166,7 +166,9 @@ def judged(
         return parted(con, rows, config, reader)
     rows, large = outsized(rows, config.pipeline.definition.source, parts=reader.parts)
     accepted, refused = parted(con, rows, config, reader)
-    return accepted, pa.concat_tables([refused, large]) if large.num_rows else refused
+    accepted, wide = multiplied(con, accepted, config.pipeline.views, config.pipeline.definition.source)
+    more = [each.select(refused.column_names) for each in (large, wide) if each.num_rows]
+    return accepted, pa.concat_tables([refused, *more]) if more else refused
 
 
 def parted(
