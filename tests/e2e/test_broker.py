@@ -12,6 +12,8 @@ import pytest
 from tests.ports import free_ports
 
 from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.ends import oldest_from
+from seamline.kafka.present import present
 from seamline.kafka.produce import RecordWriter
 from seamline.local.broker import Broker
 from seamline.local.flights import Span, replay
@@ -50,6 +52,39 @@ def test_offsets_are_those_of_the_records(broker: Broker, admin: TopicAdmin) -> 
     assert {(part, offset) for _, part, offset in told} == {
         (part, offset) for part, end in {0: 200, 1: 100}.items() for offset in range(end)
     }
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
+def test_what_is_there_is_told_whatever_it_was_compressed_with(
+    broker: Broker, admin: TopicAdmin, codec: str | None
+) -> None:
+    """The broker compresses as its topic says; audits and the lag read records in Python."""
+    name = f"compressed.{codec}"
+    admin.create_topic(name, 1, config={"compression.type": codec or "uncompressed"})
+    before = datetime.now(UTC).replace(microsecond=0)
+    with RecordWriter(broker.connection) as writer:
+        for number in range(300):
+            writer.send(name, value=b"%d" % number * 100, partition=0)
+    assert present(broker.connection, {(name, 0): [(0, 300)]}) == {(name, 0): [(0, 300)]}
+    oldest = oldest_from(broker.connection, {(name, 0): 17}, timeout=30)
+    assert oldest is not None and before <= oldest <= datetime.now(UTC)
+
+
+def test_a_codec_that_is_not_installed_is_named(
+    broker: Broker, admin: TopicAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to install: no broker has refused anything."""
+    admin.create_topic("packed", 1, config={"compression.type": "snappy"})
+    with RecordWriter(broker.connection) as writer:
+        writer.send("packed", value=b"x" * 100, partition=0)
+    monkeypatch.setattr("kafka.codec.snappy", None)
+    for ask in (
+        lambda: present(broker.connection, {("packed", 0): [(0, 1)]}),
+        lambda: oldest_from(broker.connection, {("packed", 0): 0}, timeout=30),
+    ):
+        with pytest.raises(SetupError, match="snappy") as refused:
+            ask()
+        assert "kafka-python[lz4,snappy,zstd]" in refused.value.hint
 
 
 def test_what_a_topic_keeps_and_since_when_is_told(broker: Broker, admin: TopicAdmin) -> None:

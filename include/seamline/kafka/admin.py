@@ -17,7 +17,7 @@ from kafka.structs import OffsetAndMetadata
 
 from seamline.kafka.clients import opened
 from seamline.kafka.connections import KafkaConnection
-from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
+from seamline.model.errors import KafkaUnavailable, SeamlineError, SetupError, TopicMissing
 
 _UNREACHABLE = (
     errors.KafkaConnectionError,
@@ -239,6 +239,11 @@ def explain(problem: Exception, connection: KafkaConnection, topic: str = "") ->
         return KafkaUnavailable(
             f"Kafka at {connection.brokers} has no answer yet ({name}: {problem}).",
             hint="a broker that has just come back, or a partition without a leader, has one a little later.",
+        )
+    if isinstance(problem, errors.UnsupportedCodecError):
+        return SetupError(
+            f"This Python cannot read what was sent to {connection.brokers}: {problem}.",
+            hint="install what Seamline asks for: pip install 'kafka-python[lz4,snappy,zstd]'.",
         )
     about = f" for topic {topic!r}" if topic else ""
     return SeamlineError(f"Kafka at {connection.brokers} refused{about}: {name}: {problem}")
