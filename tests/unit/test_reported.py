@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 
 from seamline.kernel.judging import KernelResult
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import ProtocolError, SparkFailed
 from seamline.spark.attempts import KernelFailed
 from seamline.spark.epochs import Epochs
 from seamline.spark.spread import by_batches, by_numbers, complete
@@ -75,7 +75,7 @@ def test_rows_of_a_task_that_was_cut_off_are_an_error() -> None:
     rows = [row for number in range(3) for row in by_numbers(twice)([number])]
     assert complete(rows, 3) == [row for number in range(3) for row in twice(number)]
     for cut in range(len(rows)):
-        with pytest.raises(ProtocolError, match="of 3 tasks"):
+        with pytest.raises(SparkFailed, match="of 3 tasks"):
             complete(rows[:cut], 3)
 
 

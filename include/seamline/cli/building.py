@@ -56,14 +56,16 @@ def judged_again(compiled: CompiledPipeline, layout: Layout, *, err: bool = Fals
     todo = unjudged(each_epoch(layout), version, Rejudged(compiled, layout).verdicts())
     if not todo:
         return
+    from seamline.spark.failing import failing, stopped
     from seamline.spark.rejudging import rejudge
     from seamline.spark.session import session
 
     spark = session(f"seamline run {compiled.name}")
     try:
-        records = rejudge(spark, compiled, layout, until=todo[-1].number)
+        with failing("the judging of records again"):
+            records = rejudge(spark, compiled, layout, until=todo[-1].number)
     finally:
-        spark.stop()
+        stopped(spark)
     click.echo(f"Judged {records} records of {len(todo)} epochs again, by {version}.", err=err)
 
 
@@ -105,6 +107,7 @@ def build_and_publish(
     from seamline.quality.comparing import compare_and_tell
     from seamline.quality.expectations import imported_meanwhile
     from seamline.spark.batch import build
+    from seamline.spark.failing import stopped
     from seamline.spark.session import session
 
     imported_meanwhile(compiled)
@@ -112,7 +115,7 @@ def build_and_publish(
     try:
         rows = build(spark, compiled, layout, job)
     finally:
-        spark.stop()
+        stopped(spark)
     click.echo(f"Built {len(rows)} generations, run {job.run}.", err=err)
     certificates = certify_run(compiled, layout, job.run, actor=job.actor)
     click.echo(f"Report: {layout.report(job.run) / 'index.html'}", err=err)

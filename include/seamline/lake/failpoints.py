@@ -4,7 +4,8 @@ There may be several, with commas between. Points of an epoch, in order, each pa
 ``planned`` (number taken, nothing written), ``half`` (in a task, while its data files are open), ``files`` (kernel
 done, nothing committed), ``slices``, ``quarantine``, ``master``, ``ledger``. Points of a batch run: ``states`` (a
 view's files written, nothing committed), ``generation`` (a view's commit), ``built``, ``certified``, ``published``,
-``served`` (a view's serving table). Without the variable nothing happens.
+``served`` (a view's serving table); ``partials`` (in a task of a build, before it reports a view's states). Without the
+variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), or ``freeze``: all are stopped, as a suspended machine's are.
 ``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value holds the text: a bug
@@ -23,6 +24,8 @@ import psutil
 import pyarrow as pa
 
 EPOCH = ("planned", "half", "files", "slices", "quarantine", "master", "ledger")
+TASKS = ("half", "partials")
+"""Points that are passed in a task of Spark's: a task that is tried again passes them again."""
 BATCH = ("states", "generation", "built", "certified", "published", "served")
 DAEMON = "spark.daemon"
 """What the command of the workers' parent has in it: ours (``seamline.spark.daemon``), and PySpark's own elsewhere."""
@@ -83,7 +86,7 @@ def reach(point: str, *, jvm: int | None = None) -> None:
     passed[point] += 1
     for count, victim in ((*rest, *("1", "all")[len(rest) :]) for wanted, *rest in asked if wanted == point):
         if passed[point] == int(count):
-            family = Family.of_worker() if point == "half" else Family.of_driver(os.getpid(), jvm)
+            family = Family.of_worker() if point in TASKS else Family.of_driver(os.getpid(), jvm)
             family.strike(victim)
 
 

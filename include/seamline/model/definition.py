@@ -156,9 +156,9 @@ class Stream:
     An epoch reads at most ``max_offsets_per_epoch``, and fewer where it would take much longer than
     ``epoch_target``. A stream that has something to read and holds no epoch for ``stuck_after`` is started anew.
     ``master`` is Spark's, ``memory`` its driver's heap; a Python worker that wants more than ``worker_memory`` fails,
-    and the record that made it is found. ``durability`` says what a power cut may do to the newest epochs: with
-    ``replay`` those of the last seconds may be lost, and are read from Kafka again; with ``fsync`` each is on disk
-    before it counts.
+    and the record that made it is found; a build's fails its build. ``durability`` says what a power cut may do to the
+    newest epochs: with ``replay`` those of the last seconds may be lost, and are read from Kafka again; with ``fsync``
+    each is on disk before it counts.
     """
 
     trigger: str = "1 second"

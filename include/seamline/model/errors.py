@@ -30,6 +30,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - ReadUnstable                35  the tables kept changing under a read
   - TooSlow                     46  an answer took longer than its caller may wait for
   - MeasureFailed               36  a measure of the user's own failed on a value
+  - SparkFailed                 48  Spark, or a task of it, ended in the middle; nothing was published
   - DiskFull                    37  free some space; nothing was published
   - OtherFormat                 38  the tables are of another release's format
   - AuditFailed                 39  Kafka, ledger, log and views do not agree
@@ -249,6 +250,12 @@ class MeasureFailed(SeamlineError):
     """A user's own measure raised, or gave what its declared types cannot hold."""
 
     exit_code = 36
+
+
+class SparkFailed(SeamlineError):
+    """Spark's JVM has gone, or a task has failed or lost its Python worker; what is published is as it was."""
+
+    exit_code = 48
 
 
 class DiskFull(SeamlineError):

@@ -20,6 +20,7 @@ from seamline.model.errors import (
     LeaseHeld,
     ReadUnstable,
     SeamlineError,
+    SparkFailed,
     disk_full,
 )
 
@@ -28,7 +29,7 @@ R = TypeVar("R")
 
 WAITS = 6
 """Retries beyond those of the definition, for a run that waits for another at the same interval."""
-PASSING = (Conflict, LeaseHeld, KafkaUnavailable, ReadUnstable, DiskFull, AirflowUnavailable)
+PASSING = (Conflict, LeaseHeld, KafkaUnavailable, ReadUnstable, DiskFull, SparkFailed, AirflowUnavailable)
 DELAY, LONGEST = timedelta(seconds=30), timedelta(minutes=10)
 
 

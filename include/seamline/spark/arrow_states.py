@@ -13,21 +13,22 @@ from seamline.kernel.raw import chunks
 from seamline.lake import states
 from seamline.model.compiled import NUMBER, CompiledView
 from seamline.model.ruling import Gaps
+from seamline.spark.task import limited
 
 NEEDED = ("_event_time", "_partition", "_offset")
 
 
-def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str]) -> DataFrame:
-    """Compute the states of rows: each task makes partial ones, and merges its share of the keys."""
+def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str], memory: str) -> DataFrame:
+    """Compute the states of rows: each task makes partial ones, and merges its share of the keys, in ``memory``."""
     # The kernel's code finds the numbers of windows of so many events where the survey writes them.
     rows = rows.withColumnRenamed(NUMBER, view.numbered) if view.counts else rows
     columns = [f"`{name}`" for name in [*by, *NEEDED, *sorted(read_by(view) - {*by, *NEEDED})]]
     needed = rows.select(*columns)
     schema = schema_of(rows, view, by)
-    made = needed.mapInArrow(lambda batches: partials(batches, view, by), schema)
+    made = needed.mapInArrow(limited(lambda batches: partials(batches, view, by), memory), schema)
     together = [*by, *(key.name for key in view.keys), *([] if isinstance(view.windows, Gaps) else ["pane"])]
     spread = made.repartition(*(f"`{name}`" for name in together)) if together else made.coalesce(1)
-    return spread.mapInArrow(lambda batches: merged(batches, view, by), schema)
+    return spread.mapInArrow(limited(lambda batches: merged(batches, view, by), memory), schema)
 
 
 def read_by(view: CompiledView) -> set[str]:

@@ -14,6 +14,7 @@ from seamline.kernel.judging import KernelResult
 from seamline.model.offsets import OffsetRange
 from seamline.plan.epochs import tasks
 from seamline.spark.attempted import Note
+from seamline.spark.session import remote
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ def answers(frame: DataFrame) -> bool:
 
 
 def alive(spark: SparkSession) -> bool:
-    """Tell whether a session's JVM still answers."""
+    """Tell whether a session's JVM still answers, or the server that it is of."""
     try:
-        return spark.sparkContext.defaultParallelism > 0
-    except Exception:  # noqa: BLE001 - whatever py4j makes of a dead JVM
+        return bool(spark.conf.get("spark.app.id") if remote() else spark.sparkContext.defaultParallelism)
+    except Exception:  # noqa: BLE001 - whatever py4j or gRPC makes of a dead JVM
         return False
 
 

@@ -25,6 +25,7 @@ from seamline.model.jobs import BuildJob
 from seamline.model.restated import Restatement
 from seamline.plan.building import Counts
 from seamline.plan.leftovers import STAMP
+from seamline.spark.failing import failing
 from seamline.spark.fused import fused
 from seamline.spark.general import general
 from seamline.spark.rejudging import rejudge
@@ -38,11 +39,13 @@ def build(
     """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
     One attempt has one generation id. ``fast`` is taken where it can be (``fits``); both ways give the same.
-    Raises ProtocolError if the master does not hold the cut, OutOfStep where a start has to repair it first.
+    Raises ProtocolError if the master does not hold the cut, OutOfStep where a start has to repair it first,
+    SparkFailed where Spark does not outlive it: then nothing refers to what it wrote.
     """
     began = time.monotonic()
     require_repaired(layout)
-    rejudge(spark, pipeline, layout, until=job.cut)
+    with failing(f"run {job.run}"):
+        rejudge(spark, pipeline, layout, until=job.cut)
     pipeline = live(pipeline, layout)
     # Read before the restatements: who has published since is found out, and none he knew is missed.
     expected = ManifestTable.ensure(layout).read().published
@@ -54,10 +57,11 @@ def build(
             f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
             hint="a cut is an edge that the master holds; plan again.",
         )
-    if fast and fits(pipeline, job, decisions):
-        found, wrote = fused(spark, pipeline, layout, Files.of(master.table), job.spans, job.cut, attempt)
-    else:
-        found, wrote = general(spark, pipeline, layout, job, decisions, attempt)
+    with failing(f"run {job.run}"):
+        if fast and fits(pipeline, job, decisions):
+            found, wrote = fused(spark, pipeline, layout, Files.of(master.table), job.spans, job.cut, attempt)
+        else:
+            found, wrote = general(spark, pipeline, layout, job, decisions, attempt)
     seconds, at = time.monotonic() - began, datetime.now(UTC)
     result = []
     for view in pipeline.views:

@@ -123,7 +123,8 @@ def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int,
         cells = missing.select(cell).distinct()
         whole = rows.where(f.col("_epoch") <= until).select("*", cell).join(cells, CELL, "left_semi")
         missing = numbered(whole, slices.view, CELL).where(f.col("_epoch") > after)
-    found = states(missing, slices.view, by=["_epoch"]).toArrow()
+    memory = writer.pipeline.definition.stream.worker_memory
+    found = states(missing, slices.view, by=["_epoch"], memory=memory).toArrow()
     spans = found.append_column("from_epoch", found["_epoch"]).append_column("to_epoch", found["_epoch"])
     schema = slices_schema(slices.view)
     return spans.select(schema.names).cast(schema)

@@ -36,6 +36,7 @@ from seamline.plan.building import Counts, shares, turns
 from seamline.spark.partials import CELL, COUNTS, PARTS, STATES, Partials, Share, celled
 from seamline.spark.session import remote
 from seamline.spark.spread import Row, spread
+from seamline.spark.task import limited
 
 FILE = "file/"
 REPORTED_BYTES = 4_000_000
@@ -104,7 +105,8 @@ def fused(
     wrote = {}
     for view in pipeline.views:
         if found.parts[view.id]:
-            files_of = merged_in_tasks(spark, view, folders[view.id], attempt, found, cores(spark))
+            memory = pipeline.definition.stream.worker_memory
+            files_of = merged_in_tasks(spark, view, folders[view.id], attempt, found, memory)
         else:
             whole = states.combine(view, found.states[view.id]) if work else None
             files_of = [] if whole is None else [*written(whole, view, tables[view.id].table.root, attempt)]
@@ -117,7 +119,8 @@ def fused(
 def gathered(spark: SparkSession, task: Partials) -> Gathered:
     """Make the partial states of all shares in Spark's tasks."""
     found = Gathered()
-    for kind, payload in spread(spark, task, len(task.shares)):
+    work = limited(task, task.pipeline.definition.stream.worker_memory)
+    for kind, payload in spread(spark, work, len(task.shares)):
         found.take(kind, payload)
     return found
 
@@ -239,7 +242,7 @@ class Merging:
 
 
 def merged_in_tasks(
-    spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: Gathered, cores: int
+    spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: Gathered, memory: str
 ) -> list[tuple[DataFile, Volume]]:
     """Merge states that were written to files; those that were reported join them."""
     parts = list(found.parts[view.id])
@@ -256,11 +259,11 @@ def merged_in_tasks(
         )
         weights.update(dict(zip(counted[CELL].to_pylist(), counted["count_all"].to_pylist(), strict=True)))
     cells = sorted(weights)
-    work = shares([weights[cell] for cell in cells], cores, least=1)
+    work = shares([weights[cell] for cell in cells], cores(spark), least=1)
     task = Merging(
         view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
     )
-    rows = spread(spark, task, len(work))
+    rows = spread(spark, limited(task, memory), len(work))
     shutil.rmtree(folder / "parts")
     return [*map(described, (json.loads(payload) for _, payload in rows))]
 

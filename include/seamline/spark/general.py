@@ -25,6 +25,7 @@ from seamline.model.restated import Restatement
 from seamline.plan.building import Counts
 from seamline.spark.measures import ORDER, numbered, quoted, states
 from seamline.spark.rejudging import log_of
+from seamline.spark.task import limited
 
 MICROSECOND = timedelta(microseconds=1)
 CELL = "_cell"
@@ -98,7 +99,8 @@ def again(
     verdicts = Rejudged(pipeline, layout).verdicts()
     judge = Again.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
-    return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(judge.batches, rows.schema))
+    task = limited(judge.batches, pipeline.definition.stream.worker_memory)
+    return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(task, rows.schema))
 
 
 def require_sound(rows: DataFrame) -> None:
@@ -186,7 +188,8 @@ def write(
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     if view.counts:
         kept = numbered(kept, view, CELL)
-    rows = states(kept, view, by=[CELL]).withColumn("generation", f.lit(attempt))
+    memory = pipeline.definition.stream.worker_memory
+    rows = states(kept, view, by=[CELL], memory=memory).withColumn("generation", f.lit(attempt))
     spread = rows.repartition(CELL)
     spread.write.partitionBy(CELL).option("compression", "zstd").parquet(str(folder))
     reach("states")

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from seamline.model.compiled import NUMBER, CompiledView
+from seamline.model.definition import Stream
 from seamline.model.ruling import Gaps
 from seamline.spark.aggregates import aggregates, is_native
 from seamline.spark.arrow_states import arrow_states
@@ -19,14 +20,16 @@ ORDER = ("_epoch", "_partition", "_offset", "_topic")
 """The order in which records were read."""
 
 
-def states(rows: DataFrame, view: CompiledView, *, by: Sequence[str] = ()) -> DataFrame:
+def states(
+    rows: DataFrame, view: CompiledView, *, by: Sequence[str] = (), memory: str = Stream.worker_memory
+) -> DataFrame:
     """Compute the states (``partial_schema``) of rows with the parsed columns, their event time and place.
 
     ``by`` names further columns of ``rows`` to keep apart; they come first in the result. One measure that
-    Spark cannot make has all of them made by the kernel's code.
+    Spark cannot make has all of them made by the kernel's code, in workers of so much ``memory``.
     """
     if not is_native(view):
-        return arrow_states(rows, view, by)
+        return arrow_states(rows, view, by, memory)
     rows = exploded(rows, view)
     selected = rows.where(view.where.spark) if view.where else rows
     counted = f.count(f.lit(1)).alias("rows")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 
 from seamline.kernel.judging import engine
 from seamline.lake import states
+from seamline.lake.failpoints import reach
 from seamline.lake.rejudged import REASON, rows_schema
 from seamline.lake.scans import aligned, literal, scan
 from seamline.lake.states import quoted
@@ -21,6 +24,7 @@ from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.evolution import AND, earlier
 from seamline.model.intervals import EPOCH, Interval, stamp
+from seamline.model.memory import parse_memory
 from seamline.model.record import SELECTED
 from seamline.plan.building import Counts
 from seamline.spark.arrow_states import NEEDED, read_by
@@ -62,6 +66,7 @@ class Partials:
     def __call__(self, number: int) -> Iterator[Row]:
         """Report what one share holds."""
         con, share = engine(), self.shares[number]
+        spilling(con, self.pipeline.definition.stream.worker_memory)
         con.register("blank", rows_schema(self.pipeline).empty_table())
         rows = f"({self.rows(share)})"
         if once := bool(self.pipeline.definition.source.event_id):
@@ -72,6 +77,7 @@ class Partials:
                 yield COUNTS, json.dumps(said(counts)).encode()
             for view in self.pipeline.views:
                 found = states.partial(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
+                reach("partials")
                 if found.nbytes <= self.most:
                     yield STATES + view.id, to_bytes(found)
                 else:
@@ -208,6 +214,17 @@ class Partials:
             f"SELECT {at}::BIGINT, count_if({where}) FROM ({rows})"
             for at, rows in zip(files, parts, strict=True)
         )
+
+
+def spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
+    """Let DuckDB write what it has no room for to disk before a worker has taken ``most``: it would fail instead.
+
+    Each process has a folder of its own: files of two would have the same names.
+    """
+    con.execute(f"SET memory_limit = '{parse_memory(most) // 2 >> 20}MiB'")
+    folder = str(Path(tempfile.gettempdir()) / f"seamline-spilled-{os.getpid()}")
+    if con.execute("SELECT current_setting('temp_directory')").fetchall() != [(folder,)]:
+        con.execute(f"SET temp_directory = {literal(folder)}")
 
 
 def celled(found: pa.Table, view: CompiledView) -> pa.Table:

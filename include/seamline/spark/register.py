@@ -32,6 +32,7 @@ from seamline.lake.types import master_schema
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import EPOCH, Interval
 from seamline.model.record import SELECTED
+from seamline.spark.task import limited
 
 MICROSECOND = timedelta(microseconds=1)
 NEVER = 2**62
@@ -73,7 +74,8 @@ class Register:
 
     def survey(self, frame: DataFrame, config: KernelConfig) -> KernelConfig:
         """Survey a micro-batch, and give the kernel its marks."""
-        found = frame.mapInArrow(survey_task(config), survey_columns(self.pipeline)).toArrow()
+        most = self.pipeline.definition.stream.worker_memory
+        found = frame.mapInArrow(limited(survey_task(config), most), survey_columns(self.pipeline)).toArrow()
         return replace(config, marks=self.marks(found, config.watermark))
 
     def marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:

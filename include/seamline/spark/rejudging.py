@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -50,7 +49,7 @@ from seamline.model.seam import NOTHING
 from seamline.plan.rejudging import Verdict, blocks, records_of, unjudged
 from seamline.spark.attempts import alive, said
 from seamline.spark.deadly import MOST, WHY, culprit
-from seamline.spark.task import FACTS, REPORT, limit_memory, reported
+from seamline.spark.task import FACTS, REPORT, limited, reported
 from seamline.spark.task import SCHEMA as REPORTED
 
 log = logging.getLogger("seamline.build")
@@ -128,9 +127,11 @@ def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch]) -> list[bytes
     """
     ranges = [part for epoch in block for part in epoch.ranges]
 
+    memory = task.pipeline.definition.stream.worker_memory
+
     def dies(some: Sequence[OffsetRange]) -> bool:
         try:
-            reported(frame.where(among(some)).mapInArrow(replace(task, dry=True), REPORT))
+            reported(frame.where(among(some)).mapInArrow(limited(replace(task, dry=True), memory), REPORT))
         except Exception:
             if not alive(frame.sparkSession):
                 raise
@@ -139,7 +140,7 @@ def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch]) -> list[bytes
 
     while True:
         try:
-            return [payload for _, payload in reported(frame.mapInArrow(task, REPORT))]
+            return [payload for _, payload in reported(frame.mapInArrow(limited(task, memory), REPORT))]
         except Exception as error:
             found = culprit(ranges, dies) if alive(frame.sparkSession) else None
             if found is None:
@@ -281,8 +282,6 @@ class Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
-        if TaskContext.get():
-            limit_memory(self.pipeline.definition.stream.worker_memory)
         found, con, reader = Found(), engine(), reader_of(self.pipeline)
         config = self.config
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"

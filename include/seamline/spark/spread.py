@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import SparkFailed
 from seamline.spark.session import remote
 from seamline.spark.task import REPORT, SCHEMA, reported, settle
 
@@ -20,7 +20,7 @@ def spread(spark: SparkSession, work: Callable[[int], Iterable[Row]], count: int
     """Do ``work`` for every number below ``count``, each in a task of its own, and give all rows of kind and payload.
 
     A Spark of this process does it without SQL, which is slower to plan than many a task takes; a Spark Connect server
-    takes nothing but SQL. Raises Spark's error where a task fails, and ProtocolError where a task's rows are missing:
+    takes nothing but SQL. Raises Spark's error where a task fails, and SparkFailed where a task's rows are missing:
     what ``collect`` gives while the JVM is killed is less, without a word.
     """
     if not count:
@@ -59,10 +59,10 @@ def by_batches(
 
 
 def complete(rows: Sequence[Row], count: int) -> list[Row]:
-    """Give what was reported, without the last row of each task; ProtocolError unless there are ``count`` of those."""
+    """Give what was reported, without the last row of each task; SparkFailed unless there are ``count`` of those."""
     told = [row for row in rows if row[0] != DONE]
     if len(rows) - len(told) != count:
-        raise ProtocolError(
+        raise SparkFailed(
             f"{len(rows) - len(told)} of {count} tasks have reported all that they did.",
             hint="Spark was cut off in the middle: run it again.",
         )

@@ -8,9 +8,10 @@ import resource
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
@@ -26,20 +27,29 @@ REPORT = StructType([StructField("kind", StringType()), StructField("payload", B
 FACTS = "facts"
 STATES = "states/"
 SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function for ``mapInArrow`` over raw Kafka rows; it yields rows of ``REPORT``."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
         context = TaskContext.get()
-        if context:
-            limit_memory(config.pipeline.definition.stream.worker_memory)
         result = run(batches, config, task=context.partitionId() if context else 0)
         yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)
         settle()
+
+    return limited(task, config.pipeline.definition.stream.worker_memory)
+
+
+def limited(work: Callable[[Given], Iterable[Made]], most: str) -> Callable[[Given], Iterator[Made]]:
+    """Bound the memory of whoever does some work, where that is a worker: one serves tasks of all kinds."""
+
+    def task(given: Given) -> Iterator[Made]:
+        if TaskContext.get():
+            limit_memory(most)
+        yield from work(given)
 
     return task
 
