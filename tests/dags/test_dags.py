@@ -46,6 +46,7 @@ from seamline.orchestration.dags import build_dags, cron
 from seamline.orchestration.failures import WAITS, ByKind, of_driver, told
 from seamline.orchestration.freshness import function_of, once
 from seamline.orchestration.pools import POOLS
+from seamline.orchestration.verdicts import JUDGED_FOR
 from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +129,79 @@ def test_a_broken_definition_shows_itself_and_hides_no_other(folder, tmp_path):
     assert set(made) == IDS | {"wrong__broken", "worse__broken"}
     assert "There is no column 'b'." in made["wrong__broken"].doc_md
     assert "no_such_module" in made["worse__broken"].doc_md
+
+
+GOOD = WRONG.replace('["b"]', '["a"]')
+ODD = {
+    "an interval that is no schedule": ("wrong.py", GOOD.replace('"1 day"', '"7 days"')),
+    "an interval below a minute": ("wrong.py", GOOD.replace('"1 day"', '"30 seconds"')),
+    "a tag that is too long for Airflow": ("wrong.py", GOOD.replace("views=", f"tags=['{'x' * 101}'], views=")),
+    "a tag that is no text": ("wrong.py", GOOD.replace("views=", "tags=[1], views=")),
+    "a description that is no text": ("wrong.py", GOOD.replace("views=", "description=7, views=")),
+    "a number of retries that is none": ("wrong.py", GOOD.replace("views=", "retries='2', views=")),
+    "a name that no DAG may bear": ("wrong (copy).py", "import no_such_module\n"),
+    "a name that is too long for a DAG": (f"wrong{'g' * 240}.py", "import no_such_module\n"),
+    "a file that ends the process": ("wrong.py", "import sys\nsys.exit(3)\n"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_airflow_would_not_take_of_a_definition_hides_no_other(odd, folder, tmp_path):
+    """What one file does to the parse of all must never be that none of them has a DAG."""
+    name, text = ODD[odd]
+    (folder / name).write_text(text)
+    for _ in range(2):
+        made = build_dags(folder, tmp_path)
+        assert set(made) >= IDS
+        [broken] = [dag for id, dag in made.items() if id.endswith("__broken")]
+        assert broken.dag_id.startswith("wrong")
+        assert "wrong" in broken.doc_md
+
+
+def test_the_layers_that_can_be_made_are_there(folder, tmp_path):
+    """A stream that cannot be scheduled in batches must still be kept up."""
+    (folder / "wrong.py").write_text(ODD["an interval that is no schedule"][1])
+    made = build_dags(folder, tmp_path)
+    others = {f"wrong__{layer}" for layer in LAYERS if layer != "batch"}
+    assert set(made) == IDS | others | {"wrong__broken"}
+    assert "7 days, 0:00:00 cannot be a schedule" in made["wrong__broken"].doc_md
+
+
+def test_what_is_no_file_of_definitions_hides_none(folder, tmp_path):
+    """An editor's lock is a link to nowhere; a folder and a link that somebody named so are said to be wrong."""
+    (folder / ".#flights.py").symlink_to("ada@host.1234")
+    assert set(build_dags(folder, tmp_path)) == IDS
+    (folder / "gone.py").symlink_to(tmp_path / "nowhere.py")
+    (folder / "drawer.py").mkdir()
+    assert set(build_dags(folder, tmp_path)) == IDS | {"gone__broken", "drawer__broken"}
+
+
+def test_a_verdict_does_not_outlive_what_it_was_about(folder, tmp_path, monkeypatch):
+    """A definition may import what is not in its folder: that comes and goes without an edit of it."""
+    (folder / "wrong.py").write_text("import seamline_test_beside\n" + GOOD)
+    assert set(build_dags(folder, tmp_path)) == IDS | {"wrong__broken"}
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside/seamline_test_beside.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path / "beside"))
+    [kept] = (tmp_path / "verdicts").iterdir()
+    past = kept.stat().st_mtime - 2 * JUDGED_FOR
+    os.utime(kept, (past, past))
+    every = IDS | {f"wrong__{layer}" for layer in LAYERS}
+    assert set(build_dags(folder, tmp_path)) == every
+    monkeypatch.delitem(sys.modules, "seamline_test_beside")
+    (tmp_path / "beside/seamline_test_beside.py").write_text("raise OSError('no disk')\n")
+    made = build_dags(folder, tmp_path)
+    assert set(made) == IDS | {"wrong__broken"}
+    assert "no disk" in made["wrong__broken"].doc_md
+
+
+def test_of_two_definitions_of_a_name_the_dags_are_of_the_one_that_runs(folder, tmp_path):
+    """Its tasks find the first one; a schedule of the other would ask them for intervals of another grid."""
+    (folder / "a.py").write_text(GOOD)
+    (folder / "b.py").write_text(GOOD.replace("2013", "2020").replace("views=", "owner='b', views="))
+    made = build_dags(folder, tmp_path)
+    assert set(made) == IDS | {f"wrong__{layer}" for layer in LAYERS} | {"b__broken"}
+    assert made["wrong__batch"].start_date.year == 2013
 
 
 def test_a_mended_definition_is_seen_at_once(folder, tmp_path):

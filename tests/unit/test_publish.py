@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from seamline.model.certificate import Certificate, Check
 from seamline.model.errors import Conflict, NotFound, PublishRefused
 from seamline.model.manifest import Act, Generation, Manifest, Statement
 from seamline.plan.publish import Candidate, Offer, certified
+from seamline.quality.certify import certificates_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHOP = sales_pipeline()
@@ -31,11 +33,21 @@ def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     return Layout(tmp_path, "shop")
 
 
-def offer(layout: Layout, run: str, *, cut: int = 5, expected: str = "", passed: bool = True) -> None:
-    """Write what a build and a certification leave behind for two days."""
+def offer(
+    layout: Layout,
+    run: str,
+    *,
+    cut: int = 5,
+    expected: str = "",
+    passed: bool = True,
+    attempt: str = "",
+    days: Sequence[str] = DAYS,
+    at: datetime = NOW,
+) -> None:
+    """Write what a build and a certification leave behind for two days, or others."""
+    generation = f"g-{attempt or run}"
     rows = [
-        BuildRow(run, VIEW.id, day, f"g-{run}", cut, 1, 1, 1, 0, 0, expected, 0.1, "test", NOW)
-        for day in DAYS
+        BuildRow(run, VIEW.id, day, generation, cut, 1, 1, 1, 0, 0, expected, 0.1, "test", at) for day in days
     ]
     Builds.ensure(layout).append(rows)
     Certificates.ensure(layout).append(
@@ -135,6 +147,23 @@ def test_a_run_that_another_has_overtaken_is_refused(layout: Layout):
     with pytest.raises(Conflict):
         publishing.publish_run(SHOP, layout, "a")
     assert served(layout) == ["g-b", "g-b"]
+
+
+def test_a_run_that_is_built_again_publishes_what_it_has_built_last_and_no_more(layout: Layout):
+    """Cleared, or run again by a backfill, it plans anew: what an earlier attempt left is in nobody's way.
+
+    first    [day 1][day 2]   never published
+    between         [day 2]   published by another run
+    last     [day 1]          published
+    """
+    offer(layout, "a")
+    offer(layout, "b", cut=9, days=DAYS[1:])
+    publishing.publish_run(SHOP, layout, "b")
+    offer(layout, "a", cut=9, attempt="a2", days=DAYS[:1], at=NOW + timedelta(days=3))
+    done = publishing.publish_run(SHOP, layout, "a")
+    assert ([each.interval for each in done.statements], done.held_back) == ([DAYS[0]], {})
+    assert served(layout) == ["g-a2", "g-b"]
+    assert [each.generation for each in certificates_of(layout, "a")] == ["g-a2"]
 
 
 def test_a_repeated_publish_does_not_undo_what_came_after(layout: Layout):

@@ -92,7 +92,7 @@ class Builds:
             self.table.append([files.write(written, self.table.root, name)])
 
     def of(self, run: str) -> list[BuildRow]:
-        """List the last attempt of a run at each view and interval, in order."""
+        """List what the last attempt of a run has built, in order; an earlier one may have had another plan."""
         return latest(self._rows(pc.field("run") == run))
 
     @property
@@ -135,6 +135,7 @@ class Builds:
 
 
 def latest(rows: Sequence[BuildRow]) -> list[BuildRow]:
-    """Keep the newest row of each view and interval."""
-    newest = {(row.view, row.interval): row for row in sorted(rows, key=lambda row: row.at)}
-    return [newest[place] for place in sorted(newest)]
+    """Keep the rows of the newest attempt, by view and interval."""
+    newest = max(rows, key=lambda row: (row.at, row.generation), default=None)
+    mine = [row for row in rows if newest and row.generation == newest.generation]
+    return sorted(mine, key=lambda row: (row.view, row.interval))

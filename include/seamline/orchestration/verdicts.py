@@ -18,6 +18,9 @@ from seamline.model.definition import Pipeline
 from seamline.model.errors import DefinitionError
 
 
+JUDGED_FOR = 60.0
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The names of the pipelines that may run, and what keeps the others from it."""
