@@ -133,7 +133,7 @@ def test_a_broken_definition_shows_itself_and_hides_no_other(folder, tmp_path):
 
 GOOD = WRONG.replace('["b"]', '["a"]')
 ODD = {
-    "an interval that is no schedule": ("wrong.py", GOOD.replace('"1 day"', '"7 days"')),
+    "an interval that is no schedule": ("wrong.py", GOOD.replace('"1 day"', '"2 days"')),
     "an interval below a minute": ("wrong.py", GOOD.replace('"1 day"', '"30 seconds"')),
     "a tag that is too long for Airflow": ("wrong.py", GOOD.replace("views=", f"tags=['{'x' * 101}'], views=")),
     "a tag that is no text": ("wrong.py", GOOD.replace("views=", "tags=[1], views=")),
@@ -164,7 +164,7 @@ def test_the_layers_that_can_be_made_are_there(folder, tmp_path):
     made = build_dags(folder, tmp_path)
     others = {f"wrong__{layer}" for layer in LAYERS if layer != "batch"}
     assert set(made) == IDS | others | {"wrong__broken"}
-    assert "7 days, 0:00:00 cannot be a schedule" in made["wrong__broken"].doc_md
+    assert "2 days, 0:00:00 cannot be a schedule" in made["wrong__broken"].doc_md
 
 
 def test_what_is_no_file_of_definitions_hides_none(folder, tmp_path):

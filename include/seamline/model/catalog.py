@@ -54,7 +54,7 @@ def load(folder: Path) -> Catalog:
         raise NotFound(f"There is no folder {folder} of definitions.", hint="set SEAMLINE_PIPELINES.")
     pipelines: dict[str, CompiledPipeline] = {}
     problems: list[DefinitionError] = []
-    for file in sorted(folder.glob("[!_]*.py")):
+    for file in definition_files(folder):
         try:
             found = declared(file)
         except DefinitionError as problem:
@@ -85,6 +85,16 @@ def load(folder: Path) -> Catalog:
     return Catalog(pipelines, tuple(problems))
 
 
+def python_files(folder: Path) -> list[Path]:
+    """List what stands in a folder of definitions, by name; what starts with a dot is an editor's, or a copy's."""
+    return sorted(file for file in folder.glob("*.py") if not file.name.startswith("."))
+
+
+def definition_files(folder: Path) -> list[Path]:
+    """List the files that declare pipelines; those that start with ``_`` are there to be imported."""
+    return [file for file in python_files(folder) if not file.name.startswith("_")]
+
+
 def examined(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
     """Compile a definition, or list every problem it has; DefinitionError for whatever Python raises of a setting."""
     try:
@@ -106,7 +116,7 @@ _known: dict[Path, tuple[tuple[tuple[str, int, int, int], ...], Catalog]] = {}
 def known(folder: Path) -> Catalog:
     """Load a folder, and not again until one of its files, those that start with ``_`` included, is another."""
     try:
-        files = tuple((file.name, *looks(file)) for file in sorted(folder.glob("*.py")))
+        files = tuple((file.name, *looks(file)) for file in python_files(folder))
     except FileNotFoundError:
         return load(folder)
     held = _known.get(folder)
@@ -143,7 +153,7 @@ def declared(file: Path) -> list[Pipeline]:
         raise DefinitionError(
             f"{error.msg}.", hint="mend the Python of this file.", file=str(file), line=error.lineno or 0
         ) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(file)]
         raise DefinitionError(
             f"{type(error).__name__}: {error}.",

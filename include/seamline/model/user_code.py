@@ -39,7 +39,7 @@ def imported(name: str, kind: str) -> Any:
         found: Any = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DefinitionError(
             f"{name!r} cannot be imported: {type(error).__name__}: {error}.",
             hint="the module must be on the path of every process: installed, or in a folder of PYTHONPATH.",

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,11 +46,14 @@ from seamline.supervisor import resident
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
     """Make every DAG by its id, or only those of the definition that ``only`` belongs to."""
-    pipelines, problems = judged(folder, home)
+    pipelines, found = judged(folder, home)
+    problems = [*found]
     made: dict[str, DAG] = {}
     for pipeline in pipelines:
         if only is None or only.rpartition("__")[0] == pipeline.name:
-            made |= {dag.dag_id: dag for dag in dags_of(pipeline)}
+            dags, wrong = dags_of(pipeline)
+            made |= {dag.dag_id: dag for dag in dags}
+            problems += wrong
     for stem, wrong in by_file(problems).items():
         dag = broken_dag(stem, wrong)
         made[dag.dag_id] = dag
@@ -72,12 +77,28 @@ def by_file(problems: Sequence[DefinitionError]) -> dict[str, list[DefinitionErr
     return grouped
 
 
-def dags_of(pipeline: Pipeline) -> Iterator[DAG]:
-    """Make the DAGs of a pipeline."""
-    yield batch_dag(pipeline)
-    yield stream_dag(pipeline)
-    yield upkeep_dag(pipeline)
-    yield audit_dag(pipeline)
+def dags_of(pipeline: Pipeline) -> tuple[list[DAG], list[DefinitionError]]:
+    """Make the DAGs of a pipeline, and say why one of them cannot be made: it is in the way of no other."""
+    dags: list[DAG] = []
+    problems: list[DefinitionError] = []
+    for make in (batch_dag, stream_dag, upkeep_dag, audit_dag):
+        try:
+            dags.append(make(pipeline))
+        except DefinitionError as error:
+            problems.append(error.at(file=pipeline.origin.file, line=pipeline.origin.line))
+        except Exception as error:  # noqa: BLE001 - Airflow refuses what it cannot keep by errors of any kind
+            problems.append(untaken(pipeline, make.__name__, error))
+    return dags, problems
+
+
+def untaken(pipeline: Pipeline, making: str, error: Exception) -> DefinitionError:
+    """Say what Airflow does not take of a definition."""
+    return DefinitionError(
+        f"{pipeline.name} has no {making.partition('_')[0]} DAG: {type(error).__name__}: {error}.",
+        hint="is every setting of the type that it takes?",
+        file=pipeline.origin.file,
+        line=pipeline.origin.line,
+    )
 
 
 def common(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dict[str, Any]:
@@ -227,7 +248,7 @@ def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
     """Make a DAG that shows, and fails with, what is wrong in a definition file."""
     text = "\n\n".join(map(str, problems))
     with DAG(
-        dag_id=f"{stem}__broken",
+        dag_id=f"{name_of(stem)}__broken",
         description=f"{stem}.py cannot be used: {problems[0].message}"[:200],
         doc_md=f"# {stem}.py cannot be used\n\n```\n{text}\n```",
         tags=["seamline", "broken"],
@@ -239,12 +260,18 @@ def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
     return dag
 
 
+def name_of(stem: str) -> str:
+    """Give a file's name as a DAG may bear it: one that must be another ends with a part of its hash."""
+    name = re.sub(r"[^\w.-]", "_", stem)[:200]
+    return name if name == stem else f"{name}-{hashlib.sha256(stem.encode()).hexdigest()[:6]}"
+
+
 def cron(length: timedelta) -> str:
     """Write an interval's length as cron: daily, hourly, or every n hours or minutes."""
     minutes = int(length.total_seconds() // 60)
     if length == timedelta(days=1):
         return "0 0 * * *"
-    if length < timedelta(days=1) and minutes % 60 == 0:
+    if timedelta(hours=1) <= length < timedelta(days=1) and minutes % 60 == 0:
         return "0 * * * *" if minutes == 60 else f"0 */{minutes // 60} * * *"
     if length < timedelta(hours=1) and minutes and length == timedelta(minutes=minutes) and 60 % minutes == 0:
         return f"*/{minutes} * * * *"

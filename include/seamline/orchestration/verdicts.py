@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from seamline.model.errors import DefinitionError
 
 
 JUDGED_FOR = 60.0
+"""Seconds after which definitions are judged again of which any was wrong: what they import may have been mended."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,22 @@ class Verdict:
 def judged(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionError, ...]]:
     """Give the definitions that may run, by name, and every problem; NotFound if there is no folder."""
     verdict = kept(folder, home) if folder.is_dir() else judge(folder)
-    found = {pipeline.name: pipeline for pipeline in declared(folder)}
-    return [found[name] for name in verdict.good if name in found], verdict.problems
+    found, wrong = declared(folder)
+    known = {problem.file for problem in verdict.problems}
+    since = tuple(problem for problem in wrong if problem.file not in known)
+    return [found[name] for name in verdict.good if name in found], verdict.problems + since
 
 
 def kept(folder: Path, home: Path) -> Verdict:
-    """Give the verdict that is kept for these very files, or judge and keep it."""
+    """Give the verdict that is kept for these very files, or judge and keep it; one with problems not for long."""
     file = home / "verdicts" / f"{key(folder)}.json"
     try:
-        return Verdict.from_json(file.read_text())
+        verdict = Verdict.from_json(file.read_text())
+        if not verdict.problems or 0 <= time.time() - file.stat().st_mtime < JUDGED_FOR:
+            return verdict
     except (OSError, ValueError, KeyError):
-        verdict = judge(folder)
+        pass
+    verdict = judge(folder)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = file.with_suffix(f".{id(verdict)}.new")
@@ -77,21 +83,33 @@ def judge(folder: Path) -> Verdict:
     return Verdict(tuple(sorted(found.pipelines)), found.problems)
 
 
-def declared(folder: Path) -> Iterator[Pipeline]:
-    """List what the files declare; those that do not load are in the verdict already."""
-    for file in sorted(folder.glob("[!_]*.py")):
+def declared(folder: Path) -> tuple[dict[str, Pipeline], list[DefinitionError]]:
+    """Give what the files declare, of two of a name the first, and why files cannot be run."""
+    found: dict[str, Pipeline] = {}
+    wrong = []
+    for file in catalog.definition_files(folder):
         try:
-            yield from catalog.declared(file)
-        except DefinitionError:
-            continue
+            for pipeline in catalog.declared(file):
+                found.setdefault(pipeline.name, pipeline)
+        except DefinitionError as problem:
+            wrong.append(problem.at(file=str(file)))
+    return found, wrong
 
 
 def key(folder: Path) -> str:
     """Hash the definitions' bytes and the state of the code that judges them."""
     digest = hashlib.sha256()
-    for file in sorted(folder.glob("*.py")):
-        digest.update(f"{file}\0".encode() + file.read_bytes())
+    for file in catalog.python_files(folder):
+        digest.update(f"{file}\0".encode() + content(file))
     for file in sorted(Path(catalog.__file__).parent.rglob("*.py")):
         about = file.stat()
         digest.update(f"{file.name}\0{about.st_size}\0{about.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
+
+
+def content(file: Path) -> bytes:
+    """Read a file, or why it cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        return f"errno {error.errno}".encode()
