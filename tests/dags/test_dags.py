@@ -11,14 +11,26 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, TaskAwaitingInput
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+    TaskAwaitingInput,
+)
 from tests.unit.shop import START, Sale, Shop
+from tests.unit.test_publish import DAYS as PUBLISHED
+from tests.unit.test_publish import SHOP, offer
 
+from seamline.lake import publishing
 from seamline.lake.audits import Audits
 from seamline.lake.claims import claims_of, holding
 from seamline.lake.control import ControlTable
+from seamline.lake.layout import Layout
+from seamline.lake.manifest import ManifestTable
 from seamline.local import java
 from seamline.model.audit import Audit, Finding, Wrong
 from seamline.model.errors import (
@@ -135,7 +147,10 @@ GOOD = WRONG.replace('["b"]', '["a"]')
 ODD = {
     "an interval that is no schedule": ("wrong.py", GOOD.replace('"1 day"', '"2 days"')),
     "an interval below a minute": ("wrong.py", GOOD.replace('"1 day"', '"30 seconds"')),
-    "a tag that is too long for Airflow": ("wrong.py", GOOD.replace("views=", f"tags=['{'x' * 101}'], views=")),
+    "a tag that is too long for Airflow": (
+        "wrong.py",
+        GOOD.replace("views=", f"tags=['{'x' * 101}'], views="),
+    ),
     "a tag that is no text": ("wrong.py", GOOD.replace("views=", "tags=[1], views=")),
     "a description that is no text": ("wrong.py", GOOD.replace("views=", "description=7, views=")),
     "a number of retries that is none": ("wrong.py", GOOD.replace("views=", "retries='2', views=")),
@@ -510,6 +525,87 @@ def test_consumers_are_told_which_intervals_changed():
     )
     assert found["changed"]["2013-02-28T00:00:00Z"] == {"cut": 7, "rows": {"a/1": 2, "b/2": 2}}
     assert json.loads(json.dumps(found)) == found
+
+
+class Consumers:
+    """An Airflow that hears of a task's events when it has ended well, and not before."""
+
+    def __init__(self, monkeypatch, layout):
+        self.events: list[SimpleNamespace] = []
+        self.asked = 0
+        monkeypatch.setattr(tasks, "compiled", lambda _: (SHOP, layout))
+        monkeypatch.setattr(tasks, "get_current_context", lambda: self.context)
+        monkeypatch.setattr(tasks, "InletEventsAccessor", self.accessor)
+
+    def accessor(self, asset_name, asset_uri):
+        """Answer as Airflow does of the events of an asset."""
+        assert (asset_name, asset_uri) == (SERVING.name, SERVING.uri)
+        self.asked += 1
+        return SimpleNamespace(after=lambda _: SimpleNamespace(limit=lambda _: self.events))
+
+    def run(self, run: str) -> dict[str, Any]:
+        """Run the task ``publish``; what it tells is heard."""
+        kind, told = SimpleNamespace(value="scheduled"), SimpleNamespace(extra={})
+        dag_run = SimpleNamespace(run_type=kind, dag_id="shop__batch")
+        self.context = {"run_id": run, "dag_run": dag_run, "outlet_events": {SERVING: told}}
+        tasks.publish("shop", SERVING)
+        self.events.append(
+            SimpleNamespace(
+                source_dag_id="shop__batch", source_run_id=run, source_task_id="publish", extra=told.extra
+            )
+        )
+        return told.extra
+
+
+SERVING = Asset(name="shop/serving", uri="x-seamline://shop/serving")
+
+
+def test_consumers_are_told_by_the_retry_of_a_publish_that_died_after_its_commit(monkeypatch, tmp_path):
+    """Airflow hears of an event when a task has ended: what is published before, and never told, is lost to them."""
+    layout = Layout(tmp_path, "shop")
+    consumers = Consumers(monkeypatch, layout)
+    offer(layout, "a")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(publishing, "refresh_serving", killed)
+    with pytest.raises(KeyboardInterrupt):
+        consumers.run("a")
+    version = ManifestTable.ensure(layout).table.version
+    monkeypatch.setattr(publishing, "refresh_serving", lambda *_: None)
+    told = consumers.run("a")
+    assert (told["intervals"], sorted(told["changed"]), told["manifest_version"]) == (
+        2,
+        [*PUBLISHED],
+        version,
+    )
+    with pytest.raises(AirflowSkipException, match="published already"):
+        consumers.run("a")
+    assert ManifestTable.ensure(layout).table.version == version
+
+
+def test_consumers_are_not_told_again_of_what_another_run_has_replaced(monkeypatch, tmp_path):
+    """A task cleared weeks later tells nobody of a generation that answers no more, and of its own only once."""
+    layout = Layout(tmp_path, "shop")
+    monkeypatch.setattr(publishing, "refresh_serving", lambda *_: None)
+    consumers = Consumers(monkeypatch, layout)
+    offer(layout, "a")
+    consumers.run("a")
+    assert consumers.asked == 0
+    offer(layout, "b", cut=9, expected="g-a", days=PUBLISHED[:1])
+    consumers.run("b")
+    consumers.events.clear()
+    told = consumers.run("a")
+    assert sorted(told["changed"]) == [PUBLISHED[1]]
+
+
+def test_a_build_without_a_plan_says_what_to_clear(tmp_path):
+    """The XCom of a plan that is cleared alone, or was cleaned away, is gone."""
+    for gone in (None, [], "None"):
+        build = BuildOperator(task_id="build", application_args=gone)
+        with pytest.raises(NotFound, match="no plan of this run"):
+            build.execute({})
 
 
 def test_a_function_that_is_not_there_is_named():

@@ -17,7 +17,7 @@ from seamline.lake.versions import live
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import Conflict, NotFound, PublishRefused
 from seamline.model.live import foremost
-from seamline.model.manifest import Generation, Manifest, Statement
+from seamline.model.manifest import Generation, How, Manifest, Statement
 from seamline.plan.publish import RED, Candidate, Decision, Offer, certified, publish
 
 ATTEMPTS = 20
@@ -61,6 +61,17 @@ def publish_run(
     )
     refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
     return Publication(tuple(statements), held_back)
+
+
+def answering(layout: Layout, run: str) -> list[Statement]:
+    """List what a run has published of its last attempt and still answers, whichever of its tasks did it."""
+    published = ManifestTable.ensure(layout).read().published
+    places = ((row, published.get((row.view, row.interval))) for row in Builds.ensure(layout).of(run))
+    return [
+        each
+        for row, each in places
+        if each and each.generation == row.generation and each.how is not How.ROLLBACK
+    ]
 
 
 def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:

@@ -18,6 +18,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Connection, Context
 from airflow.sdk.exceptions import AirflowException
 
+from seamline.model.errors import NotFound
 from seamline.model.jobs import BRIEF, BuildJob
 from seamline.orchestration.failures import of_driver, told
 from seamline.supervisor.driver import end_session
@@ -55,7 +56,12 @@ class BuildOperator(SparkSubmitOperator):
         from seamline.lake.layout import Layout, warehouse
         from seamline.lake.planning import small
 
-        job = BuildJob.parse(list(map(str, self.application_args or [])))
+        if not isinstance(self.application_args, list) or not self.application_args:
+            raise NotFound(
+                "There is no plan of this run: the XCom of its task plan is gone.",
+                hint="clear plan, and what is downstream of it.",
+            )
+        job = BuildJob.parse(list(map(str, self.application_args)))
         layout, owner = Layout(warehouse(), job.pipeline), f"airflow:{self.dag_id}"
         with holding(layout, job.run, owner, job.spans, hand_over=True):
             try:

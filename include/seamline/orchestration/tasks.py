@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.execution_time.context import InletEventsAccessor
 
 from seamline.model.errors import DefinitionError
 from seamline.orchestration.connections import connection_env, connection_env_if_any
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 TOLD = 50
 """How many intervals an event names: it is kept in Airflow's database."""
+APART = timedelta(hours=1)
+"""So far the clock of Airflow's database may be behind this one's."""
+LOOKED_AT = 10_000
+"""How many events since then are looked at for one of our own."""
 
 
 def request_of(context: Any, length: timedelta) -> RunRequest:
@@ -128,11 +133,12 @@ def asked_by(context: Any) -> str:
 def publish(name: str, asset: Asset) -> None:
     """Publish the intervals that are certified in one commit, and tell those who read which have changed.
 
-    The others are held back: ``certify`` has failed for them, and the run fails with it.
+    The others are held back: ``certify`` has failed for them, and the run fails with it. What an attempt has published
+    that died before it was heard is told by the next one.
     """
     from seamline.lake.claims import Claims
     from seamline.lake.manifest import ManifestTable
-    from seamline.lake.publishing import publish_run
+    from seamline.lake.publishing import answering, publish_run
 
     context = get_current_context()
     run = str(context["run_id"])
@@ -143,7 +149,11 @@ def publish(name: str, asset: Asset) -> None:
         Claims.ensure(layout).release(run)
     for interval, why in done.held_back.items():
         print(f"held back {interval}: {why}")
-    statements = done.statements
+    statements = list(done.statements)
+    new = {(each.view, each.interval) for each in statements}
+    earlier = [each for each in answering(layout, run) if (each.view, each.interval) not in new]
+    if earlier and not heard(asset, context["dag_run"].dag_id, run, earlier):
+        statements += earlier
     if not statements:
         raise AirflowSkipException("published already")
     for statement in statements:
@@ -154,6 +164,16 @@ def publish(name: str, asset: Asset) -> None:
         "manifest_version": ManifestTable.ensure(layout).table.version,
         "run_type": str(context["dag_run"].run_type.value),
     }
+
+
+def heard(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) -> bool:
+    """Tell whether Airflow has an event of a run's ``publish`` that came after these statements."""
+    since = min(each.at for each in statements if each.at) - APART
+    accessor = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri)
+    return any(
+        (each.source_dag_id, each.source_run_id, each.source_task_id) == (dag_id, run, "publish")
+        for each in accessor.after(since.isoformat()).limit(LOOKED_AT)
+    )
 
 
 def changes(statements: Sequence[Statement]) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from seamline.model import catalog
 from seamline.model.definition import Pipeline
 from seamline.model.errors import DefinitionError
 
-
 JUDGED_FOR = 60.0
 """Seconds after which definitions are judged again of which any was wrong: what they import may have been mended."""
 
