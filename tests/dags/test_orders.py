@@ -30,6 +30,13 @@ def test_a_scheduled_run_asks_for_nothing():
     assert order_of(EMPTY, "airflow") is None
 
 
+def test_an_order_under_another_spelling_is_refused():
+    """Airflow takes any configuration: a stream that somebody stops would be kept up in silence."""
+    with pytest.raises(BadRange, match="Action: there is no such field"):
+        order_of({**EMPTY, "Action": "stop"}, "airflow:ada")
+    assert order_of({**EMPTY, "ticket": "OPS-7"}, "airflow:ada") is None
+
+
 def test_every_field_of_the_form_is_meant():
     """The same order as by the command line."""
     given = {

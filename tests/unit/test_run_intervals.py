@@ -131,3 +131,25 @@ def test_a_bound_in_another_zone_is_the_same_instant():
     assert asked is not None
     assert asked.start == parse_moment("2013-03-01")
     assert isinstance(asked.end, datetime)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"start": "2013-03-01T00:00Z", "end": "2013-03-02T00:00Z"},
+        {"From": "2013-03-01T00:00Z", "To": "2013-03-02T00:00Z"},
+        {"data_interval_start": "2013-03-01T00:00Z", "data_interval_end": "2013-03-02T00:00Z"},
+        {"Dirty": True},
+    ],
+)
+@pytest.mark.parametrize("kind", ["manual", "backfill", "asset_triggered"])
+def test_a_field_that_is_nearly_one_is_refused(given, kind):
+    """Airflow takes any configuration: a range under another name would build the dirty intervals in its place."""
+    with pytest.raises(BadRange, match=f"{next(iter(given))}: there is no such field"):
+        resolve(kind, {**EMPTY, **given}, DAY.start, DAY.end)
+
+
+def test_what_others_put_beside_the_form_is_theirs():
+    """A callback of the definition's may want a ticket's number."""
+    asked = resolve("manual", {**FORM, "ticket": "OPS-7"})
+    assert asked == RunRequest(WEEK, False, "mend")

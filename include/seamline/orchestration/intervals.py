@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from seamline.model.errors import BadRange
 from seamline.model.intervals import Interval, parse_moment, stamp
+
+FIELDS = ("from", "to", "dirty", "reason")
+MEANT = {
+    "start": "from",
+    "end": "to",
+    "data_interval_start": "from",
+    "data_interval_end": "to",
+}
+"""What bounds are called elsewhere, and here."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,7 @@ def resolve(
     interval too, which ``guessed`` tells from one that was given. The form's ``dirty``, where it is set, says
     whether the dirty ones are taken too.
     """
+    require_spelled(params, FIELDS, MEANT)
     form, reason = form_span(params), str(params.get("reason") or "")
     span, dirty = interval_of(data_interval_start, data_interval_end), flag("dirty", params.get("dirty"))
     if run_type == "backfill":
@@ -60,6 +71,19 @@ def resolve(
     if dirty is False:
         raise BadRange("from, to, dirty: nothing is asked for.", hint="give from and to, or leave dirty on.")
     return RunRequest(None, True, reason or "dirty intervals")
+
+
+def require_spelled(
+    params: Mapping[str, object], fields: Iterable[str], meant: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse what is nearly a field of a form: Airflow lets any configuration through, and it would not be seen.
+
+    Other names are of those who put them there.
+    """
+    known = {name: name for name in fields}
+    for name in params:
+        if name not in known and (field := {**meant, **known}.get(name.lower())):
+            raise BadRange(f"{name}: there is no such field.", hint=f'write "{field}".')
 
 
 def before_the_clock(span: Interval, run_after: datetime, length: timedelta) -> bool:

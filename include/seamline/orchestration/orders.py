@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from seamline.model.errors import BadRange
-from seamline.orchestration.intervals import flag, form_span
+from seamline.orchestration.intervals import flag, form_span, require_spelled
 from seamline.plan.positions import Place
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def order_of(params: Mapping[str, object], actor: str) -> Order | None:
     """Read the form; None where nothing is asked for. BadRange names the field that is wrong."""
     from seamline.supervisor.operations import Action, Order, Upgrade
 
+    require_spelled(params, FORM)
     asked = params.get("action")
     if asked in (None, ""):
         return None
