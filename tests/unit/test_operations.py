@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,17 +11,21 @@ import pyarrow as pa
 import pytest
 from tests.unit.shop import DEFINITION, Sale, Shop, opened
 
-from seamline.lake import files
+from seamline.lake import files, forking
 from seamline.lake.control import Control, ControlTable, Desired
 from seamline.lake.forking import fork
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
+from seamline.lake.let_go import LET_GO, readable
 from seamline.lake.master import Master
+from seamline.lake.processes import myself
+from seamline.lake.renewing import renewing
 from seamline.lake.tables import Table
+from seamline.lake.tokens import newest_token
 from seamline.lake.types import QUARANTINE
 from seamline.lake.upkeep import maintain
 from seamline.model.catalog import load
-from seamline.model.errors import BadRange, NotFound, OutOfStep
+from seamline.model.errors import BadRange, LeaseHeld, NotFound, OutOfStep
 from seamline.model.holes import AcceptedGap, Gap
 from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.savepoint import Savepoint
@@ -213,11 +218,14 @@ def test_the_control_table_comes_back_as_it_was(shop):
     assert Control.from_json(state.to_json()) == state
 
 
-def forked(shop: Shop, tmp_path, upto: int, *, name: str = "branch", topic: str = "sales") -> Layout:
+def forked(
+    shop: Shop, tmp_path, upto: int, *, name: str = "branch", topic: str = "sales", interval: str = "1 day"
+) -> Layout:
     """Fork the shop at an epoch into another pipeline of the same source."""
     text = DEFINITION.replace('name="shop"', f'name="{name}"').replace(
         'sales",\n        schema', f'{topic}",\n        schema'
     )
+    text = text.replace('interval="1 day"', f'interval="{interval}"')
     (tmp_path / "definitions" / f"{name}.py").write_text(text)
     known = [each for each in shop.ledger.epochs() if each.number <= upto]
     end = max(part.end for each in known for part in each.ranges)
@@ -245,12 +253,14 @@ def test_a_fork_begins_with_the_log_up_to_the_savepoint(shop, tmp_path, packed):
 
 
 def test_a_fork_is_refused_where_something_has_begun_or_reads_elsewhere(shop, tmp_path):
-    """Offsets of another topic mean other records."""
+    """Offsets of another topic mean other records, and intervals of another length other counts."""
     forked(shop, tmp_path, 1)
     with pytest.raises(BadRange, match="has a log of its own"):
         forked(shop, tmp_path, 2)
     with pytest.raises(BadRange, match="reads elsewhere of"):
         forked(shop, tmp_path, 1, name="other", topic="elsewhere")
+    with pytest.raises(BadRange, match="has intervals of 1 hour, shop of 1 day"):
+        forked(shop, tmp_path, 1, name="hourly", interval="1 hour")
 
 
 def test_a_fork_that_was_cut_short_can_be_made_again(shop, tmp_path):
@@ -280,6 +290,55 @@ def test_a_fork_waits_for_a_start_that_repairs(shop, tmp_path):
     shop.ledger.append([replace(last, number=last.number + 1)])
     with pytest.raises(OutOfStep, match="are to be repaired first"):
         forked(shop, tmp_path, 1)
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_stream_that_starts_while_a_fork_is_made_keeps_its_tables(shop, tmp_path, monkeypatch, lives):
+    """Linking takes a while, and Airflow keeps the new pipeline's stream up from the moment it is declared."""
+    to, made = Layout(shop.warehouse, "branch"), forking.begun
+    with ExitStack() as living:
+
+        def meanwhile(*args):
+            control = ControlTable.ensure(to)
+            lease = control.take("somebody", now=datetime.now(UTC), process=myself())
+            Master.ensure(to, shop.compiled).table.fence(lease.token)
+            if lives:
+                living.enter_context(renewing(lambda: control.kept(lease), 0.1))
+            else:
+                control.release(lease)
+            return made(*args)
+
+        monkeypatch.setattr(forking, "begun", meanwhile)
+        with pytest.raises(LeaseHeld if lives else BadRange):
+            forked(shop, tmp_path, 1)
+    assert (Master.open(to).epoch, newest_token(to.table(""))) == (-1, 1)
+    assert not list(shop.warehouse.glob(".fork-*"))
+
+
+def test_no_stream_starts_while_a_fork_is_put_in_its_place(shop, tmp_path, monkeypatch):
+    """It would make a master of its own, and the fork's would take its place."""
+    to, put = Layout(shop.warehouse, "branch"), forking.placed
+
+    def meanwhile(*args):
+        with pytest.raises(LeaseHeld, match="fork-"):
+            ControlTable.ensure(to).take("somebody", now=datetime.now(UTC))
+        put(*args)
+
+    monkeypatch.setattr(forking, "placed", meanwhile)
+    monkeypatch.setattr(forking, "RENEWED_EVERY", 0.1)
+    forked(shop, tmp_path, 1)
+    assert ControlTable.ensure(to).take("somebody", now=datetime.now(UTC)).token > 1
+
+
+@pytest.mark.parametrize("let_go", [0, 2])
+def test_a_fork_knows_which_refused_records_a_person_let_go(shop, tmp_path, let_go):
+    """Else no build of it would ever end that judges its records again: it would miss them."""
+    Table.open(shop.layout.table("quarantine")).append([], txns={LET_GO: let_go})
+    to = forked(shop, tmp_path, 1)
+    [epoch] = [replace(each, refused={"odd": 2}) for each in Ledger.ensure(to).epochs()[1:]]
+    there = epoch.rows + 1
+    assert readable(to, epoch) == (there if let_go >= epoch.number else there + 1)
+    assert Table.open(to.table("quarantine")).txn(LET_GO) == min(let_go, 1)
 
 
 def test_a_restore_tells_that_its_epoch_is_lost(shop):

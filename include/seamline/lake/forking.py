@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,16 +21,22 @@ from seamline.lake import files, parquet, readiness
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
+from seamline.lake.let_go import LET_GO
+from seamline.lake.lines import number
 from seamline.lake.log import known_epochs
 from seamline.lake.master import EDGE, END, ROW
+from seamline.lake.processes import myself
+from seamline.lake.renewing import renewing
 from seamline.lake.rewrites import pieces
 from seamline.lake.tables import EPOCH, Table
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.errors import BadRange, LeaseHeld
 from seamline.model.savepoint import Savepoint
+from seamline.model.seam import NOTHING
 
 LAST = "master"
+RENEWED_EVERY = 5.0
 
 
 def fork(
@@ -37,8 +44,8 @@ def fork(
 ) -> int:
     """Begin ``other`` with the log of ``source`` up to a savepoint; give the rows of its master.
 
-    BadRange where it has a log already, reads other topics than the source, or the source has lost the savepoint's
-    epoch; OutOfStep where a start has to repair the source's tables first.
+    BadRange where it has a log already, reads other topics than the source or counts by other intervals, or the source
+    has lost the savepoint's epoch; OutOfStep where a start has to repair the source's tables first.
     """
     require_new(source, other, to)
     readiness.require_repaired(layout)
@@ -47,7 +54,10 @@ def fork(
     draft = Layout(to.warehouse, f".fork-{to.pipeline}-{uuid.uuid4().hex[:8]}")
     try:
         rows = begun(layout, draft, held, point)
-        placed(draft, to)
+        with alone(to):
+            # Whoever keeps streams up may have started this one while its tables were made.
+            require_no_log(other, to)
+            placed(draft, to)
     finally:
         shutil.rmtree(draft.warehouse / draft.pipeline, ignore_errors=True)
     return rows
@@ -62,15 +72,39 @@ def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -
             f"{', '.join(theirs.topics)} of {theirs.connection}.",
             hint="a fork goes on in the same topics: offsets mean nothing elsewhere.",
         )
+    if source.grid.length != other.grid.length:
+        raise BadRange(
+            f"{other.name} has intervals of {other.definition.batch.interval}, {source.name} of "
+            f"{source.definition.batch.interval}.",
+            hint="the log counts its rows by intervals: declare the same for both.",
+        )
+    require_no_log(other, to)
+    if Table.exists(to.table("control")):
+        lease = ControlTable.ensure(to).held()
+        if lease is not None:
+            raise LeaseHeld(f"{lease.holder} is about to run {other.name}.", hint="stop its stream first.")
+
+
+def require_no_log(other: CompiledPipeline, to: Layout) -> None:
+    """Refuse a fork into a pipeline that has a master."""
     if Table.exists(to.table(LAST)):
         raise BadRange(
             f"{other.name} has a log of its own at {to.table(LAST)}.",
             hint="fork into a pipeline that never ran.",
         )
-    if Table.exists(to.table("control")):
-        lease = ControlTable.ensure(to).held()
-        if lease is not None:
-            raise LeaseHeld(f"{lease.holder} is about to run {other.name}.", hint="stop its stream first.")
+
+
+@contextmanager
+def alone(to: Layout) -> Iterator[None]:
+    """Keep a pipeline's stream from starting meanwhile; LeaseHeld where it has started."""
+    control = ControlTable.ensure(to)
+    lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=myself(), now=datetime.now(UTC))
+    beside = ControlTable.ensure(to)
+    try:
+        with renewing(lambda: beside.kept(lease), RENEWED_EVERY):
+            yield
+    finally:
+        control.release(lease)
 
 
 def require_position(layout: Layout, point: Savepoint) -> None:
@@ -89,7 +123,10 @@ def begun(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint
     edges = [epoch.number for epoch in held if epoch.edge]
     txns = {EPOCH: point.epoch, **{f"{END}{lane}": end for lane, end in point.ends.items()}}
     txns |= {EDGE: edges[-1]} if edges else {}
-    Table.open(draft.table("quarantine")).append(taken["quarantine"], txns={EPOCH: point.epoch})
+    told = {EPOCH: point.epoch}
+    if (gone := number(Table.open(layout.table("quarantine")), LET_GO)) > NOTHING:
+        told[LET_GO] = min(gone, point.epoch)
+    Table.open(draft.table("quarantine")).append(taken["quarantine"], txns=told)
     Table.open(draft.table(LAST)).append(taken[LAST], txns=txns, metadata={ROW: held[-1].to_json()})
     Ledger.ensure(draft).append(list(held))
     if (lookups := layout.table("lookups")).is_dir():
