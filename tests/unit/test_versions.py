@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.cli import main
+from seamline.kernel.judging import KernelResult
 from seamline.lake import serving
 from seamline.lake.flipping import flip_view, flip_views
 from seamline.lake.layout import Layout
@@ -21,11 +23,12 @@ from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, compile_pipeline
 from seamline.model.definition import Batch, Rule
 from seamline.model.epoch import Epoch
-from seamline.model.errors import BadRange, ProtocolError, PublishRefused
+from seamline.model.errors import BadRange, DefinitionError, ProtocolError, PublishRefused
 from seamline.model.fingerprint import fingerprint
 from seamline.model.live import foremost, live_views, stood_still
 from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
 from seamline.model.measures import count, min
+from seamline.model.offsets import Lane, OffsetRange
 from seamline.model.seam import Status
 from seamline.model.stored import to_json
 from seamline.plan.publish import Candidate, born, flip, publish, retire
@@ -90,6 +93,31 @@ def test_a_version_that_other_rows_would_falsify_stands_still(now: CompiledPipel
     manifest = state(*birth(OLD, Manifest(), -1))
     assert live_views(now, manifest).views == now.views
     assert why in stood_still(now, manifest)[A]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("1 day", "1 hour"), ("1 hour", "1 day"), ("8 hours", "6 hours")]
+)
+def test_intervals_stay_as_long_as_a_log_counts_its_rows_by_them(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    """A day's rows were taken for those of its first hour: the others answered 0, and were never built."""
+    layout = Layout(tmp_path, "shop")
+    old, new = (edited(batch=Batch(each, "2013-01-01")) for each in (before, after))
+    for token, pipeline in enumerate([old, new, old], 1):
+        writer = Writer(layout, pipeline, token)
+    ranges = (OffsetRange(Lane("t", 0), 0, 1),)
+    facts = {"record_version": old.record_version, "committed_at": NOW, "ranges": ranges}
+    writer.commit(Epoch(writer.take(), 3, accepted={DAYS[0]: 1}, **facts), KernelResult(), writer.current)
+    Writer(layout, edited(batch=Batch(before, "2013-01-02"), rules=[Rule("paid", "amount > 0")]), 4)
+    with pytest.raises(DefinitionError, match=f"by intervals of {before}, .* has an interval of {after}"):
+        Writer(layout, new, 5)
+    assert not any(birth > 0 and id == new.views[0].id for id, birth in births(layout).items())
+    Writer(layout, old, 6)
+
+
+def births(layout: Layout) -> Mapping[str, int]:
+    return ManifestTable.ensure(layout).read().births
 
 
 def test_a_definition_that_cannot_be_read_is_named_and_stops_nobody() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.errors import ProtocolError
+from seamline.model.epoch import Epoch
+from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.evolution import fits
 from seamline.model.manifest import Manifest
 from seamline.model.stored import version_of
@@ -46,6 +47,36 @@ def why_still(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> str:
     if stored.grid != pipeline.grid:
         return f"its intervals are of {stored.definition.batch.interval}"
     return ""
+
+
+def require_grid(pipeline: CompiledPipeline, manifest: Manifest, log: Iterable[Epoch]) -> None:
+    """Raise DefinitionError where a log with rows counts them by intervals of another length.
+
+    They are those of the definition whose versions were born last: none is born once this was asked.
+    """
+    newest = max(manifest.births.values(), default=None)
+    counted = {
+        stored.definition.batch.interval: stored.grid.length
+        for id, birth in manifest.births.items()
+        if birth == newest and (stored := stored_with(pipeline, manifest, id))
+    }
+    if not counted or pipeline.grid.length in counted.values() or not any(each.accepted for each in log):
+        return
+    before = " or ".join(counted)
+    raise DefinitionError(
+        f"{pipeline.name}: the log counts its rows by intervals of {before}, and batch= has an interval of "
+        f"{pipeline.definition.batch.interval}.",
+        hint=f"go back to {before}; a pipeline of another name reads its topic by other intervals.",
+        field="batch.interval",
+    )
+
+
+def stored_with(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> CompiledPipeline | None:
+    """Give the pipeline that a version was born with; None where it cannot be made any more."""
+    try:
+        return version_of(pipeline, manifest, id)[0]
+    except ProtocolError:
+        return None
 
 
 def foremost(pipeline: CompiledPipeline) -> tuple[CompiledView, ...]:

@@ -28,7 +28,7 @@ from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
 from seamline.model.evolution import require_order
-from seamline.model.live import live_views, stood_still
+from seamline.model.live import live_views, require_grid, stood_still
 from seamline.model.manifest import Manifest
 from seamline.model.stored import to_json
 from seamline.plan.publish import born
@@ -55,7 +55,9 @@ class Writer:
     ) -> None:
         self.layout, self.token, self.jvm = layout, token, jvm
         mend(layout, now=datetime.now(UTC), accepted=acceptance is not None)
-        require_order(pipeline.record_version, condensed_log(layout))
+        held = condensed_log(layout)
+        require_order(pipeline.record_version, held)
+        require_grid(pipeline, ManifestTable.ensure(layout).read(), held)
         self.master = Master.ensure(layout, pipeline)
         self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
         self.ledger = Ledger.ensure(layout)
