@@ -11,10 +11,12 @@ from tests.protocol.powerless import cut, reads_on, rebooted, root, start, versi
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline.lake.manifest import ManifestTable
+from seamline.lake.rejudged import Rejudged
 from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import View
+from seamline.model.definition import Rule, View
 from seamline.model.measures import count
 from seamline.model.windows import Tumbling
+from seamline.plan.rejudging import Verdict
 from seamline.plan.repair import Acceptance
 
 WIDER = compile_pipeline(
@@ -46,3 +48,18 @@ def test_a_version_lacks_the_days_that_only_the_master_has(
     born = WIDER.views[0].id
     assert manifest.births[born] == 2
     assert manifest.filled[born] == PIPELINE.grid.of(START + DAY).id
+
+
+def test_a_version_lacks_the_days_that_judging_again_has_brought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view that was added after a mending answered nothing for a day that had been refused, until a build."""
+    stream = Stream(tmp_path / "home", topic=[0])
+    stream.epoch(start(stream, boot=7, patch=monkeypatch), 1)
+    stream.pipeline = compile_pipeline(replace(WIDER.definition, rules=(Rule("positive", "id >= 0"),)))
+    day = PIPELINE.grid.of(START + 3 * DAY).id
+    Rejudged(stream.pipeline, stream.layout).commit([], [Verdict(0, "attempt", {day: 1})])
+    start(stream, boot=7, patch=monkeypatch)
+    born = stream.pipeline.views[0].id
+    manifest = ManifestTable.ensure(stream.layout).read()
+    assert (manifest.filled[born], manifest.building(born, day)) == (day, True)

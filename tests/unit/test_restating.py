@@ -21,15 +21,20 @@ from seamline.lake.control import Control, ControlTable, restatements
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.rejudged import Rejudged
+from seamline.lake.restating import restate
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
+from seamline.model.catalog import load
 from seamline.model.compiled import compile_pipeline
 from seamline.model.epoch import Epoch
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import BadRange, ProtocolError
 from seamline.model.intervals import Interval, parse_moment
 from seamline.model.manifest import Act, Statement, fold
 from seamline.model.restated import Restatement, restated
 from seamline.plan.batch import plan_batch
+from seamline.plan.rejudging import Verdict
+from seamline.serve.lookups import lookups_of
 from seamline.testing import Scenario
 from seamline.testing.plain import Plain
 
@@ -73,8 +78,6 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 
 def held(folder: Path, *epochs: tuple[dict[int, int], str, bool]) -> Layout:
     """Commit epochs: rows by day of January, the version of cities, whether it is an edge."""
-    from seamline.model.catalog import load
-
     made, layout = load(folder).pipeline("shop"), Layout(folder / "w", "shop")
     master = Master.ensure(layout, made)
     for number, (rows, version, edge) in enumerate(epochs):
@@ -109,6 +112,25 @@ def test_a_decision_is_kept_and_told(
     capsys.readouterr()
     assert main(["lookups", "shop"]) == 0
     assert f"restated: {first}" in capsys.readouterr().out
+
+
+def test_what_was_judged_again_is_restated_where_it_is_now(
+    shop: Iterator[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another definition had refused the day: its look-up could not be mended, nor was it told by which it is."""
+    layout = held(tmp_path, ({3: 5}, "old", True), ({4: 2}, "new", True))
+    made = load(tmp_path).pipeline("shop")
+    edited = compile_pipeline(replace(made.definition, rules=(Rule("named", "shop IS NOT NULL"),)))
+    Rejudged(edited, layout).commit(
+        [], [Verdict(0, "one", {"2024-01-05T00:00:00Z": 5}, {}, {"cities": "then"})]
+    )
+    days = span("2024-01-05", "2024-01-06")
+    facts = {"actor": "cli:me", "reason": "moved", "now": NOW}
+    assert restate(edited, layout, "cities", days, version="then", **facts).epoch == 1  # type: ignore[arg-type]
+    with pytest.raises(BadRange, match="Nothing of 2024-01-03"):
+        restate(edited, layout, "cities", span("2024-01-03", "2024-01-04"), **facts)  # type: ignore[arg-type]
+    told = lookups_of(edited, layout)
+    assert told[told.index("    then  1 epoch from 0 to 0, 5 rows") + 1] == f"      {days}  5 rows"
 
 
 def test_control_of_before_has_none() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -136,6 +136,12 @@ def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int
     if not verdicts:
         return condensed_log(layout, cuts=cuts)
     return condensed(as_judged(each_epoch(layout), pipeline.record_version, verdicts), cuts)
+
+
+def each_judged(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
+    """Give every epoch as the pipeline's record version judges it, where that was done."""
+    verdicts = Rejudged(pipeline, layout).verdicts()
+    return as_judged(each_epoch(layout), pipeline.record_version, verdicts)
 
 
 def parted_log(

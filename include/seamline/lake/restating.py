@@ -7,8 +7,8 @@ from datetime import datetime
 
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
-from seamline.lake.log import condensed_log
 from seamline.lake.lookups import keep
+from seamline.lake.rejudged import judged_log
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
@@ -27,8 +27,11 @@ def restate(
     reason: str,
     now: datetime,
 ) -> Restatement:
-    """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it."""
-    epochs = condensed_log(layout)
+    """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it.
+
+    Of epochs that were judged again it holds what they are now, in the intervals in which they are.
+    """
+    epochs = judged_log(pipeline, layout)
     made = decided(pipeline, layout, epochs, name, span, version=version, actor=actor, reason=reason, now=now)
     ControlTable.ensure(layout).restate(made)
     return made

@@ -28,14 +28,14 @@ def missed(name: str, context: Any = None) -> None:
 def tell_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
     from seamline.lake.layout import home
-    from seamline.lake.log import condensed_log
+    from seamline.lake.rejudged import judged_log
     from seamline.lake.snapshot import manifest_of
     from seamline.orchestration.tasks import compiled
     from seamline.plan.freshness import overdue
 
     pipeline, layout = compiled(name)
     within, now = parse_duration(pipeline.definition.batch.fresh_within), datetime.now(UTC)
-    found = overdue(condensed_log(layout), manifest_of(layout), pipeline.grid, within=within, now=now)
+    found = overdue(judged_log(pipeline, layout), manifest_of(layout), pipeline.grid, within=within, now=now)
     for interval in found:
         print(f"{name} {interval} has ended more than {within} ago and is not published")
     if path := pipeline.definition.on_late:

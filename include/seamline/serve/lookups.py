@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from seamline.lake import decorations
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.log import condensed_log, each_epoch
+from seamline.lake.log import condensed_log
+from seamline.lake.rejudged import each_judged
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import spans
@@ -40,7 +41,7 @@ def uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
 
 def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
     """Tell of each look-up what it feeds or decorates, and of which versions its columns are."""
-    used = uses(each_epoch(layout))
+    used = uses(each_judged(pipeline, layout))
     current = in_force(condensed_log(layout), pipeline.record_version)
     lines = [pipeline.name if pipeline.definition.lookups else f"{pipeline.name} has no look-ups"]
     declared = {join.name: join for join in pipeline.record.lookups}

@@ -19,6 +19,7 @@ from seamline.lake.log import condensed_log
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.mending import mend
+from seamline.lake.rejudged import judged_log
 from seamline.lake.repair import Tables, agree, require_served
 from seamline.lake.slices import Slices
 from seamline.lake.tables import EPOCH, Table
@@ -123,7 +124,7 @@ class Writer:
         # Where no row was ever accepted a version lacks none: the day before the first stands for that.
         before = pipeline.grid.of(pipeline.grid.start - pipeline.grid.length).id
         filled = max(
-            (each for epoch in condensed_log(self.layout) for each in epoch.accepted), default=before
+            (each for epoch in judged_log(pipeline, self.layout) for each in epoch.accepted), default=before
         )
         manifest = ManifestTable.ensure(self.layout)
         while True:
