@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seamline.model.errors import OffsetGap, TopicRecreated
+from seamline.model.errors import KafkaUnavailable, OffsetGap, TopicRecreated
 from seamline.model.offsets import Lane
 from seamline.plan.epochs import Begin, Checkpoint, Resume, position
 from seamline.spark.topics import Topics
@@ -89,8 +89,19 @@ def test_every_lane_is_read_from_the_masters_end_and_a_new_one_from_its_beginnin
     """What was deleted unread, or lost after it was read, stops the start."""
     held = {Lane("t", 0): 5}
     master: Any = SimpleNamespace(position=lambda lanes: held)
-    assert topics([], {0: 2, 1: 1}, {0: 9, 1: 4}).starts(master) == {Lane("t", 0): 5, Lane("t", 1): 1}
+    assert topics([], {0: 2, 1: 1}, {0: 9, 1: 4}).starts(master, held) == {Lane("t", 0): 5, Lane("t", 1): 1}
     with pytest.raises(OffsetGap, match=r"offsets 5\.\.6"):
-        topics([], {0: 7}, {0: 9}).starts(master)
+        topics([], {0: 7}, {0: 9}).starts(master, held)
     with pytest.raises(TopicRecreated, match="Kafka ends at 4"):
-        topics([], {0: 0}, {0: 4}).starts(master)
+        topics([], {0: 0}, {0: 4}).starts(master, held)
+
+
+@pytest.mark.parametrize("ends", [{0: 9}, {0: 9, 1: 3}])
+def test_a_broker_that_has_not_heard_of_a_lane_is_waited_for(ends: dict[int, int]) -> None:
+    """The others would have gone on without it, and the watermark past the records that wait there."""
+    known = {Lane("t", 0): 5, Lane("t", 1): 3, Lane("of before", 2): 7}
+    held = dict(list(known.items())[:2])
+    master: Any = SimpleNamespace(position=lambda lanes: {lane: held[lane] for lane in lanes})
+    with pytest.raises(KafkaUnavailable, match="does not tell of t/1 "):
+        topics([], {0: 0} if len(ends) > 1 else {0: 0, 1: 0}, ends).starts(master, known)
+    assert topics([], {0: 0, 1: 0}, {0: 9, 1: 3}).starts(master, known) == held

@@ -16,6 +16,7 @@ from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake.control import Drained
 from seamline.lake.lookups import Lookups
 from seamline.model.epoch import Epoch, Kind
+from seamline.model.holes import positions
 from seamline.model.intervals import parse_duration
 from seamline.model.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.seam import NOTHING
@@ -57,7 +58,7 @@ class Epochs:
         self.watermark = self.pipeline.definition.source.watermark
         self.register = Register(self.pipeline, writer.layout) if self.pipeline.surveyed else None
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
-        self.progress = Progress.resumed(ledger, topics.starts(writer.master), datetime.now(UTC))
+        self.progress = self.resumed(ledger)
         self.size = EpochSize(stream)
         self.attempted = Attempted(heartbeat.with_name("attempt.json"))
         if self.size.recall(self.attempted.read(), self.progress.vector):
@@ -252,11 +253,16 @@ class Epochs:
         except Exception as error:
             raise KernelFailed(error) from error
 
+    def resumed(self, ledger: Sequence[Epoch]) -> Progress:
+        """Give the progress where the master ends, over every lane that the ledger knows and the topics still have."""
+        starts = self.topics.starts(self.writer.master, positions(ledger))
+        return Progress.resumed(ledger, starts, datetime.now(UTC))
+
     def reread(self) -> list[Epoch]:
         """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
         ledger = self.writer.repaired()
         self.topics.assert_same()
-        self.progress = Progress.resumed(ledger, self.topics.starts(self.writer.master), datetime.now(UTC))
+        self.progress = self.resumed(ledger)
         if self.register:
             self.register.forget()
         return ledger

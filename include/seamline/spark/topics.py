@@ -13,7 +13,7 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.lake.master import Master
 from seamline.model.definition import KafkaSource
 from seamline.model.epoch import Epoch
-from seamline.model.errors import SeamlineError, TopicRecreated
+from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
 from seamline.model.holes import AcceptedGap, Gap, gaps, refusal, undecided
 from seamline.model.offsets import Lane, OffsetRange, Vector
 
@@ -107,12 +107,15 @@ class Topics:
         if open_ := undecided(gaps(ledger, self.beginnings()), accepted):
             raise refusal(self.pipeline, self.ids, open_)
 
-    def starts(self, master: Master) -> dict[Lane, int]:
+    def starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
         """Give the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
-        Raises OffsetGap where Kafka has dropped what was not read, TopicRecreated where it lost what was.
+        Raises OffsetGap where Kafka has dropped what was not read, TopicRecreated where it lost what was, and
+        KafkaUnavailable where it does not tell of every lane that is ``known`` to be there.
         """
         first, ends = self.beginnings(), self.ends()
+        self.require_lanes(known, first)
+        self.require_lanes(first, ends)
         held = master.position(first)
         lost = [Gap(lane, end, first[lane]) for lane, end in sorted(held.items()) if end < first[lane]]
         if lost:
@@ -125,6 +128,19 @@ class Topics:
                     "what is left into a new topic of that name, then accept the hole.",
                 )
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
+
+    def require_lanes(self, known: Iterable[Lane], told: Vector) -> None:
+        """Raise KafkaUnavailable for a lane of a topic that is there which the broker does not tell of.
+
+        Partitions never go away, but a broker may not have heard of them yet. Who went on without one would let the
+        watermark pass what waits in it.
+        """
+        ids = set(self.ids.values())
+        if lacking := sorted(lane for lane in known if lane.topic_id in ids and lane not in told):
+            raise KafkaUnavailable(
+                f"Kafka does not tell of {', '.join(map(str, lacking))} that was there before.",
+                hint="a broker that has just joined hears of it soon.",
+            )
 
     def read(self, spark: SparkSession, start: Vector, *, limit: int, only: Lane | None = None) -> DataFrame:
         """Open the topics as one stream of raw records from ``start``, at most ``limit`` of them at a time.
