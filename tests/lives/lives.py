@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.lives import batching, cuts, foreign, losing, meddling, past, sending, streaming
+from tests.lives import batching, cuts, foreign, losing, meddling, past, restoring, sending, streaming
 from tests.lives.checks import check
 from tests.lives.definitions import Shape, shaped
 from tests.lives.ending import End
@@ -24,6 +24,7 @@ KINDS: tuple[type[Operation], ...] = (
     streaming.Widen, streaming.Rules, past.Note, past.Recall, losing.Lose, losing.PassOver, losing.Fill,
     streaming.Serve, batching.Build, batching.Publish, batching.Clear, batching.BatchDiesAtCommit, batching.Rollback,
     batching.Flip, batching.Upkeep, batching.Look, cuts.PowerCut, foreign.Foreign, foreign.Decide, meddling.Meddle,
+    restoring.BackUp, restoring.BringBack,
 )  # fmt: skip
 LENGTH = 40
 

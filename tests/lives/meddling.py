@@ -45,8 +45,11 @@ class Meddle(Operation):
 
     def run(self, world: World) -> None:
         for root in places(world, self.table):
-            if Table.exists(root) and (before := self.meddled(root)):
-                world.widened = True
+            if not Table.exists(root):
+                continue
+            # Also where no file is changed by it the table is not the one that the driver opened.
+            world.widened = True
+            if before := self.meddled(root):
                 try:
                     check(world)
                     MEANWHILE[self.meanwhile].run(world)
@@ -55,6 +58,7 @@ class Meddle(Operation):
                     world.gone()
                 finally:
                     DeltaTable(str(root)).restore(before)
+                    world.widened = True
 
     def meddled(self, root: Path) -> int:
         """Change rows; give the version before, 0 where there were none to change, or where deltalake refuses."""

@@ -31,18 +31,27 @@ NEAR = 1e-9
 """Doubles are added up in any order."""
 
 
+ALL, NONE = -1, -2
+"""The rules for which a record is there: all of them, or none."""
+
+
 class Wrong(AssertionError):
     """An answer, or a table that another engine reads, is not the plain count."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """A record and the epoch that read it."""
+    """A record and the epoch that read it.
+
+    ``only`` is of one that was refused, and that the quarantine has lost since: no rule counts it any more, but the one
+    by which it had been judged again before.
+    """
 
     epoch: int
     lane: Lane
     offset: int
     record: Record
+    only: int = ALL
 
     @property
     def day(self) -> int:
@@ -78,7 +87,7 @@ def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]
     found = []
     for each in held:
         row = each.record.row
-        if row is not None and shape.takes(row):
+        if row is not None and shape.takes(row) and each.only in (ALL, shape.divisor):
             found.append(
                 Row(
                     each.epoch,

@@ -17,7 +17,7 @@ from tests.lives.sending import Send
 from tests.lives.world import HERE, World, abandon
 
 from seamline.lake.versions import live
-from seamline.model.errors import FenceLost
+from seamline.model.errors import Conflict, FenceLost
 from seamline.spark.catch_up import catch_up
 from seamline.spark.writer import Writer
 
@@ -268,7 +268,7 @@ class Wake(Operation):
             lane: min(vector.get(lane, 0) + self.more, len(sent)) for lane, sent in world.topic.lanes.items()
         }
         newest = world.newest
-        with suppress(FenceLost):
+        with suppress(FenceLost, Conflict):
             world.read(driver, vector, ends)
         if world.newest != newest:
             raise AssertionError(f"a driver that was fenced off has committed epoch {world.newest}")

@@ -1,12 +1,15 @@
-"""What is not lived yet, and why: each is switched on once what it found is mended and lives have shown it."""
+"""What a life may be lived without, to see what the rest finds; what is not lived yet is off, with its reason."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tests.lives.foreign import DEEDS, MILD, NAMES
 
-DRAWN = frozenset({"hostile names", "exact decimals", "exact statistics", "power cuts"})
+DRAWN = frozenset({"hostile names", "exact decimals", "exact statistics", "power cuts", "backups"})
 """What a life is drawn with beside other people's deeds."""
-OFF = {f"foreign add column of {name}": "nothing says yet what it does" for name in NAMES}
+OFF: Mapping[str, str] = {}
+"""By switch why: each is switched on once what it found is mended and lives have shown it."""
 ON = DRAWN | {
     switch
     for name in NAMES

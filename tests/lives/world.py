@@ -17,10 +17,10 @@ from unittest.mock import patch
 from tests.lives.definitions import Shape
 from tests.lives.faults import Died, Fates, fateful, key_of
 from tests.lives.here import Here, sparkless
-from tests.lives.oracle import Held, Rows, Wrong
+from tests.lives.oracle import ALL, Held, Rows, Wrong
 from tests.lives.topic import Read, Topic
 
-from seamline.lake import delta_log, repair, states
+from seamline.lake import delta_log, reads, repair, states
 from seamline.lake.entries import Commit
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
@@ -64,8 +64,23 @@ class Noted:
     rows: Rows
 
 
+@dataclass(frozen=True)
+class Backup:
+    """A copy of all tables, with E of then, and what the control table said."""
+
+    folder: Path
+    newest: int
+    wanted: str
+    named: tuple[Any, ...]
+
+
 class World:
-    """Everything of a life. ``held`` is what the master has committed, by what was seen of the commits themselves."""
+    """Everything of a life. ``held`` is what the master has committed, by what was seen of the commits themselves.
+
+    ``widened``: the running driver is yet to see that somebody has changed the columns of its tables, or rows for a
+    while. ``let_go`` names refused records that a lost quarantine had, by epoch and place, each with the rule by which
+    it was judged again before (``Held.only``).
+    """
 
     def __init__(self, shape: Shape, on: Collection[str] = ()) -> None:
         self.shape, self.on = shape, on
@@ -82,6 +97,8 @@ class World:
         self.cut = False
         self.moves = 0
         self.widened = False
+        self.backup: Backup | None = None
+        self.let_go: dict[tuple[int, Any, int], int] = {}
         self.wanted = ""
         self.named: list[Any] = []
         self.token = 0
@@ -105,6 +122,8 @@ class World:
         self.stack.enter_context(sparkless(partial(Read, self.topic)))
         self.stack.enter_context(fateful(self.fates))
         self.stack.enter_context(patch.object(repair, "boot", lambda: self.moves))
+        # Nobody moves the tables under a read here: what is refused is refused again.
+        self.stack.enter_context(patch.object(reads, "ATTEMPTS", 2))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,7 +151,7 @@ class World:
         """Start a driver under the next token, as a supervisor does; it looks whether it was fenced off itself."""
         driver = self.begun()
         driver.start(HERE)
-        self.driver = driver
+        self.driver, self.widened = driver, False
         self.look()
         return driver
 
@@ -161,10 +180,14 @@ class World:
         self.layout.warehouse.rename(place)
         commits = self.fates.disk.commits
         commits[:] = [place / each.relative_to(self.layout.warehouse) for each in commits]
-        self.layout, self.cut = Layout(place, "life"), True
+        self.layout = Layout(place, "life")
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as new: no claim of before is one that answers may not go behind."""
+        self.cut, self.manifest = True, None
         self.seen.clear()
         self.noted.clear()
-        self.manifest = None
         forget()
 
     def epoch(self, more: int) -> None:
@@ -185,7 +208,7 @@ class World:
             try:
                 driver.epochs.read(self.topic.raw(ranges), ends, stopping=False)  # type: ignore[arg-type]
             except Conflict:
-                if not self.widened:
+                if not self.widened or driver is not self.driver:
                     raise
                 # Somebody has changed the table's columns: the driver ends, and the supervisor starts another.
                 self.gone()
@@ -219,6 +242,13 @@ class World:
             if epoch is not None:
                 self.take(epoch)
         self.known = len(self.log)
+
+    def look_anew(self) -> None:
+        """Take in the master as another one: of what it held before nothing is left, and numbers begin with its own."""
+        self.log, self.known = [], 0
+        self.numbers.clear()
+        self.trim()
+        self.look()
 
     def commit(self, root: Path) -> Commit | None:
         """Read the next commit of the master; None where there is none, or none that a power cut has left whole."""
@@ -255,8 +285,13 @@ class World:
             if epoch.kind is not Kind.HOLE:
                 sent = self.topic.lanes[part.lane][part.start : part.end]
                 self.held += [
-                    Held(epoch.number, part.lane, part.start + at, record) for at, record in enumerate(sent)
+                    Held(epoch.number, part.lane, at, record, self.only(epoch.number, part.lane, at))
+                    for at, record in enumerate(sent, part.start)
                 ]
+
+    def only(self, *place: Any) -> int:
+        """Give the rule for which a record that was let go is still there."""
+        return self.let_go.get(place, ALL)
 
     @contextmanager
     def process(self) -> Iterator[None]:
@@ -277,6 +312,10 @@ class World:
             self.gone()
         except FenceLost:
             if not self.overtaken:
+                raise
+            self.gone()
+        except Conflict:
+            if not self.widened:
                 raise
             self.gone()
         finally:

@@ -33,7 +33,7 @@ def repair(pipeline: str, accept: bool, reason: str) -> int:
 
         click.echo("\n".join(repaired(compiled, layout, Acceptance(actor(), reason))))
         return 0
-    found = list(contradictions(layout))
+    found = list(contradictions(layout, [view.id for view in compiled.views]))
     for why in found:
         click.echo(why)
     if not found:

@@ -75,8 +75,11 @@ def require_served(layout: Layout, master: Master) -> None:
         raise out_of_step(layout.pipeline, why)
 
 
-def contradictions(layout: Layout) -> Iterator[str]:
-    """Say what of the tables cannot be of one history, without changing anything."""
+def contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]:
+    """Say what of the tables cannot be of one history, without changing anything.
+
+    ``views`` are those of the definition: a start opens their slices, whether the manifest knows of them or not.
+    """
     if isinstance(why := unmatched(layout), str):
         yield why
     yield from forgetful(layout)
@@ -84,7 +87,7 @@ def contradictions(layout: Layout) -> Iterator[str]:
         manifest = ManifestTable.ensure(layout).read()
         followers = (layout.table(name) for name in (QUARANTINE, "ledger"))
         others = {root.name: word(Table.open(root)) for root in followers if Table.exists(root)}
-        roots = {id: layout.slices_of(id) for id in manifest.births}
+        roots = {id: layout.slices_of(id) for id in {*manifest.births, *views}}
         slices = {id: Table.open(root) for id, root in roots.items() if Table.exists(root)}
         # Last: what a live stream and upkeep commit meanwhile is in it.
         master = Master.open(layout)

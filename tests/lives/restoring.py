@@ -1,0 +1,244 @@
+"""Backups: some of the tables come back from one; a start is right or refused, and then a person lets the master be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import ClassVar
+
+from tests.lives.batching import Build, Clear, Publish, Upkeep, day_of
+from tests.lives.checks import accepted, check
+from tests.lives.faults import Mishap
+from tests.lives.losing import FAR, passed_over
+from tests.lives.operations import Operation
+from tests.lives.oracle import NONE, Held, Wrong
+from tests.lives.world import Backup, World
+
+from seamline.lake.control import ControlTable
+from seamline.lake.publishing import publish_run
+from seamline.lake.rejudged import Rejudged
+from seamline.lake.repair import contradictions
+from seamline.lake.tables import Table
+from seamline.model.errors import OffsetGap, OutOfStep, SeamlineError
+from seamline.model.holes import AcceptedGap, Gap
+from seamline.plan.repair import Acceptance
+from seamline.supervisor.operations import fillings
+from seamline.supervisor.repairing import repaired
+
+PLACES: Mapping[str, str] = {
+    **{
+        name: name
+        for name in (
+            "audits", "builds", "certificates", "claims", "comparisons", "control", "ledger", "manifest", "master",
+            "quarantine",
+        )
+    },
+    "generations": "views/*/*/generations",
+    "rows": "records/*/rows",
+    "serving": "views/*/serving",
+    "slices": "views/*/*/slices",
+    "verdicts": "records/*/verdicts",
+}  # fmt: skip
+"""Where each table is, below a pipeline's folder."""
+WITH_THE_STREAM = ("master", "quarantine", "ledger", "slices", "manifest", "control")
+MEANWHILE: tuple[Operation | None, ...] = (
+    None,
+    None,
+    Build(-1, ""),
+    Publish(0, ""),
+    Upkeep(-1, Mishap.DIES_AFTER),
+)
+
+
+@dataclass(frozen=True)
+class BackUp(Operation):
+    """Somebody copies all tables."""
+
+    switch: ClassVar[str] = "backups"
+    harmless: ClassVar[bool] = True
+
+    def run(self, world: World) -> None:
+        tables = pipeline_of(world)
+        if tables.exists():
+            folder = world.folder / "backup"
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(tables, folder)
+            world.backup = Backup(folder, world.newest, world.wanted, tuple(world.named))
+
+
+@dataclass(frozen=True)
+class BringBack(Operation):
+    """Every process ends, and some of the tables, or all of them, come back from the backup; the first time it is made.
+
+    Somebody ``looks`` before the start, or does something ``meanwhile``: right, or refused. Where a start is refused a
+    person lets the master stand for what there is; that may die ``at`` one of its commits, and is done again.
+    """
+
+    switch: ClassVar[str] = "backups"
+    weight: ClassVar[int] = 2
+    tables: tuple[str, ...]
+    boots: bool
+    looks: bool
+    meanwhile: int
+    at: int
+    mishap: Mishap
+
+    @classmethod
+    def draw(cls, chance: Random) -> BringBack:
+        some = chance.choice([[*PLACES], WITH_THE_STREAM, WITH_THE_STREAM])
+        share = chance.choice([0.0, 0.3, 0.6, 1.0])
+        tables = {chance.choice(some), *(name for name in some if chance.random() < share)}
+        return cls(
+            tuple(sorted(tables)),
+            chance.random() < 0.3,
+            chance.random() < 0.6,
+            chance.randrange(len(MEANWHILE)),
+            chance.choice([-1, -1, *range(10)]),
+            chance.choice([Mishap.DIES_BEFORE, Mishap.DIES_AFTER]),
+        )
+
+    def run(self, world: World) -> None:
+        if world.backup is None:
+            BackUp().run(world)
+            return
+        world.power_off()
+        former = world.held
+        self.bring_back(world, world.backup)
+        if self.looks:
+            with suppress(SeamlineError):
+                look(world, former)
+        if step := MEANWHILE[self.meanwhile]:
+            with suppress(SeamlineError):
+                step.run(world)
+        world.seen.clear()
+        # Drivers of a life have their tokens from no control table, which is always behind them.
+        told = [why for why in contradicted(world) if not why.startswith("control ")]
+        if refused := refusal(world):
+            if not told:
+                raise Wrong(f"`seamline repair` knows of nothing, and a start was refused: {refused.message}")
+            self.accept(world, world.backup)
+            if refused := refusal(world):
+                raise Wrong(f"a person has let the master stand, and a start was refused: {refused.message}")
+        check(world)
+        publish_what_was_built(world)
+        if passed_over(world):
+            fillings(world.pipeline, world.layout, None, "a person", "so")
+
+    def bring_back(self, world: World, backup: Backup) -> None:
+        """Copy the folders, and forget what only they have told."""
+        tables = pipeline_of(world)
+        if {*self.tables} == PLACES.keys():
+            shutil.rmtree(tables)
+            shutil.copytree(backup.folder, tables)
+        for root in roots(backup.folder, self.tables):
+            target = tables / root.relative_to(backup.folder)
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(root, target)
+            commits = world.fates.disk.commits
+            commits[:] = [each for each in commits if each.exists() and target not in each.parents]
+        world.moves += self.boots
+        world.forget()
+        if "control" in self.tables:
+            world.wanted, world.named = backup.wanted, [*backup.named]
+        if "manifest" in self.tables:
+            world.statements = []
+        if "master" in self.tables:
+            world.look_anew()
+        held = {each.epoch for each in world.held}
+        world.let_go = {place: only for place, only in world.let_go.items() if place[0] in held}
+
+    def accept(self, world: World, backup: Backup) -> None:
+        """Let the master stand for what there is."""
+        yes = Acceptance("a person", "it is gone")
+        for at in (self.at, -1):
+            with world.process(), world.watched():
+                if at >= 0:
+                    world.fates.ask(self.mishap, at)
+                repaired(world.pipeline, world.layout, yes)
+                break
+        world.forget()
+        if told := contradicted(world):
+            raise Wrong(f"a person has let the master stand, and still {told}")
+        world.token = max(world.token, ControlTable.ensure(world.layout).given)
+        if "quarantine" in self.tables:
+            let_go(world, above=backup.newest)
+        check(world)
+
+
+def look(world: World, former: Sequence[Held]) -> None:
+    """Ask before anybody has started: a generation may have seen more than the master has by now, and answers."""
+    held = world.held
+    try:
+        world.held = [*held, *(each for each in former if each.epoch > world.newest)]
+        check(world)
+    finally:
+        world.held = held
+
+
+def pipeline_of(world: World) -> Path:
+    """Give the folder of all tables."""
+    return world.layout.warehouse / world.layout.pipeline
+
+
+def roots(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
+    """Find tables of some names below a folder."""
+    return (root for name in names for root in sorted(folder.glob(PLACES[name])) if Table.exists(root))
+
+
+def contradicted(world: World) -> list[str]:
+    """Give what `seamline repair` says."""
+    return [*contradictions(world.layout, [view.id for view in world.pipeline.views])]
+
+
+def refusal(world: World) -> OutOfStep | None:
+    """Start, a person letting go what Kafka has lost since; give why the tables do not let it, if they do not."""
+    let_kafka(world, unread=True)
+    try:
+        try:
+            world.start()
+        except OffsetGap:
+            let_kafka(world)
+            world.start()
+    except OutOfStep as refused:
+        return refused
+    return None
+
+
+def let_kafka(world: World, *, unread: bool = False) -> None:
+    """Accept what Kafka has lost of lanes that were read before; or of those of which nothing was."""
+    now = datetime.now(UTC)
+    gaps = [
+        Gap(lane, world.ends[lane], first)
+        for lane, first in world.topic.first.items()
+        if first > world.ends[lane] and unread is not bool(world.ends[lane])
+    ]
+    if gaps:
+        decisions = [AcceptedGap(gap, "a person", "so", now, day_of(FAR)) for gap in gaps]
+        ControlTable.ensure(world.layout).accept(decisions)
+
+
+def let_go(world: World, *, above: int) -> None:
+    """Note which refused records are gone with the quarantine; what had been judged again is still there so."""
+    judged = Rejudged(world.pipeline, world.layout).verdicts()
+    for each in world.held:
+        place = (each.epoch, each.lane, each.offset)
+        if each.epoch > above and place not in world.let_go and not accepted(world, each):
+            world.let_go[place] = world.shape.divisor if each.epoch in judged else NONE
+    world.look_anew()
+
+
+def publish_what_was_built(world: World) -> None:
+    """Try to publish every run of before, and to go on with one: right, or refused."""
+    for run in world.runs:
+        with suppress(SeamlineError):
+            publish_run(world.pipeline, world.layout, run)
+        check(world)
+    with suppress(SeamlineError):
+        Clear(0, 1, 3, "").run(world)
+    world.runs.clear()
+    world.jobs.clear()

@@ -1,0 +1,40 @@
+"""Lives that somebody thought of: tables that come back from a backup."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+from tests.lives import restoring
+from tests.lives.batching import Build, Publish
+from tests.lives.faults import Mishap
+from tests.lives.lives import Life, lived
+from tests.lives.restoring import PLACES, BackUp, BringBack
+from tests.lives.sending import Close, Send
+from tests.lives.streaming import Epoch, Idle, Serve
+from tests.lives.test_versions import shape_of
+
+from seamline.model.windows import Tumbling
+
+
+@pytest.mark.parametrize(
+    ("tables", "accepted"),
+    [
+        (("master",), True),
+        (("ledger", "quarantine", "slices"), False),
+        (("control", "serving"), False),
+        (tuple(PLACES), False),
+    ],
+    ids=["the log", "what follows it", "beside it", "everything"],
+)
+def test_tables_come_back_from_a_backup(tables: tuple[str, ...], accepted: bool) -> None:
+    """A start is right or refused; where it is refused, a person lets the master stand, and life goes on."""
+    back = BringBack(tables, boots=False, looks=True, meanwhile=0, at=1, mishap=Mishap.DIES_AFTER)
+    steps = [
+        Send(9, 12, 0), Epoch(40), Serve(), BackUp(), Close(1, 2), Send(4, 12, 1), Epoch(40), Idle(3),
+        Build(-1, ""), Publish(0, ""), Serve(), Send(5, 12, 2), Epoch(40), back, Send(6, 12, 1), Epoch(40), Serve(),
+    ]  # fmt: skip
+    with patch.object(restoring, "repaired", wraps=restoring.repaired) as repaired:
+        failure = lived(Life(1, shape_of(Tumbling("1 hour")), tuple(enumerate(steps))))
+    assert failure is None, str(failure)
+    assert bool(repaired.call_count) is accepted
