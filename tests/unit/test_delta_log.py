@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
-from seamline.lake import bounds, delta_log, entries, files
+from seamline.lake import aside, bounds, delta_log, entries, files
 from seamline.lake.tables import TOKEN, Table, properties
 from seamline.model.errors import Conflict, FenceLost
 
@@ -218,6 +218,21 @@ def test_what_concerns_nobody_is_passed_by(table: Table) -> None:
     assert late.append([written(late, 2)], txns={"b": 1}) == 2
     assert (late.txn("a"), late.txn("b")) == (1, 1)
     assert late.read(["n"]).num_rows == 2
+
+
+def test_whoever_has_seen_what_was_set_aside_since_looks_anew(table: Table) -> None:
+    """It was believed until as many commits had come: a reader of before a repair went by epochs that are lost."""
+    for number in range(3):
+        table.append([], txns={"epoch": number})
+    reader = Table.open(table.root)
+    assert reader.txn("epoch") == 2
+    aside.set_aside(table.root, table.version - 1, "it was lost", now=datetime.now(UTC))
+    assert reader.refresh().txn("epoch") == 0
+    Table.open(table.root).append([], txns={"epoch": 7})
+    assert reader.refresh().txn("epoch") == 7
+    aside.set_aside(table.root, reader.version, "it was lost", now=datetime.now(UTC))
+    Table.open(table.root).append([], txns={"epoch": 8})
+    assert (reader.refresh().txn("epoch"), reader.version) == (8, table.version - 1)
 
 
 def test_a_newer_token_ends_an_older_writer(table: Table) -> None:

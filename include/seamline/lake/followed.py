@@ -40,6 +40,7 @@ class Followed:
         """The version that is seen."""
         self.newest = newest.id if newest else ""
         """The id of the commit that made it; empty where it has none, or its entry is gone."""
+        self._entry = identity(delta_log.entry(self.root, self.version))
         self.id = str(metadata.id)
         """The table's own, whatever its place."""
         self._partition_by = list(metadata.partition_columns)
@@ -57,11 +58,7 @@ class Followed:
 
     def _marked(self) -> tuple[int, int] | None:
         """Tell the mark of one checkpoint from that of another."""
-        try:
-            found = (self.root / delta_log.FOLDER / delta_log.LAST).stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns
+        return identity(self.root / delta_log.FOLDER / delta_log.LAST)
 
     @property
     def handle(self) -> DeltaTable:
@@ -81,7 +78,8 @@ class Followed:
 
         Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
         again only after a checkpoint, which leaves its mark. A commit that was made after another one than what was
-        seen tells that what was seen is no longer in the log. ChangedByOthers where another writer has changed rows.
+        seen tells that what was seen is no longer in the log; so does another entry, or none, in the place of its
+        newest, which a repair has set aside. ChangedByOthers where another writer has changed rows.
         """
         return self._moved_on().require_ours()
 
@@ -94,7 +92,7 @@ class Followed:
         return self
 
     def _moved_on(self) -> Self:
-        if self._outlived():
+        if self._outlived() or identity(delta_log.entry(self.root, self.version)) != self._entry:
             return self._anew()
         while (commit := self._next()) is not None:
             if commit.shape or not self._joins(commit):
@@ -128,6 +126,7 @@ class Followed:
     def _follow(self, commit: Commit) -> None:
         """Take in the commit that comes next."""
         self.version, self.newest = commit.version, commit.id
+        self._entry = identity(delta_log.entry(self.root, self.version))
         self._change = others.after(self._change, commit)
         self._txns |= commit.txns
         if self._live is not None:
@@ -175,6 +174,15 @@ class Followed:
             self._live = pa.table(self.handle.get_add_actions(flatten=True))
         self._since = []
         return self._live
+
+
+def identity(file: Path) -> tuple[int, int] | None:
+    """Tell a file from another that was later put in its place; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def since_boot() -> float:

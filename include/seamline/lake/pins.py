@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from seamline.lake import delta_log
+from seamline.lake.followed import identity
 from seamline.lake.tables import Table
 from seamline.model.errors import NotFound
 
@@ -64,26 +65,17 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
 
 def _holding(root: Path) -> Held | None:
     # Another table that was later made at the same place has another first version.
-    identity = _identity(delta_log.entry(root, 0))
+    first = identity(delta_log.entry(root, 0))
     with _guard:
         held = _held.get(root)
-        if held is not None and held.identity == identity:
+        if held is not None and held.identity == first:
             return held
         try:
-            held = _held[root] = Held(Table.open(root), identity)
+            held = _held[root] = Held(Table.open(root), first)
         except NotFound:
             _held.pop(root, None)
             return None
         return held
-
-
-def _identity(file: Path) -> tuple[int, int] | None:
-    """Tell a file from another that was later put in its place; None where there is none."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
 
 
 @dataclass(frozen=True)
