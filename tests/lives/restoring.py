@@ -45,6 +45,8 @@ PLACES: Mapping[str, str] = {
     "verdicts": "records/*/verdicts",
 }  # fmt: skip
 """Where each table is, below a pipeline's folder."""
+LACKS = "its table lacks rows"
+"""What is said of generations: the stream does not need them, and whoever reads them is refused."""
 WITH_THE_STREAM = ("master", "quarantine", "ledger", "slices", "manifest", "control")
 MEANWHILE: tuple[Operation | None, ...] = (
     None,
@@ -116,11 +118,14 @@ class BringBack(Operation):
             with suppress(SeamlineError):
                 step.run(world)
         world.seen.clear()
-        # Drivers of a life have their tokens from no control table, which is always behind them.
-        told = [why for why in contradicted(world) if not why.startswith("control ")]
-        if refused := refusal(world):
-            if not told:
-                raise Wrong(f"`seamline repair` knows of nothing, and a start was refused: {refused.message}")
+        told, refused = contradicted(world), refusal(world)
+        if refused and not told:
+            raise Wrong(f"`seamline repair` knows of nothing, and a start was refused: {refused.message}")
+        left = [] if refused else contradicted(world)
+        if odd := [why for why in left if LACKS not in why]:
+            raise Wrong(f"a start has gone on over {odd}")
+        if refused or left:
+            world.gone()
             self.accept(world, world.backup)
             if refused := refusal(world):
                 raise Wrong(f"a person has let the master stand, and a start was refused: {refused.message}")
@@ -162,7 +167,7 @@ class BringBack(Operation):
                 repaired(world.pipeline, world.layout, yes)
                 break
         world.forget()
-        if told := contradicted(world):
+        if told := contradicted(world, tokens=True):
             raise Wrong(f"a person has let the master stand, and still {told}")
         world.token = max(world.token, ControlTable.ensure(world.layout).given)
         if "quarantine" in self.tables:
@@ -190,9 +195,10 @@ def roots(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
     return (root for name in names for root in sorted(folder.glob(PLACES[name])) if Table.exists(root))
 
 
-def contradicted(world: World) -> list[str]:
-    """Give what `seamline repair` says."""
-    return [*contradictions(world.layout, [view.id for view in world.pipeline.views])]
+def contradicted(world: World, *, tokens: bool = False) -> list[str]:
+    """Give what `seamline repair` says; of tokens only if asked for: drivers of a life have theirs from no table."""
+    told = contradictions(world.layout, [view.id for view in world.pipeline.views])
+    return [why for why in told if tokens or not why.startswith("control ")]
 
 
 def refusal(world: World) -> OutOfStep | None:

@@ -35,7 +35,7 @@ from seamline.lake.reads import answer
 from seamline.lake.repair import contradictions
 from seamline.lake.tables import Table
 from seamline.lake.upkeep import maintain
-from seamline.model.errors import OutOfStep, PublishRefused, SeamlineError
+from seamline.model.errors import OutOfStep, PublishRefused, ReadUnstable, SeamlineError
 from seamline.model.intervals import Interval
 from seamline.model.jobs import BuildJob
 from seamline.model.seam import Status
@@ -400,6 +400,27 @@ def test_a_manifest_from_before_an_acceptance_is_not_believed(
         stream.answered()
     with pytest.raises(OutOfStep, match=told):
         start(stream, boot=7, patch=monkeypatch)
+    accepted(stream, 7, monkeypatch)
+
+
+def test_a_generation_whose_table_came_back_without_it_is_told_of_and_withdrawn(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads were refused for ever: every table was of one history, it was said, and no build would replace it."""
+    writer = stream.start()
+    stream.epoch(writer, 1)
+    stream.build(0, 0, "f")
+    copytree(stream.layout.generations(VIEW), tmp_path / "generations")
+    stream.epoch(writer, 4)
+    stream.build(0, 1, "g")
+    publish_run(PIPELINE, stream.layout, "g")
+    rmtree(stream.layout.generations(VIEW))
+    copytree(tmp_path / "generations", stream.layout.generations(VIEW))
+    rebooted()
+    with pytest.raises(ReadUnstable, match="generations hold 0 rows"):
+        stream.answered()
+    [why] = contradictions(stream.layout, [VIEW.id])
+    assert why == f"generation g of {VIEW.id} 2024-01-01T00:00:00Z is served, and its table lacks rows of it"
     accepted(stream, 7, monkeypatch)
 
 

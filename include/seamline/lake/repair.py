@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake import aside
+from seamline.lake.absent import absent
 from seamline.lake.behind import SERVED
 from seamline.lake.builds import Builds
 from seamline.lake.control import ControlTable
@@ -94,6 +95,9 @@ def contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]
         yield from beyond(said(master, slices, {}), {**others, **words(master, slices)}, served(manifest))
         if why := unheld(layout, manifest):
             yield why
+        for each in absent(layout, manifest):
+            what = f"generation {each.generation} of {each.view} {each.interval}"
+            yield f"{what} is served, and its table lacks rows of it"
 
 
 def unheld(layout: Layout, manifest: Manifest) -> str:
@@ -163,9 +167,12 @@ def accept(
     numbers = Numbers.of(run for row in rows for run in runs_of(row))
     every = {interval for row in rows for interval in row.accepted}
     unsure = {view: unsure_of(tables, grid, table, every) for view, table in tables.slices.items()}
+    lacking = {(each.view, each.interval, each.generation) for each in absent(layout, manifest.read())}
     taken = next(step.taken for step in steps if isinstance(step, State))
     manifest.decide(
-        lambda current: withdrawn(current, unsure, held=numbers, taken=taken, acceptance=acceptance, now=now)
+        lambda current: withdrawn(
+            current, unsure, held=numbers, absent=lacking, taken=taken, acceptance=acceptance, now=now
+        )
     )
 
 

@@ -161,13 +161,15 @@ def withdrawn(
     unsure: Mapping[str, Collection[str]],
     *,
     held: Known,
+    absent: Collection[tuple[str, str, str]] = (),
     taken: int,
     acceptance: Acceptance,
     now: datetime,
 ) -> list[Statement]:
     """Give the statements of one commit after which nothing is answered from what the master does not hold above E.
 
-    Generations up to epochs that are not ``held`` are withdrawn; slices answer for their intervals, and whoever plans
+    Generations up to epochs that are not ``held`` are withdrawn, and those that are ``absent``, by view, interval and
+    name: rows of them are not in their table. Slices answer for their intervals, and whoever plans
     next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
     last number that was ever given out: slices that were merged beyond E cannot be divided, and those of another line
     than the master may have lost what it relies on.
@@ -179,7 +181,8 @@ def withdrawn(
         )
         for (view, interval), some in sorted(manifest.history.items())
         for name, cut in sorted({each.generation: each.epoch for each in some}.items())
-        if cut > NOTHING and cut not in held and (view, interval, name) not in manifest.forgotten
+        if (view, interval, name) not in manifest.forgotten
+        and ((cut > NOTHING and cut not in held) or (view, interval, name) in absent)
     ]
     return gone + [
         Statement(Act.FLOOR, view, interval=interval, epoch=taken, actor=by, reason=said, at=now)
