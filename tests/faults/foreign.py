@@ -170,7 +170,8 @@ class Spark:
             case _:
                 self.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
                 self.sql(f"OPTIMIZE {name}")
-                self.sql(f"DELETE FROM {name} WHERE {column} = (SELECT max({column}) FROM {name})")
+                [[most]] = self.session.sql(f"SELECT CAST(max({column}) AS STRING) FROM {name}").collect()
+                self.sql(f"DELETE FROM {name} WHERE {column} = '{most}'")
                 self.sql(f"REORG TABLE {name} APPLY (PURGE)")
 
     def bring_back(self, root: Path, version: int) -> None:
@@ -296,9 +297,11 @@ def kept(root: Path) -> Iterator[None]:
     """Bring a table's folder back from a backup in the end."""
     backup = root.with_name(f"{root.name}.backup")
     shutil.copytree(root, backup)
-    yield
-    shutil.rmtree(root)
-    backup.rename(root)
+    try:
+        yield
+    finally:
+        shutil.rmtree(root)
+        backup.rename(root)
 
 
 def require_refused(world: World, table: str) -> None:
