@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from seamline.kernel.formats.decimals import decimal
-from seamline.kernel.formats.json import NUMBER, JsonReader, Place, path
+from seamline.kernel.formats.json import NUMBER, JsonReader, Place, path, places_of
 from seamline.lake.scans import literal
 from seamline.lake.states import connection, quoted
 from seamline.model.errors import SetupError
@@ -22,6 +22,8 @@ from seamline.model.schema import Field, Kind, SqlType
 EXACT = ("_", "DECIMAL(1,0)")
 """A member that asks for numbers as they are written; no column begins with an underscore."""
 LONG = "1234567890.12345678901234567890"
+MANY = 16
+"""DECIMALs of one type that are read as one list: what is spelled for each is planned for each."""
 
 
 class ExactJsonReader(JsonReader):
@@ -40,7 +42,36 @@ class ExactJsonReader(JsonReader):
         yield f"json_type(_json, [{paths}]) AS _types, {transformed('_json', shape)} AS _texts"
         if opened := list(self.opened()):
             yield ", ".join(opened)
+        if self.alike:
+            yield ", ".join(self.read_alike())
         yield from self.parts_read()
+
+    @cached_property
+    def alike(self) -> dict[SqlType, list[tuple[str, ...]]]:
+        """List the columns and parts of STRUCTs of each DECIMAL type that has many."""
+        found: dict[SqlType, list[tuple[str, ...]]] = {}
+        for names, type in places_of(self.schema.fields):
+            if type.kind is Kind.DECIMAL:
+                found.setdefault(type, []).append(names)
+        return {type: places for type, places in found.items() if len(places) >= MANY}
+
+    @cached_property
+    def alike_at(self) -> dict[tuple[str, ...], str]:
+        """Say where the values of these are."""
+        lists = enumerate(self.alike.values())
+        return {names: f"_alike{n}[{at}]" for n, places in lists for at, names in enumerate(places, 1)}
+
+    def read_alike(self) -> Iterator[str]:
+        """Write the lists of values that are alike."""
+        columns = {field.name: self.place(field, at) for at, field in enumerate(self.schema.fields, 1)}
+        for n, (type, places) in enumerate(self.alike.items()):
+            found = [columns[names[0]] if len(names) == 1 else self.part_at(type, names) for names in places]
+            texts = (f"CASE WHEN {spells(each.found)} THEN {each.text} END" for each in found)
+            yield f"list_transform([{', '.join(texts)}], lambda _d: {decimal(type, '_d')}) AS _alike{n}"
+
+    def typed(self, type: SqlType, place: Place, depth: int = 0) -> str:
+        known = "" if place.read else self.alike_at.get(place.path, "")
+        return known or super().typed(type, place, depth)
 
     def opened(self) -> Iterator[str]:
         yield from super().opened()
@@ -62,7 +93,7 @@ class ExactJsonReader(JsonReader):
     def scalar(self, type: SqlType, found: str, text: str) -> str:
         if type.kind is not Kind.DECIMAL:
             return super().scalar(type, found, text)
-        return f"CASE WHEN {found} IN {NUMBER} OR {found} = 'VARCHAR' THEN {decimal(type, text)} END"
+        return f"CASE WHEN {spells(found)} THEN {decimal(type, text)} END"
 
     def alone(self, type: SqlType, json: str) -> Place:
         found = super().alone(type, json)
@@ -92,6 +123,11 @@ class ExactJsonReader(JsonReader):
         if type.kind is not Kind.MAP or not type.decimals:
             return found
         return f"({found} OR {place.found} = 'OBJECT' AND {whole(place.json, 'MAP(VARCHAR, JSON)')} IS NULL)"
+
+
+def spells(found: str) -> str:
+    """Write whether a value of a JSON type may spell a number."""
+    return f"{found} IN {NUMBER} OR {found} = 'VARCHAR'"
 
 
 def shape_of(fields: Iterable[Field]) -> dict[str, Any]:
