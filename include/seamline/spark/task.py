@@ -36,11 +36,13 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
+        if context:
+            limit_memory(config.pipeline.definition.stream.worker_memory)
         result = run(batches, config, task=context.partitionId() if context else 0)
         yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)
         settle()
 
-    return limited(task, config.pipeline.definition.stream.worker_memory)
+    return task
 
 
 def limited(work: Callable[[Given], Iterable[Made]], most: str) -> Callable[[Given], Iterator[Made]]:
