@@ -5,23 +5,27 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 from tests.dags.server import EVIL
-from tests.unit.shop import Sale
+from tests.unit.shop import START, Sale
 
+from seamline.lake import claims
 from seamline.lake.audits import Audits
 from seamline.model.audit import Audit
+from seamline.model.claims import Claim
 from seamline.model.errors import BadRange
 from seamline.model.expressions import compile_expression
+from seamline.model.intervals import Interval
 from seamline.model.schema import Field, Schema, parse_type
 from seamline.quality.comparing import compare_run
 from seamline.serve.asked import Question, as_json, condition
 from seamline.serve.read import read
 
+waiting = claims.Waiting
 VIEW = "/api/v1/views/shop/sales"
 
 
@@ -165,3 +169,24 @@ def test_a_double_that_is_no_number_is_null() -> None:
     """A browser refuses a whole page for one NaN."""
     found = json.loads(as_json({"rows": [{"x": float("nan"), "y": 1.5, "z": (float("inf"),)}]}))
     assert found == {"rows": [{"x": None, "y": 1.5, "z": [None]}]}
+
+
+def test_no_page_waits_to_be_sure_of_a_claim_of_another_host(client, shop, monkeypatch) -> None:
+    """That takes up to 90 seconds of a thread; the server has few, and the heartbeats of all tasks need them too."""
+    shop.epoch([Sale(1501, "a", 2)], watermark=START.replace(day=9))
+    now = datetime.now(UTC)
+    day = Interval.parse("2013-01-02/2013-01-03")
+    elsewhere = Claim("r2", "airflow:shop__batch", (day,), now, now + claims.TTL, "far 7:pid:[1] 12 34")
+    claims.Claims.ensure(shop.layout).take(elsewhere, now=now)
+
+    def waits(_: float) -> None:
+        raise AssertionError("it waits")
+
+    monkeypatch.setattr(claims, "Waiting", lambda: waiting(wait=waits))
+    made = client.get("/api/v1/plans/shop")
+    assert made.status_code == 200, made.text
+    [running] = made.json()["left_out"]
+    assert running["interval"] == "2013-01-02T00:00:00Z"
+    assert running["reason"].startswith("running: run r2 of airflow:shop__batch")
+    for page in ("plan", "completeness?interval=2013-01-02T00:00:00Z&view=sales"):
+        assert client.get(f"/pipelines/shop/{page}").status_code == 200

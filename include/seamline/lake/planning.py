@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from seamline.lake.builds import Builds
-from seamline.lake.claims import claims_of
+from seamline.lake.claims import claims_of, claims_shown
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
 from seamline.lake.pins import Files
@@ -38,13 +38,16 @@ def plan_run(
     dirty: bool,
     run: str = "",
     bounded: bool = True,
+    waits: bool = True,
 ) -> BatchPlan:
     """Plan a run of all live versions over the intervals in ``asked``, over the dirty ones, or over both.
 
     Nothing is written, no table made. ``run`` is who plans: its own claims do not stop it. Dirty intervals are as
-    many as the definition lets a run take (``max_dirty``), all of them if not ``bounded``.
+    many as the definition lets a run take (``max_dirty``), all of them if not ``bounded``. Who only shows a plan
+    does not wait (``waits``): what another place may have let go is then running.
     """
-    claims = [each for each in claims_of(layout, now=datetime.now(UTC)) if each.run != run]
+    held = claims_of(layout, now=datetime.now(UTC)) if waits else claims_shown(layout)
+    claims = [each for each in held if each.run != run]
     manifest, reaches = manifest_of(layout), reaches_of(pipeline, layout)
     views = list(reaches)
     epochs = parted_log(pipeline, layout, manifest, views)

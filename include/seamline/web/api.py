@@ -203,7 +203,8 @@ def plans(
     asked = form_span({"from": start, "to": end})
     if asked is not None:
         compiled.grid.lived(asked, now=datetime.now(UTC))
-    return as_json(planned(plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)))
+    found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
+    return as_json(planned(found))
 
 
 @router.get("/openapi.json")

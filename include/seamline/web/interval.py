@@ -20,11 +20,7 @@ def detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[s
     span = pipeline.grid.named(cell.interval)
     certificate = None
     if Table.exists(layout.table("certificates")):
-        mine = [
-            each
-            for each in Certificates.ensure(layout).of()
-            if (each.view, each.fingerprint, each.interval.id) == (cell.view, cell.version, cell.interval)
-        ]
+        mine = Certificates.ensure(layout).of(view=f"{cell.view}/{cell.version}", interval=cell.interval)
         certificate = mine[-1] if mine else None
     return {
         "cell": cell,
@@ -32,5 +28,5 @@ def detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[s
         "end": stamp(span.end),
         "certificate": certificate,
         "report": bool(certificate and layout.report(certificate.run).is_dir()),
-        "plan": list(planned(plan_run(pipeline, layout, asked=span, dirty=False), why=True)),
+        "plan": list(planned(plan_run(pipeline, layout, asked=span, dirty=False, waits=False), why=True)),
     }

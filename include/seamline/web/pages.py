@@ -287,7 +287,7 @@ def plan(
     context: dict[str, Any] = {"start": start, "end": end, "dirty": dirty, "error": "", "untold": ""}
     try:
         asked = form_span({"from": start, "to": end})
-        made = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
+        made = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
         context |= {"plan": made, "said": total(made) if made.builds else "Nothing is to be built."}
     except BadRange as error:
         context["error"] = f"{error.message} {error.hint}"
