@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import psutil
@@ -85,7 +85,10 @@ def shop(tmp_path, monkeypatch):
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
     monkeypatch.setattr(reconciling, "connection_env", lambda _: {})
     made.params = dict(EMPTY)
-    run = SimpleNamespace(run_type=SimpleNamespace(value="manual"), triggering_user_name="ada")
+    kind = SimpleNamespace(value="manual")
+    made.run = run = SimpleNamespace(
+        run_type=kind, triggering_user_name="ada", run_after=datetime.now(UTC) - timedelta(minutes=2)
+    )
     outlets = {None: SimpleNamespace(extra=None)}
     context = {"dag_run": run, "params": made.params, "outlet_events": outlets}
     monkeypatch.setattr(reconciling, "get_current_context", lambda: context)
@@ -103,6 +106,18 @@ def test_an_order_is_carried_out_before_anything_is_started(shop, capsys):
         reconcile()
     assert "shop: the stream should be stopped." in capsys.readouterr().out
     assert ControlTable.ensure(shop.layout).read().desired is Desired.STOPPED
+
+
+@pytest.mark.parametrize("action", ["stop", "start"])
+def test_an_order_of_long_ago_is_not_carried_out_by_a_run_that_is_cleared(shop, action):
+    """Somebody clears what has failed, or unpauses the DAG: nobody wants last week's word to be the last."""
+    control = ControlTable.ensure(shop.layout)
+    control.want(Desired.PAUSED, actor="eve", reason="since then", now=NOW)
+    shop.params |= {"action": action, "position": "latest"}
+    shop.run.run_after = datetime.now(UTC) - timedelta(days=7)
+    with pytest.raises(BadRange, match=f"action: {action} was asked for at .*: that is too long ago"):
+        reconcile()
+    assert (control.read().desired, control.read().actor) == (Desired.PAUSED, "eve")
 
 
 def test_who_has_given_up_is_not_started_until_somebody_says_so(shop, tmp_path, monkeypatch):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Asset, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from seamline.model.errors import GaveUp, SetupError
+from seamline.model.errors import BadRange, GaveUp, SetupError
+from seamline.model.intervals import stamp
 from seamline.orchestration.connections import connection_env, connection_env_if_any
 from seamline.orchestration.failures import told
 from seamline.orchestration.orders import order_of
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from seamline.lake.control import ControlTable, Lease
 
 STARTS_WITHIN = 60.0
+ASKED_WITHIN = timedelta(hours=1)
+"""How long an order may have waited: a run that is cleared, or of a DAG that was paused, may be of last week."""
 
 
 @told
@@ -39,6 +42,7 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     leave_mark(home(), name, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(Layout(warehouse(), name))
     if order := order_of(context["params"], asked_by(context)):
+        require_new(order.action, context["dag_run"].run_after, now=datetime.now(UTC))
         for line in carry_out(order, *compiled(name), env=connection_env_if_any(connection)):
             print(line)
     if control.read().desired is Desired.UNSET:
@@ -48,6 +52,15 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
         raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
     token, pid = started(name, control, connection_env(connection))
     context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
+
+
+def require_new(action: str, asked: datetime, *, now: datetime) -> None:
+    """Refuse an order that was given long ago: others may have been carried out since."""
+    if now - asked > ASKED_WITHIN:
+        raise BadRange(
+            f"action: {action} was asked for at {stamp(asked)}: that is too long ago.",
+            hint="if it is still meant, trigger another run with it.",
+        )
 
 
 def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
