@@ -106,6 +106,16 @@ WRONG = {
         "divide",
     ),
     "start": (dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01T05:00")), "batch.start", "inside"),
+    "first year": (
+        dataclasses.replace(ORDERS, batch=Batch("1 day", "0001-01-01")),
+        "batch.start",
+        "too near to the calendar's end",
+    ),
+    "short interval": (
+        dataclasses.replace(ORDERS, batch=Batch("500 milliseconds", "2024-01-01")),
+        "batch.interval",
+        "shorter than a second",
+    ),
     "durability": (
         dataclasses.replace(ORDERS, stream=Stream(durability="always")),
         "stream.durability",

@@ -195,6 +195,18 @@ def test_a_bad_record_is_refused_with_its_reason(tmp_path: Path, value: bytes | 
     assert result.accepted == {"2024-03-01T00:00:00Z": 2}
 
 
+@pytest.mark.parametrize("at", ["9999-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
+def test_no_event_is_of_a_day_after_which_there_is_none(tmp_path: Path, at: str) -> None:
+    """It is what people write for never: with one in the log, no plan and no answer was ever made again."""
+    far = replace(PIPELINE.definition.source, max_future="3000000 days")
+    judging = replace(config(tmp_path), pipeline=compile_pipeline(replace(PIPELINE.definition, source=far)))
+    result = run([batch([sale(at=at), sale(at="9998-12-31T23:59:59.999999Z")])], judging)
+    assert result.refused == {"event time in the future": 1}
+    assert result.accepted == {"9998-12-31T00:00:00Z": 1}
+    last = judging.pipeline.grid.named("9999-12-31T00:00:00Z")
+    assert (last.id, last.end) == ("9999-12-31T00:00:00Z", datetime.max.replace(tzinfo=UTC))
+
+
 def test_records_are_judged_alike_by_whoever_trusts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from seamline.lake.states import quoted
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.explode import Explode
 from seamline.model.expressions import Expression
-from seamline.model.intervals import EPOCH
+from seamline.model.intervals import EPOCH, LAST
 from seamline.model.record import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
 
 MICROSECOND = timedelta(microseconds=1)
@@ -201,7 +201,7 @@ def bounds(pipeline: CompiledPipeline) -> Iterator[Reason]:
     if pipeline.definition.source.event_time == PROCESSING_TIME:
         return
     kafka, said = "epoch_us(_kafka_timestamp)", "_event_time::VARCHAR"
-    last = f"{kafka} + {pipeline.max_future // MICROSECOND}"
+    last = f"least({kafka} + {pipeline.max_future // MICROSECOND}, {(LAST - EPOCH) // MICROSECOND - 1})"
     yield f"epoch_us(_event_time) > {last}", "event time in the future", said
     if pipeline.max_past is not None:
         first = f"{kafka} - {pipeline.max_past // MICROSECOND}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
+from seamline.model.clock import SECOND
 from seamline.model.compiled_measure import CompiledMeasure
 from seamline.model.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
 from seamline.model.defaults import NEWEST, PAST, past_of
@@ -15,7 +16,7 @@ from seamline.model.evolution import added_columns, needed
 from seamline.model.expressions import Expression
 from seamline.model.fingerprint import BOUNDS, reads_exactly, record_version
 from seamline.model.formats import Format, format_of
-from seamline.model.intervals import Grid, floor_to, parse_duration, parse_moment
+from seamline.model.intervals import FIRST, LAST, Grid, floor_to, parse_duration, parse_moment, stamp
 from seamline.model.lookups import check_decorating
 from seamline.model.memory import parse_memory
 from seamline.model.problems import NAME, Problems
@@ -181,6 +182,18 @@ def grid_of(pipeline: Pipeline) -> Grid:
             f"An interval of {pipeline.batch.interval} does not divide the day.",
             hint='use "1 hour", "6 hours" or "1 day".',
             field="interval",
+        )
+    if length < SECOND:
+        raise DefinitionError(
+            f"An interval of {pipeline.batch.interval} is shorter than a second.",
+            hint='use "1 hour", "6 hours" or "1 day".',
+            field="interval",
+        )
+    if not FIRST <= start < LAST:
+        raise DefinitionError(
+            f"{pipeline.batch.start} is too near to the calendar's end.",
+            hint=f"start at {stamp(FIRST)} or later, and before {stamp(LAST)}.",
+            field="start",
         )
     if floor_to(start, length) != start:
         raise DefinitionError(

@@ -11,6 +11,9 @@ from functools import cached_property
 from seamline.model.errors import BadRange, DefinitionError, OutsideLife
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST, LAST = datetime(2, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+"""No pipeline starts before the first, and no event is of the last or later: what is beside it has no date."""
+LONGEST = datetime.max.replace(tzinfo=UTC)
 UNITS = {
     "millisecond": timedelta(milliseconds=1),
     "second": timedelta(seconds=1),
@@ -96,13 +99,15 @@ class Grid:
 
     def of(self, moment: datetime) -> Interval:
         """Give the interval that holds ``moment``."""
-        start = floor_to(moment, self.length)
-        return Interval(start, start + self.length)
+        return self._from(floor_to(moment, self.length))
 
     def named(self, id: str) -> Interval:
         """Give the interval of that id."""
-        start = parse_moment(id)
-        return Interval(start, start + self.length)
+        return self._from(parse_moment(id))
+
+    def _from(self, start: datetime) -> Interval:
+        # Logs of before LAST was a bound may have rows of the last day that there is.
+        return Interval(start, start + self.length if LONGEST - start > self.length else LONGEST)
 
     def within(self, span: Interval) -> Iterator[Interval]:
         """List the intervals that lie in ``span``; refuse a span that cuts one in two."""
