@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from tests.unit.shop import DEFINITION, Sale, Shop, opened
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, opened
 
 from seamline.lake import files, forking
-from seamline.lake.control import Control, ControlTable, Desired
+from seamline.lake.control import Control, ControlTable, Desired, restatements
 from seamline.lake.forking import fork
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
@@ -27,7 +27,9 @@ from seamline.lake.upkeep import maintain
 from seamline.model.catalog import load
 from seamline.model.errors import BadRange, LeaseHeld, NotFound, OutOfStep
 from seamline.model.holes import AcceptedGap, Gap
+from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.restated import Restatement
 from seamline.model.savepoint import Savepoint
 from seamline.plan.positions import From, Place
 from seamline.serve.read import read
@@ -339,6 +341,20 @@ def test_a_fork_knows_which_refused_records_a_person_let_go(shop, tmp_path, let_
     there = epoch.rows + 1
     assert readable(to, epoch) == (there if let_go >= epoch.number else there + 1)
     assert Table.open(to.table("quarantine")).txn(LET_GO) == min(let_go, 1)
+
+
+def test_a_fork_goes_by_what_was_restated(shop, tmp_path):
+    """A look-up that somebody has corrected would be wrong again in it, with nothing to tell; also if it dies between."""
+    decisions = [
+        Restatement("prices", "new", Interval(START, START + DAY), epoch, "ada", "wrong", NOW)
+        for epoch in (0, 2)
+    ]
+    for each in decisions:
+        ControlTable.ensure(shop.layout).restate(each)
+    to = forked(shop, tmp_path, 1)
+    to.table("master").rename(tmp_path / "gone")
+    assert forked(shop, tmp_path, 1) == to
+    assert restatements(to) == (decisions[0], replace(decisions[1], epoch=1))
 
 
 def test_a_restore_tells_that_its_epoch_is_lost(shop):

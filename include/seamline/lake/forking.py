@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake import files, parquet, readiness
-from seamline.lake.control import ControlTable
+from seamline.lake.control import ControlTable, restatements
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.let_go import LET_GO
@@ -57,6 +57,7 @@ def fork(
         with alone(to):
             # Whoever keeps streams up may have started this one while its tables were made.
             require_no_log(other, to)
+            restated(layout, to, point)
             placed(draft, to)
     finally:
         shutil.rmtree(draft.warehouse / draft.pipeline, ignore_errors=True)
@@ -132,6 +133,15 @@ def begun(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint
     if (lookups := layout.table("lookups")).is_dir():
         shutil.copytree(lookups, draft.table("lookups"), copy_function=linked)
     return sum(file.rows for file in taken[LAST])
+
+
+def restated(layout: Layout, to: Layout, point: Savepoint) -> None:
+    """Take over what people have decided about rows of the log, but what an earlier fork has taken."""
+    control = ControlTable.ensure(to)
+    for each in restatements(layout):
+        mine = replace(each, epoch=min(each.epoch, point.epoch))
+        if mine not in control.read().restated:
+            control.restate(mine)
 
 
 def taken_over(layout: Layout, draft: Layout, name: str, numbers: set[int]) -> list[files.DataFile]:
