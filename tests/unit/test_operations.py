@@ -344,7 +344,7 @@ def test_a_fork_knows_which_refused_records_a_person_let_go(shop, tmp_path, let_
 
 
 def test_a_fork_goes_by_what_was_restated(shop, tmp_path):
-    """A look-up that somebody has corrected would be wrong again in it, with nothing to tell; also if it dies between."""
+    """A look-up that somebody has corrected would be wrong again in it, and nothing would tell; nor twice."""
     decisions = [
         Restatement("prices", "new", Interval(START, START + DAY), epoch, "ada", "wrong", NOW)
         for epoch in (0, 2)

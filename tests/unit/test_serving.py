@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
-from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.lake import behind as module
-from seamline.lake import serving
+from seamline.lake import remembered, serving
 from seamline.lake.behind import SERVED
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
+from seamline.model import windows
+from seamline.model.clock import Clock
 from seamline.spark.serving import Refresher
 
 pytestmark = pytest.mark.slow
 
+HOUR = timedelta(hours=1)
 DAYS = [f"2013-01-0{day}T00:00:00Z" for day in (1, 2, 3)]
 
 
@@ -131,6 +135,27 @@ def test_a_table_that_is_far_behind_goes_on_step_by_step(
     refresh(shop, [])
     assert stated(shop) == (4, "4")
     assert not serving.refresh(shop.compiled, shop.layout, shop.view)
+
+
+def test_windows_that_a_new_release_of_tzdata_moves_are_shown_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A country gave its summer time up: queries knew, and the table showed the days of before until more rows came."""
+    text = DEFINITION.replace('Tumbling("1 hour")', 'Tumbling("1 day", zone="Europe/Berlin")')
+    shop = Shop(tmp_path, sales_pipeline(text=text))
+    shop.epoch([Sale(1), Sale(22 * 60 + 30)])
+    refresh(shop, [])
+    assert [row["orders"] for row in served(shop).to_pylist()] == [2]
+    ahead = Clock(ahead=(2 * 3_600_000_000,))
+    monkeypatch.setattr(windows, "clock_of", lambda zone, start: ahead)
+    moved = sales_pipeline(text=text)
+    assert moved.views[0].id == shop.view.id
+    # Another process: none learns of new rules while it runs.
+    remembered.REMEMBERED.answers.clear()
+    shop.compiled, shop.view = moved, moved.views[0]
+    assert [serving.refresh(moved, shop.layout, shop.view) for _ in range(2)] == [True, False]
+    starts = {row["window_start"]: row["orders"] for row in served(shop).to_pylist()}
+    assert starts == {START - 2 * HOUR: 1, START + 22 * HOUR: 1}
 
 
 def test_keys_that_a_build_took_away_vanish(tmp_path: Path) -> None:

@@ -22,15 +22,18 @@ from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT, arrow_type, decoration_fields, key_fields
 from seamline.lake.versions import served
 from seamline.lake.ways import id_of
-from seamline.model.clock import MICROSECOND
+from seamline.model.clock import MICROSECOND, UTC_CLOCK
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import Conflict
+from seamline.model.fingerprint import digest
 from seamline.model.intervals import Grid
+from seamline.model.ruling import Ruling
 
 APP = "seamline.serving"
 HELD = "seamline.held"
 VERSION = "seamline.version"
 LOOKUPS = "seamline.lookups"
+CLOCK = "seamline.clock"
 ATTEMPTS = 10
 
 
@@ -83,15 +86,16 @@ def refresh(
 
     The table itself says what it has shown (``behind``). Rows of another version than the served one are replaced all
     at once, and the columns with them, and so are those that show another version of a look-up, or of which nothing
-    is known. The table is read before the answer is made and the commit is conditional on that, so no row is ever
-    replaced by one older in manifest version or epoch (rule 15). Raises Conflict if others keep coming first.
+    is known, and windows that their zone's clock had elsewhere. The table is read before the answer is made and the
+    commit is conditional on that, so no row is ever replaced by one older in manifest version or epoch (rule 15).
+    Raises Conflict if others keep coming first.
     """
     for _ in range(ATTEMPTS):
         owner, version = served(pipeline, layout, view)
         table = ensure(layout, version)
         shown, another = decorations.versions(version, layout), holds_another(table, version)
         lacks = behind(layout, owner.grid, version, table)
-        anew = lacks.intervals is None or another or not shows(table, shown)
+        anew = lacks.intervals is None or another or not shows(table, shown) or not keeps_time(table, version)
         wanted = {*intervals, *(lacks.intervals or ())}
         if not anew and not wanted:
             return False
@@ -105,6 +109,7 @@ def refresh(
             "seamline.manifest": str(lacks.manifest),
             VERSION: version.fingerprint,
             LOOKUPS: json.dumps(found.lookups),
+            **clock(version),
         }
         try:
             table.append(
@@ -133,6 +138,18 @@ def holds_another(table: Table, view: CompiledView) -> bool:
 def shows(table: Table, versions: Mapping[str, str]) -> bool:
     """Tell whether a serving table's rows show these versions of look-ups."""
     return not versions or bool(json.loads(table.metadata().get(LOOKUPS, "{}")) == versions)
+
+
+def keeps_time(table: Table, view: CompiledView) -> bool:
+    """Tell whether a serving table's windows are ruled by the clocks that their zone has by now."""
+    return clock(view).items() <= table.metadata().items()
+
+
+def clock(view: CompiledView) -> Mapping[str, str]:
+    """Name the clock of a zone's windows; its rules come with tzdata, and change without the definition."""
+    if not isinstance(view.windows, Ruling) or view.windows.clock == UTC_CLOCK:
+        return {}
+    return {CLOCK: digest([view.windows.clock.since, view.windows.clock.ahead])}
 
 
 def write(table: Table, view: CompiledView, grid: Grid, found: Answer) -> Iterator[files.DataFile]:
