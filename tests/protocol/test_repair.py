@@ -31,6 +31,7 @@ from seamline.lake.history import rolled_back
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.publishing import publish_run
+from seamline.lake.readiness import require_repaired
 from seamline.lake.reads import answer
 from seamline.lake.repair import contradictions
 from seamline.lake.tables import Table
@@ -422,6 +423,17 @@ def test_a_generation_whose_table_came_back_without_it_is_told_of_and_withdrawn(
     [why] = contradictions(stream.layout, [VIEW.id])
     assert why == f"generation g of {VIEW.id} 2024-01-01T00:00:00Z is served, and its table lacks rows of it"
     accepted(stream, 7, monkeypatch)
+
+
+def test_slices_of_a_version_that_nobody_knows_any_more_keep_nobody_waiting(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest came back from before their birth: no start brings them to its line, and builds waited for one."""
+    ran(stream)
+    copytree(root(stream.layout, "slices"), stream.layout.slices_of("forgotten/0123456789ab"))
+    start(stream, boot=8, patch=monkeypatch)
+    require_repaired(stream.layout)
+    assert not maintain(PIPELINE, stream.layout).refused
 
 
 def test_an_acceptance_that_dies_is_done_again(

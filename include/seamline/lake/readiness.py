@@ -12,10 +12,13 @@ from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.ledger_files import groups_of, row_of
 from seamline.lake.lines import LINE, MARK, TAKEN, number, word
+from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.mending import QUARANTINE
 from seamline.lake.pins import look
 from seamline.lake.tables import Table
 from seamline.model.errors import OutOfStep, PublishRefused
+from seamline.model.manifest import Manifest
 from seamline.model.seam import NOTHING
 from seamline.plan.repair import Word
 
@@ -33,7 +36,8 @@ def unrepaired(layout: Layout) -> str:
     """Say why upkeep, builds and publications leave the tables alone until a start has been; empty if they need not.
 
     The ledger is looked at before the master, which holds what it has rows of but for those that a repair has taken
-    out; what the master relies on is looked at after it.
+    out; what the master relies on is looked at after it. Slices of versions that the manifest does not know are
+    nobody's: it came back from before their birth.
     """
     if not Ledger.exists(layout) or not Master.exists(layout):
         return ""
@@ -43,7 +47,9 @@ def unrepaired(layout: Layout) -> str:
         return "the ledger is not of the master's line"
     if ledger.epoch > max(master.epoch, number(master.table, TAKEN)):
         return f"the ledger has epoch {ledger.epoch}, and the master ends at {master.epoch}"
-    for name, root in {"quarantine": layout.table("quarantine"), **layout.every_slices()}.items():
+    known = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read()) or Manifest()
+    slices = {id: root for id, root in layout.every_slices().items() if id in known.births}
+    for name, root in {QUARANTINE: layout.table(QUARANTINE), **slices}.items():
         marked = number(master.table, MARK + name)
         found = word(Table.open(root)) if Table.exists(root) else Word()
         if found.epoch < marked:
