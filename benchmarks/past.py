@@ -84,6 +84,8 @@ class Past:
 
     warehouse: Path
     epochs: int
+    most: int = 1_000_000
+    """Entries that a log keeps at most, where its retention leaves more."""
     compiled: CompiledPipeline = field(default_factory=lambda: compile_pipeline(PIPELINE))
 
     def __post_init__(self) -> None:
@@ -338,7 +340,7 @@ class Past:
         line = json.dumps({"commitInfo": {"timestamp": 1, "operation": "WRITE", "padding": "x" * 900}}) + "\n"
         first = table.version + 1
         kept = int(retention(settings_of(table.root.name)).total_seconds())
-        last = first + min(kept, self.epochs) - 1
+        last = first + min(kept, self.most, self.epochs) - 1
         source = delta_log.entry(table.root, first)
         source.write_text(line)
         # What it says holds for the last entry too, since those between say nothing.
