@@ -71,6 +71,15 @@ def test_what_waits_and_what_was_passed_over_is_no_loss() -> None:
     assert found == [] and (holed.holes, holed.waiting, holed.read_to) == (10, 20, 80)
 
 
+@pytest.mark.parametrize("known", [{}, {"read": [], "held": [], "read_to": 100}], ids=["whole", "a day"])
+def test_records_that_kafka_has_lost_after_they_were_read_are_told(known: dict[str, object]) -> None:
+    """A leader that lacked them gives their offsets to others: once it is as far as before nobody can tell."""
+    lane, [finding] = audited(evidence(kept=(10, 93), **known))
+    assert (finding.wrong, finding.count, lane.waiting) == (Wrong.TRUNCATED, 7, 0)
+    assert finding.said == "the log was read to 100, and Kafka ends at 93: it has lost what was read"
+    assert audited(evidence(kept=(100, 100)))[1] == []
+
+
 def test_records_that_are_there_twice_or_were_never_read_are_named() -> None:
     """Either is a number that is too high somewhere."""
     _, found = audited(evidence(held=[(0, 103)], twice={7: 2, 8: 3}))

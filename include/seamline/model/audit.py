@@ -21,6 +21,8 @@ class Wrong(StrEnum):
     """Kafka has records that epochs have read, and the log does not hold them."""
     DUPLICATE = "duplicate"
     """The log holds records more than once."""
+    TRUNCATED = "truncated"
+    """Kafka ends before what was read: it has lost records, and gives their offsets to others."""
     UNSTATED = "unstated"
     """The log holds records that no epoch says it has read."""
     MISCOUNTED = "miscounted"
@@ -113,12 +115,17 @@ def audited(evidence: LaneEvidence) -> tuple[LaneAudit, list[Finding]]:
         holes=size(evidence.passed),
         waiting=max(kept[1] - max(read_to, kept[0]), 0) if kept else 0,
     )
-    return audit, [*of_lane(evidence, lost)]
+    return audit, [*of_lane(evidence, lost, read_to)]
 
 
-def of_lane(evidence: LaneEvidence, lost: Runs) -> Iterator[Finding]:
-    """List what is wrong with a lane."""
+def of_lane(evidence: LaneEvidence, lost: Runs, read_to: int) -> Iterator[Finding]:
+    """List what is wrong with a lane that was read to an offset."""
     place = f"partition {evidence.lane.partition} of topic id {evidence.lane.topic_id}"
+    if evidence.kept and evidence.kept[1] < read_to:
+        said = (
+            f"the log was read to {read_to}, and Kafka ends at {evidence.kept[1]}: it has lost what was read"
+        )
+        yield Finding(Wrong.TRUNCATED, place, read_to - evidence.kept[1], said)
     if lost:
         said = f"{size(lost)} records that Kafka has were read and are not in the log: {spelled(lost)}"
         yield Finding(Wrong.LOST, place, size(lost), said)
