@@ -121,23 +121,26 @@ class Writer:
     def births(self, pipeline: CompiledPipeline) -> Manifest:
         """Record the birth of every view version that the manifest does not know, before its first slice."""
         definitions = dict.fromkeys((view.id for view in pipeline.views), to_json(pipeline.definition))
-        # Where no row was ever accepted a version lacks none: the day before the first stands for that.
-        before = pipeline.grid.of(pipeline.grid.start - pipeline.grid.length).id
-        filled = max(
-            (each for epoch in judged_log(pipeline, self.layout) for each in epoch.accepted), default=before
-        )
         manifest = ManifestTable.ensure(self.layout)
         while True:
             current = manifest.read()
+            if definitions.keys() <= {*current.live}:
+                return current
+            filled = self.filled(pipeline)
             statements = born(
                 current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=filled
             )
-            if not statements:
-                return current
             try:
                 manifest.commit(statements)
             except Conflict:
                 continue
+
+    def filled(self, pipeline: CompiledPipeline) -> str:
+        """Give the last interval that has rows, those included that judging again has brought."""
+        # Where no row was ever accepted a version lacks none: the day before the first stands for that.
+        before = pipeline.grid.of(pipeline.grid.start - pipeline.grid.length).id
+        log = judged_log(pipeline, self.layout)
+        return max((each for epoch in log for each in epoch.accepted), default=before)
 
     def frontier(self, manifest: Manifest, view: CompiledView) -> int:
         """Give W(v): what the master says, and never below the epoch before the view's birth."""
