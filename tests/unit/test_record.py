@@ -322,15 +322,15 @@ def test_late_events_are_counted_by_class_and_never_dropped(tmp_path: Path) -> N
 
 def test_events_before_1970_are_in_the_day_that_ends_after_them(tmp_path: Path) -> None:
     """Their microseconds are below zero, and a division that leaves out what is left over gives the day after."""
-    made = compile_pipeline(replace(pipeline("at TIMESTAMP"), batch=Batch("1 day", "0001-01-01")))
+    made = compile_pipeline(replace(pipeline("at TIMESTAMP"), batch=Batch("1 day", "0002-01-01")))
     times = [
-        "0001-01-01T00:00:00Z",
+        "0002-01-01T00:00:00Z",
         "1969-12-30T23:59:59Z",
         "1969-12-31T23:59:59.999999Z",
         "1970-01-01T00:00:00Z",
     ]
     result = kernel_run(tmp_path, made, batch([event(at) for at in times]))
-    days = ["0001-01-01T00:00:00Z", "1969-12-30T00:00:00Z", "1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z"]
+    days = ["0002-01-01T00:00:00Z", "1969-12-30T00:00:00Z", "1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z"]
     assert result.accepted == dict.fromkeys(days, 1)
     [[found]] = result.states.values()
     assert sorted(map(stamp, found["pane"].to_pylist())) == days

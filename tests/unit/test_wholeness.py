@@ -90,7 +90,8 @@ def test_a_log_ends_before_what_is_not_whole(table: Table, version: int, how: st
         assert seen.version == version - 1
         assert seen.txn("a") == version - 1
         assert rows(seen) == list(range(1, version))
-    assert reader.refresh().version == 6
+    # Where the entry that was seen last is another one now, it is looked at anew.
+    assert reader.refresh().version == (5 if version == 6 else 6)
 
 
 @pytest.mark.parametrize("how", CUTS)

@@ -18,8 +18,10 @@ SINCE_YEAR_1 = (EPOCH - datetime.min.replace(tzinfo=UTC)) // MICROSECOND
 
 
 def opened() -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB in UTC that remembers what Parquet files say of themselves."""
-    return duckdb.connect().execute("SET TimeZone='UTC'; SET parquet_metadata_cache=true")
+    """Open a DuckDB in UTC that remembers what Parquet files say of themselves, and draws no progress."""
+    return duckdb.connect().execute(
+        "SET TimeZone='UTC'; SET parquet_metadata_cache=true; SET enable_progress_bar=false"
+    )
 
 
 connection = PerThread(opened)

@@ -42,9 +42,9 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def connection(threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB in memory that thinks in UTC."""
+    """Open a DuckDB in memory that thinks in UTC, and draws no progress into what is printed."""
     con = duckdb.connect(config={"threads": threads})
-    con.execute("SET TimeZone = 'UTC'")
+    con.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
     return con
 
 
