@@ -33,6 +33,7 @@ from seamline import (
     sum,
     top,
 )
+from seamline.model import catalog
 from seamline.model.catalog import load
 from seamline.model.compiled import compile_pipeline, examine
 from seamline.model.errors import DefinitionError, NotFound
@@ -482,3 +483,16 @@ def test_measures_of_one_state_share_it() -> None:
 def test_required_columns() -> None:
     """The event time and the id are needed without saying so."""
     assert compile_pipeline(ORDERS).required == {"id", "placed_at"}
+
+
+def test_a_problem_that_passes_by_itself_is_not_believed_for_ever(tmp_path, monkeypatch):
+    """A server that read a definition while a disk was away would refuse the pipeline until it is restarted."""
+    (tmp_path / "shop.py").write_text("import seamline_test_away\n")
+    assert "seamline_test_away" in str(catalog.known(tmp_path).problems[0])
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside/seamline_test_away.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path / "beside"))
+    assert "seamline_test_away" in str(catalog.known(tmp_path).problems[0])
+    monkeypatch.setattr(catalog, "BELIEVED_FOR", 0.0)
+    [problem] = catalog.known(tmp_path).problems
+    assert problem.message == "No Pipeline is declared here."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -110,19 +111,40 @@ def examined(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definiti
         ) from error
 
 
-_known: dict[Path, tuple[tuple[tuple[str, int, int, int], ...], Catalog]] = {}
+BELIEVED_FOR = 60.0
+"""Seconds after which a folder is loaded again of which any file was wrong: what it imports may be there by now."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What was found in a folder when its files looked so, at an instant of the monotonic clock."""
+
+    files: tuple[tuple[str, int, int, int], ...]
+    found: Catalog
+    at: float
+
+    @property
+    def lasts(self) -> bool:
+        """Tell whether it holds for as long as the files look so."""
+        return not self.found.problems or time.monotonic() - self.at < BELIEVED_FOR
+
+
+_known: dict[Path, Loaded] = {}
 
 
 def known(folder: Path) -> Catalog:
-    """Load a folder, and not again until one of its files, those that start with ``_`` included, is another."""
+    """Load a folder, and not again until one of its files, those that start with ``_`` included, is another.
+
+    One with problems is loaded again after a while.
+    """
     try:
         files = tuple((file.name, *looks(file)) for file in python_files(folder))
     except FileNotFoundError:
         return load(folder)
     held = _known.get(folder)
-    if held is None or held[0] != files:
-        held = _known[folder] = (files, load(folder))
-    return held[1]
+    if held is None or held.files != files or not held.lasts:
+        held = _known[folder] = Loaded(files, load(folder), time.monotonic())
+    return held.found
 
 
 def looks(file: Path) -> tuple[int, int, int]:
