@@ -54,6 +54,16 @@ class Entry:
             return False
 
 
+def unbroken(log: list[Entry], root: Path) -> list[Entry]:
+    """Give a log up to the first entry that a power cut took; what was cleaned away, at its beginning, is no loss.
+
+    Entries of other engines may stand above it.
+    """
+    stands = [each.stands(root) for each in log]
+    begins = next((at for at, there in enumerate(stands) if there), len(log))
+    return log[: next((at for at in range(begins, len(log)) if not stands[at]), len(log))]
+
+
 @dataclass(frozen=True)
 class Noted:
     """What was answered at an instant."""
@@ -94,7 +104,7 @@ class World:
         self.numbers: set[int] = set()
         self.log: list[Entry] = []
         self.known = 0
-        self.cut = False
+        self.cut = self.doubted = False
         self.moves = 0
         self.widened = False
         self.backup: Backup | None = None
@@ -185,7 +195,7 @@ class World:
 
     def forget(self) -> None:
         """Be as new: no claim of before is one that answers may not go behind."""
-        self.cut, self.manifest = True, None
+        self.cut, self.doubted, self.manifest = True, True, None
         self.seen.clear()
         self.noted.clear()
         forget()
@@ -230,6 +240,8 @@ class World:
     def look(self) -> None:
         """Take in what the master's own log has gained: a number once, and ranges that join."""
         root = self.layout.table("master")
+        if self.doubted:
+            self.log, self.doubted = unbroken(self.log, root), False
         while self.log and not self.log[-1].stands(root):
             if not self.cut:
                 raise Wrong(f"version {self.log[-1].version} of the master was taken back")
