@@ -95,8 +95,12 @@ def never_back(world: World, view: CompiledView, claims: Mapping[str, Claim]) ->
 
 
 def settled(world: World, view: CompiledView, manifest: Manifest) -> bool:
-    """Tell whether every interval on which a view depends is answered: windows that touch another are left out."""
-    return not unbuilt(world, view, manifest)
+    """Tell whether every interval on which a view depends is answered: windows that touch another are left out.
+
+    A day of which the rules have no row any more may have had some, and waits for a build all the same.
+    """
+    days = {each.interval for each in world.held}
+    return not unbuilt(world, view, manifest) and not any(manifest.building(view.id, id) for id in days)
 
 
 def unbuilt(world: World, view: CompiledView, manifest: Manifest) -> list[str]:
@@ -121,11 +125,15 @@ def check_built(world: World) -> None:
 
 
 def check_serving(world: World) -> None:
-    """Compare the serving tables with the plain count, as they are after the stream has refreshed them."""
+    """Compare the serving tables with the plain count, as they are after the stream has refreshed them.
+
+    ChangedByOthers for one that somebody has changed: nothing makes it anew before something was committed.
+    """
     manifest = decided(world)
     for view in world.pipeline.views:
         if manifest.serving.get(view.name) != view.id or not Table.exists(world.layout.serving(view)):
             continue
+        Table.open(world.layout.serving(view))
         found = answer(world.pipeline, view, world.layout, version=view.fingerprint)
         claims = claimed(world, view, manifest, found.until)
         if settled(world, view, manifest):

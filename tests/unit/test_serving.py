@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,10 +14,13 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 from seamline.lake import behind as module
 from seamline.lake import remembered, serving
 from seamline.lake.behind import SERVED
+from seamline.lake.layout import Layout
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table
 from seamline.model import windows
 from seamline.model.clock import Clock
+from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.model.errors import ChangedByOthers
 from seamline.spark.serving import Refresher
 
 pytestmark = pytest.mark.slow
@@ -78,6 +82,28 @@ def test_a_refresher_makes_up_for_one_that_was_killed(tmp_path: Path) -> None:
     Refresher(shop.compiled, shop.layout).close()
     assert {row["interval"]: row["orders"] for row in served(shop).to_pylist()} == {DAYS[0]: 2, DAYS[1]: 1}
     assert stated(shop) == (2, "2")
+
+
+def test_a_view_whose_table_cannot_be_refreshed_is_in_the_way_of_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that another writer has changed is refused, and is tried again beside the others."""
+    shop = Shop(tmp_path)
+    shop.epoch([Sale(1)])
+    asked: list[str] = []
+
+    def refreshed(pipeline: CompiledPipeline, layout: Layout, view: CompiledView) -> bool:
+        asked.append(view.name)
+        if view.name == shop.view.name:
+            raise ChangedByOthers("changed", hint="bring it back.")
+        return False
+
+    monkeypatch.setattr(serving, "refresh", refreshed)
+    other = replace(shop.view, name="other")
+    refresher = Refresher(replace(shop.compiled, views=(shop.view, other)), shop.layout)
+    refresher.refresh()
+    refresher.refresh()
+    assert asked == [shop.view.name, "other"] * 2
 
 
 def test_a_view_that_has_caught_up_is_shown(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import time
 from seamline.lake.layout import Layout
 from seamline.lake.lookups import mark
 from seamline.lake.pins import look
-from seamline.model.compiled import CompiledPipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.intervals import parse_duration
 from seamline.model.live import foremost
 
@@ -40,27 +40,37 @@ class Refresher:
     def refresh(self) -> None:
         """Refresh every view once, if anything was committed or a look-up that they show has changed.
 
-        A failure is logged; the next time tries again.
+        A view that fails is logged, and is in the way of no other; the next time tries again.
         """
-        views = foremost(self.pipeline)
         began = time.monotonic()
         try:
-            seen: list[object] = [
-                look(self.layout.table(name), "version", lambda table: table.version) for name in MOVES
-            ]
-            seen += [mark(join) for view in views for join in view.decorations]
-            if seen == self.seen:
-                return
-            from seamline.lake import serving
-
-            replaced = [serving.refresh(self.pipeline, self.layout, view) for view in views]
+            seen = self.state()
         except Exception as error:  # noqa: BLE001 - serving is a cache: never fatal
             log.warning("Serving not refreshed: %s: %s", type(error).__name__, error)
             return
-        if not any(replaced):
+        if seen == self.seen:
+            return
+        moved = [self.moved(view) for view in foremost(self.pipeline)]
+        if not any(moved):
             self.seen = seen
             return
         log.info("Refreshed the serving tables in %.2f s", time.monotonic() - began)
+
+    def state(self) -> list[object]:
+        """Give what the serving tables are made of, as versions and marks of files."""
+        views = foremost(self.pipeline)
+        tables = [look(self.layout.table(name), "version", lambda table: table.version) for name in MOVES]
+        return [*tables, *(mark(join) for view in views for join in view.decorations)]
+
+    def moved(self, view: CompiledView) -> bool:
+        """Refresh a view; false where nothing was to be done."""
+        from seamline.lake import serving
+
+        try:
+            return serving.refresh(self.pipeline, self.layout, view)
+        except Exception as error:  # noqa: BLE001 - serving is a cache: never fatal
+            log.warning("Serving of %s not refreshed: %s: %s", view.name, type(error).__name__, error)
+            return True
 
     def close(self) -> None:
         """Stop, with one last refresh."""
