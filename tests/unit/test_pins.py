@@ -59,3 +59,18 @@ def test_a_table_made_anew_at_the_same_place_is_another(table: Table, tmp_path: 
     assert rows(table) == 2
     table.root.rename(tmp_path / "elsewhere")
     assert rows(Table.ensure(tmp_path / "table", SCHEMA)) == 0
+
+
+def test_a_handle_that_is_handed_over_is_one_persons(table: Table) -> None:
+    """A writer goes on with what a start has looked at; whoever looks later has a handle of his own."""
+    root = table.root
+    table.append([], txns={"a": 1})
+    assert pins.handed_over(root) is None
+    assert pins.look(root, "a", lambda table: table.txn("a")) == 1
+    held = pins._held[root]
+    Table.open(root).append([], txns={"a": 2})
+    mine = pins.handed_over(root)
+    assert mine is held.table and mine.txn("a") == 2
+    mine.append([], txns={"a": 3})
+    assert pins.look(root, "a", lambda table: table.txn("a")) == 3
+    assert pins._held[root].table is not mine

@@ -15,11 +15,12 @@ from seamline.lake import aside, delta_log
 from seamline.lake.damage import damage, opens_below
 from seamline.lake.durability import ALWAYS
 from seamline.lake.layout import Layout
-from seamline.lake.lines import LINE, MARK, number
+from seamline.lake.lines import LINE, MARK
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
+from seamline.lake.pins import look
 from seamline.lake.tables import EPOCH, Table
-from seamline.model.errors import NotFound, OutOfStep
+from seamline.model.errors import OutOfStep
 from seamline.model.seam import NOTHING
 
 PLACES = (
@@ -125,11 +126,10 @@ def lost(layout: Layout) -> int | None:
     """
     if not Master.exists(layout):
         return None
-    relied = Table.open(layout.table("master")).txn(MARK + QUARANTINE)
-    try:
-        held = number(Table.open(layout.table(QUARANTINE)), EPOCH)
-    except NotFound:
-        held = NOTHING
+    mark = MARK + QUARANTINE
+    relied = look(layout.table("master"), ("txn", mark), lambda table: table.txn(mark))
+    ends = look(layout.table(QUARANTINE), ("txn", EPOCH), lambda table: table.txn(EPOCH))
+    held = NOTHING if ends is None else ends
     return held if relied is not None and relied > held else None
 
 

@@ -29,6 +29,8 @@ class Held:
     identity: tuple[int, int] | None
     seen: dict[Hashable, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    given: bool = False
+    """Whether the handle is somebody else's now."""
 
     def refresh(self) -> None:
         """Move on to the newest version."""
@@ -56,11 +58,25 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
     if held is None:
         return None
     with held.lock:
+        if held.given:
+            return look(root, key, see)
         held.refresh()
         if key not in held.seen:
             held.seen[key] = see(held.table)
         found: T = held.seen[key]
         return found
+
+
+def handed_over(root: Path) -> Table | None:
+    """Give the handle itself, at the newest version, to one who writes; None where none is held. Others open anew."""
+    with _guard:
+        held = _held.pop(root, None)
+    if held is None:
+        return None
+    with held.lock:
+        held.given = True
+        held.refresh()
+        return held.table
 
 
 def _holding(root: Path) -> Held | None:

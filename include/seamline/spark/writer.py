@@ -19,6 +19,7 @@ from seamline.lake.log import condensed_log
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.mending import mend
+from seamline.lake.pins import handed_over
 from seamline.lake.rejudged import judged_log
 from seamline.lake.repair import Tables, agree, require_served
 from seamline.lake.slices import Slices
@@ -60,7 +61,8 @@ class Writer:
         require_order(pipeline.record_version, held)
         require_grid(pipeline, ManifestTable.ensure(layout).read(), held)
         self.master = Master.ensure(layout, pipeline)
-        self.quarantine = Table.ensure(layout.table("quarantine"), QUARANTINE)
+        place = layout.table("quarantine")
+        self.quarantine = handed_over(place) or Table.ensure(place, QUARANTINE)
         self.ledger = Ledger.ensure(layout)
         self.slices: dict[str, Slices] = {}
         for table in self.tables:
