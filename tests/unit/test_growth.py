@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -11,7 +13,7 @@ import pytest
 from benchmarks.history import WORK
 from benchmarks.past import CLOSED, TAIL, Past
 
-from seamline.lake import log, logs, pins, summaries
+from seamline.lake import log, logs, pins, summaries, wholeness
 from seamline.lake.ledger_files import groups_of
 from seamline.lake.log import known_epochs
 from seamline.lake.rejudged import Rejudged, judged_log
@@ -90,6 +92,24 @@ def test_what_is_decoded_has_a_bound(pasts: dict[int, Past], counts: Counts, nam
     assert counts.epochs <= MOST
     assert counts.sums <= 3 * (SIZES[0] // BLOCK + size // BLOCK + 8)
     assert SIZES[-1] / 4 > MOST
+
+
+@pytest.mark.parametrize("name", ["start", "plan", "status", "certify"])
+def test_a_log_that_is_kept_for_a_day_is_opened_once(
+    pasts: dict[int, Past], counts: Counts, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Each opening lists it: 86,400 entries of an epoch a second."""
+    found: Counter[str] = Counter()
+    open_it = wholeness.opened
+
+    def opened(root: Path) -> Any:
+        found[root.name] += 1
+        return open_it(root)
+
+    monkeypatch.setattr(wholeness, "opened", opened)
+    WORK[name](pasts[SIZES[0]])
+    assert found["master"] == 1
+    assert max(found["quarantine"], found["slices"]) <= 1
 
 
 @pytest.mark.parametrize("size", SIZES)

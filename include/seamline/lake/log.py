@@ -14,6 +14,9 @@ from seamline.model.condensed import condensed
 from seamline.model.epoch import Epoch
 from seamline.model.seam import NOTHING
 
+LedgerRows = Callable[[int | None], list[Epoch]]
+"""What reads a ledger's rows up to an epoch, all if None."""
+
 _folded: dict[str, tuple[tuple[Group, ...], list[Epoch]]] = {}
 """By the ledger's identity, its first files and what they give condensed: of a longer ledger the rest is read."""
 
@@ -49,26 +52,41 @@ def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None
     ledger's packed files.
     """
     bounds = {*cuts, *([] if until is None else [until])}
-
-    def held(end: int | None) -> list[Epoch]:
-        if end is None:
-            return ledger_rows(layout, bounds)
-        return [row for row in ledger_rows(layout, {*bounds, end - 1, end}) if row.number <= end]
-
-    rows = joined(layout, held)
+    rows = joined(up_to(lambda parts: ledger_rows(layout, parts), bounds), lambda held: beyond(layout, held))
     if until is not None:
         return condensed((row for row in rows if row.number <= until), bounds)
     return [*condensed(rows[:-1], bounds), *rows[-1:]]
 
 
-def joined(layout: Layout, ledger: Callable[[int | None], list[Epoch]]) -> list[Epoch]:
+def condensed_log_of(ledger: Ledger, master: Master) -> list[Epoch]:
+    """Give the log condensed by the handles of who writes, at the versions that they see: nothing is opened anew."""
+    rows = joined(
+        up_to(lambda parts: of_ledger(ledger.table, parts), ()),
+        lambda held: (master.missing(held[-1].number if held else -1), master.epoch),
+    )
+    return [*condensed(rows[:-1]), *rows[-1:]]
+
+
+def up_to(read: Callable[[Collection[int]], list[Epoch]], bounds: Iterable[int]) -> LedgerRows:
+    """Make of what reads a ledger condensed, with bounds that no sum crosses, what ``joined`` asks for its rows."""
+
+    def held(end: int | None) -> list[Epoch]:
+        if end is None:
+            return read({*bounds})
+        return [row for row in read({*bounds, end - 1, end}) if row.number <= end]
+
+    return held
+
+
+def joined(ledger: LedgerRows, above: Callable[[list[Epoch]], tuple[list[Epoch], int] | None]) -> list[Epoch]:
     """Give rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
 
-    ``ledger`` reads its rows up to an epoch, all if None, the last of them in any case. It may have kept what the
-    master has lost, and lack what the master has of before that: both are of another line then.
+    ``ledger`` reads its rows up to an epoch, all if None, the last of them in any case; ``above`` is asked for what the
+    master holds above them, as ``beyond`` is. The ledger may have kept what the master has lost, and lack what the
+    master has of before that: both are of another line then.
     """
     held = ledger(None)
-    while (found := beyond(layout, held)) is not None:
+    while (found := above(held)) is not None:
         rows, end = found
         if not held or held[-1].number <= end:
             return [*held, *rows]
@@ -101,7 +119,7 @@ def newest_epochs(layout: Layout, count: int) -> list[Epoch]:
     def held(end: int | None) -> list[Epoch]:
         return look(layout.table("ledger"), ("newest", count, end), lambda it: last_of(it, count, end)) or []
 
-    return joined(layout, held)[-count:]
+    return joined(held, lambda rows: beyond(layout, rows))[-count:]
 
 
 def epochs_bringing(layout: Layout, intervals: Collection[str]) -> list[Epoch]:
@@ -112,7 +130,7 @@ def epochs_bringing(layout: Layout, intervals: Collection[str]) -> list[Epoch]:
         key = ("bringing", wanted, end)
         return look(layout.table("ledger"), key, lambda it: bringing(it, wanted, end)) or []
 
-    return [each for each in joined(layout, held) if brings(each, wanted)]
+    return [each for each in joined(held, lambda rows: beyond(layout, rows)) if brings(each, wanted)]
 
 
 def bringing(table: Table, intervals: Collection[str], until: int | None) -> list[Epoch]:

@@ -9,6 +9,7 @@ from seamline.lake import delta_log
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
 from seamline.lake.lines import MARK
+from seamline.lake.pins import handed_over
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import master_schema
 from seamline.model.compiled import CompiledPipeline
@@ -32,10 +33,12 @@ class Master:
 
     @classmethod
     def ensure(cls, layout: Layout, pipeline: CompiledPipeline) -> Master:
-        """Open the master, made if it is not there; columns that it lacks are added."""
-        return cls(
-            Table.ensure(layout.table("master"), master_schema(pipeline)).widen(master_schema(pipeline))
-        )
+        """Open the master, made if it is not there; columns that it lacks are added.
+
+        A handle that has read the log here already is taken over from those who only look.
+        """
+        place, schema = layout.table("master"), master_schema(pipeline)
+        return cls((handed_over(place) or Table.ensure(place, schema)).widen(schema))
 
     @classmethod
     def open(cls, layout: Layout) -> Master:

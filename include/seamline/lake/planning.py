@@ -11,7 +11,7 @@ from seamline.lake.builds import Builds
 from seamline.lake.claims import claims_of, claims_shown
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
-from seamline.lake.pins import Files
+from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import parted_log
 from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
@@ -109,8 +109,8 @@ def small(layout: Layout, job: BuildJob) -> bool:
 
 def master_files(layout: Layout) -> Iterator[MasterFile]:
     """List the master's files by their statistics; one without any may hold all times."""
-    files = Files.of(Table.open(layout.table("master")))
-    if not files.actions.num_rows:
+    files = look(layout.table("master"), "files", Files.of)
+    if files is None or not files.actions.num_rows:
         return
     columns = (files.low("_event_time"), files.high("_event_time"), files.low("_epoch"))
     sizes = files.actions["size_bytes"].to_pylist()

@@ -7,7 +7,7 @@ decides whether a new line begins.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.lines import BOOT, LINE, MARK, TAKEN, boot, number, word
-from seamline.lake.log import condensed_log
+from seamline.lake.log import condensed_log, condensed_log_of
 from seamline.lake.logs import Numbers
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import FRONTIER, Master
@@ -33,6 +33,7 @@ from seamline.lake.tokens import newest_token
 from seamline.lake.trimming import trim
 from seamline.lake.unjudging import newest_judged
 from seamline.model.condensed import runs_of
+from seamline.model.epoch import Epoch
 from seamline.model.intervals import Grid
 from seamline.model.manifest import Manifest
 from seamline.model.seam import NOTHING
@@ -69,10 +70,11 @@ class Tables:
         return {QUARANTINE: self.quarantine, "ledger": self.ledger.table, **self.slices}
 
 
-def require_served(layout: Layout, master: Master) -> None:
+def require_served(layout: Layout, ledger: Ledger, master: Master) -> None:
     """Raise OutOfStep where a generation is served that has seen what the master does not hold."""
     manifest = ManifestTable.ensure(layout).read()
-    if why := next(beyond(Said(master.epoch), {}, served(manifest)), "") or unheld(layout, manifest):
+    why = next(beyond(Said(master.epoch), {}, served(manifest)), "")
+    if why := why or unheld(manifest, lambda: condensed_log_of(ledger, master)):
         raise out_of_step(layout.pipeline, why)
 
 
@@ -93,26 +95,29 @@ def contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]
         # Last: what a live stream and upkeep commit meanwhile is in it.
         master = Master.open(layout)
         yield from beyond(said(master, slices, {}), {**others, **words(master, slices)}, served(manifest))
-        if why := unheld(layout, manifest):
+        if why := unheld(manifest, lambda: condensed_log(layout)):
             yield why
         for each in absent(layout, manifest):
             what = f"generation {each.generation} of {each.view} {each.interval}"
             yield f"{what} is served, and its table lacks rows of it"
 
 
-def unheld(layout: Layout, manifest: Manifest) -> str:
-    """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is."""
+def unheld(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
+    """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is.
+
+    ``rows`` gives the log condensed: it is read where something is served.
+    """
     cuts = {each.epoch: each for each in manifest.published.values() if each.epoch > NOTHING}
-    numbers = numbers_of(layout) if cuts else Numbers((), ())
+    numbers = numbers_of(rows()) if cuts else Numbers((), ())
     for cut, each in sorted(cuts.items()):
         if cut not in numbers:
             return f"generation {each.generation} is served up to epoch {cut}, which the log does not hold"
     return ""
 
 
-def numbers_of(layout: Layout) -> Numbers:
-    """Give the epochs that the log holds."""
-    return Numbers.of(run for row in condensed_log(layout) for run in runs_of(row))
+def numbers_of(rows: Iterable[Epoch]) -> Numbers:
+    """Give the epochs that the rows of a condensed log stand for."""
+    return Numbers.of(run for row in rows for run in runs_of(row))
 
 
 def forgetful(layout: Layout) -> Iterator[str]:
@@ -164,7 +169,7 @@ def accept(
 ) -> None:
     """Let nothing answer any more from what the master does not hold; a start that dies here is told again."""
     rows, now = condensed_log(layout), datetime.now(UTC)
-    numbers = Numbers.of(run for row in rows for run in runs_of(row))
+    numbers = numbers_of(rows)
     every = {interval for row in rows for interval in row.accepted}
     unsure = {view: unsure_of(tables, grid, table, every) for view, table in tables.slices.items()}
     lacking = {(each.view, each.interval, each.generation) for each in absent(layout, manifest.read())}

@@ -10,7 +10,7 @@ from typing import Any
 
 from seamline.lake.held import among
 from seamline.lake.layout import Layout
-from seamline.lake.pins import Files
+from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import REASON, Rejudged, judged_log
 from seamline.lake.scans import connection, literal, scan
 from seamline.lake.tables import Table
@@ -54,13 +54,14 @@ def refused_by_reason(pipeline: CompiledPipeline, layout: Layout, *, samples: in
 
     Of epochs judged again those that are refused now.
     """
-    if not Table.exists(layout.table("quarantine")):
-        return []
     again = Rejudged(pipeline, layout)
     verdicts, log = again.verdicts(), judged_log(pipeline, layout)
     counts, last = refused_in(log)
+    # After the log: what it tells of is in the files by then.
+    if (refused := look(layout.table("quarantine"), "files", Files.of)) is None:
+        return []
     judged = f" AND _epoch NOT IN ({', '.join(map(str, verdicts))})" if verdicts else ""
-    sources = [(Files.of(Table.open(layout.table("quarantine"))), f"{among('_epoch', log)}{judged}")]
+    sources = [(refused, f"{among('_epoch', log)}{judged}")]
     if found := again.files():
         sources.append((found, "true"))
     return [

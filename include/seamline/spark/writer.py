@@ -15,7 +15,7 @@ from seamline.lake.failpoints import reach
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
 from seamline.lake.let_go import let_go
-from seamline.lake.log import condensed_log
+from seamline.lake.log import condensed_log, condensed_log_of
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.mending import mend
@@ -73,7 +73,7 @@ class Writer:
         for table in self.tables:
             table.insists = True
         if acceptance is None:
-            require_served(layout, self.master)
+            require_served(layout, self.ledger, self.master)
         manifest = self.births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
         for id, why in stood_still(pipeline, manifest).items():
@@ -158,7 +158,7 @@ class Writer:
         self.frontiers = {view: max(at, self.master.frontier(view)) for view, at in self.frontiers.items()}
         self.ledger.append(self.master.missing(self.ledger.last))
         self.sure = True
-        return condensed_log(self.layout)
+        return condensed_log_of(self.ledger, self.master)
 
     def take(self) -> int:
         """Take the next number: one attempt, one number."""
