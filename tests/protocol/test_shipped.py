@@ -13,7 +13,7 @@ from tests.protocol.shipped import LANE, PHASES, PIPELINE, VIEW, Mortal, Stream,
 from tests.unit.clocks import Clock
 
 from seamline.kernel.judging import KernelResult
-from seamline.lake import delta_log, snapshot
+from seamline.lake import delta_log, manifest, snapshot
 from seamline.lake.control import ControlTable
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
@@ -305,7 +305,8 @@ def test_a_reader_misses_nothing_whatever_happens_between_its_pins(
         return look(*given)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(snapshot, "look", meanwhile)
+        for module in (snapshot, manifest):
+            patch.setattr(module, "look", meanwhile)
         found = answer(PIPELINE, VIEW, stream.layout)
     assert happened == (looks == moment + 1)
     if not happened:

@@ -18,7 +18,8 @@ from seamline.model.alert import Kind, Standing
 from seamline.model.epoch import Epoch
 from seamline.plan.actual import Actual, Driven, Facts, Leased, Supervised, actual_of
 from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
-from seamline.plan.observed import cells, facts, last_line, notes, span
+from seamline.plan.observed import cells, facts, notes
+from seamline.plan.spelling import last_line, span
 from seamline.spark.writer import Writer
 from seamline.supervisor.heartbeat import Heartbeat, Identity
 from seamline.supervisor.logs import following, last_lines

@@ -19,11 +19,10 @@ from seamline.lake import builds, files, manifest
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.control import Control, ControlTable, restatements
 from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
+from seamline.lake.manifest import ManifestTable, manifest_of
 from seamline.lake.master import Master
 from seamline.lake.rejudged import Rejudged
 from seamline.lake.restating import restate
-from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.model.catalog import load
 from seamline.model.compiled import compile_pipeline

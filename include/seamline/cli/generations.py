@@ -23,7 +23,7 @@ INTERVAL = click.argument("interval")
 def history(view: str, interval: str, format: str) -> None:
     """List every generation of INTERVAL (its start, UTC): what became of it, who built it and why."""
     from seamline.lake.history import past
-    from seamline.lake.snapshot import manifest_of
+    from seamline.lake.manifest import manifest_of
     from seamline.lake.versions import named
     from seamline.serve.history import spoken, table
     from seamline.serve.query import rows_written
@@ -102,7 +102,7 @@ def diff(view: str, interval: str, earlier: str, later: str, format: str, limit:
 def certificate(view: str, interval: str, generation: str) -> int:
     """Show the proof of a generation of INTERVAL in words, and where its report is; exit code 1 if it is not green."""
     from seamline.lake.history import past
-    from seamline.lake.snapshot import manifest_of
+    from seamline.lake.manifest import manifest_of
     from seamline.lake.versions import named
     from seamline.plan.history import chosen, foremost
     from seamline.quality.pages import spoken
@@ -171,8 +171,8 @@ def retention(pipeline: str, keep: int, older_than: str | None, delete: bool, re
     """Show which generations may be deleted, and why the others may not; nothing is changed without --delete."""
     if delete and not reason:
         raise click.UsageError("--delete needs --reason.")
+    from seamline.lake.manifest import manifest_of
     from seamline.lake.retention import retain, swept, verdicts
-    from seamline.lake.snapshot import manifest_of
     from seamline.serve.history import retained
 
     _, layout = opened(pipeline)

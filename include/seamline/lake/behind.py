@@ -6,9 +6,10 @@ from datetime import timedelta
 
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
+from seamline.lake.lines import SERVED, SHOWN
+from seamline.lake.manifest import manifest_of
 from seamline.lake.master import Master
 from seamline.lake.pins import look
-from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledView
@@ -18,10 +19,6 @@ from seamline.model.ruling import Gaps
 from seamline.model.seam import NOTHING
 from seamline.plan.serving import Behind, moved, published
 
-SERVED = "seamline.served"
-"""App id in a serving table: every row counts each event of the epochs up to this one."""
-SHOWN = "seamline.shown"
-"""App id in a serving table: its rows show what the manifest had published by this version of it."""
 STEP = 10_000
 """Epochs that one refresh makes up for at most; the next goes on from there."""
 

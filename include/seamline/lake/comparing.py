@@ -18,11 +18,11 @@ from seamline.lake.control import restatements
 from seamline.lake.held import alive, uncrossed
 from seamline.lake.layout import Layout
 from seamline.lake.logs import log_of
+from seamline.lake.manifest import manifest_of
 from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import Rejudged, rows_schema
 from seamline.lake.scans import connection, relations
 from seamline.lake.side_by_side import INTERVAL, evidence, joined, place_names
-from seamline.lake.snapshot import manifest_of
 from seamline.lake.states import floor_sql, quoted
 from seamline.lake.types import INSTANT, partial_schema
 from seamline.model.comparison import Change, Comparison

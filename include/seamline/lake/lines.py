@@ -19,6 +19,10 @@ TAKEN = "seamline.taken"
 """In the master: every number up to this one had been given out, or was skipped, by the last statement."""
 MARK = "seamline.mark/"
 """In the master, by table: the newest epoch that it held by the master's commit."""
+SERVED = "seamline.served"
+"""App id in a serving table: every row counts each event of the epochs up to this one."""
+SHOWN = "seamline.shown"
+"""App id in a serving table: its rows show what the manifest had published by this version of it."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 BITS = 60
 

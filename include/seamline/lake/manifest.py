@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 from seamline.lake import files
 from seamline.lake.layout import Layout
+from seamline.lake.pins import look
 from seamline.lake.tables import Table
 from seamline.lake.types import INSTANT
+from seamline.model.compiled import CompiledView
 from seamline.model.errors import Conflict
-from seamline.model.manifest import Act, How, Manifest, Statement, fold
+from seamline.model.manifest import Act, How, Manifest, Statement, as_of, fold
+from seamline.model.seam import NOTHING
 
 APP = "seamline.manifest"
 STAMP = "seamline.format"
@@ -110,3 +114,23 @@ def unique(name: str) -> str:
     """Keep two deciders from writing one file: the loser must not overwrite the winner's rows."""
     stem, _, ending = name.rpartition(".")
     return f"{''.join(c if c.isalnum() or c in '-_' else '_' for c in stem)}-{uuid.uuid4().hex[:8]}.{ending}"
+
+
+def manifest_of(layout: Layout, instant: datetime | None = None) -> Manifest:
+    """Give the newest manifest, or as it was at an instant; an empty one where there is none."""
+    if instant is not None:
+        root = layout.table("manifest")
+        return look(root, ("state", instant), lambda table: manifest_at(table, instant)) or Manifest()
+    found = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
+    return found or Manifest()
+
+
+def manifest_at(table: Table, instant: datetime) -> Manifest:
+    """Add up what had been stated at an instant."""
+    known = as_of(ManifestTable(table).statements(), instant)
+    return fold(known, max((each.seq for each in known), default=NOTHING))
+
+
+def chosen(manifest: Manifest, view: CompiledView, version: str) -> str:
+    """Give the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
+    return f"{view.name}/{version}" if version else manifest.serving.get(view.name, view.id)

@@ -11,9 +11,9 @@ from seamline.lake.builds import Builds
 from seamline.lake.claims import claims_of, claims_shown
 from seamline.lake.control import restatements
 from seamline.lake.layout import Layout
+from seamline.lake.manifest import manifest_of
 from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import parted_log
-from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.lake.versions import live
 from seamline.model.clock import MICROSECOND

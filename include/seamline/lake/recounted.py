@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from seamline.lake import states
 from seamline.lake.held import HeldLog, alive, among, uncrossed
 from seamline.lake.layout import Layout
+from seamline.lake.manifest import manifest_of
 from seamline.lake.originals import files_of, fitting
 from seamline.lake.pins import Files, look
 from seamline.lake.scans import relations, scan
-from seamline.lake.snapshot import manifest_of
 from seamline.lake.states import floor_sql, quoted
 from seamline.lake.types import INSTANT, master_schema, partial_schema
 from seamline.model.audit import Finding, Wrong

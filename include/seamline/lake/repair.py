@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 
 from seamline.lake import aside
 from seamline.lake.absent import absent
-from seamline.lake.behind import SERVED
 from seamline.lake.builds import Builds
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.ledger import Ledger
-from seamline.lake.lines import BOOT, LINE, MARK, TAKEN, boot, number, word
+from seamline.lake.lines import BOOT, LINE, MARK, SERVED, TAKEN, boot, number, word
 from seamline.lake.log import condensed_log, condensed_log_of
 from seamline.lake.logs import Numbers
 from seamline.lake.manifest import ManifestTable

@@ -14,8 +14,9 @@ from deltalake.transaction import RemoveAction
 
 from seamline.lake import decorations, files
 from seamline.lake.answers import Answer
-from seamline.lake.behind import SERVED, SHOWN, behind
+from seamline.lake.behind import behind
 from seamline.lake.layout import Layout
+from seamline.lake.lines import SERVED, SHOWN
 from seamline.lake.pins import Files
 from seamline.lake.reads import answer
 from seamline.lake.tables import Table

@@ -11,16 +11,15 @@ from seamline.lake.control import restatements
 from seamline.lake.lapsed import require_epochs
 from seamline.lake.layout import Layout
 from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of, whole
-from seamline.lake.manifest import ManifestTable
+from seamline.lake.manifest import chosen, manifest_of
 from seamline.lake.mending import out_of_step
 from seamline.lake.pins import Files, look
 from seamline.lake.sliced import complete, require_line, sliced
-from seamline.lake.tables import Table
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.holes import lacking
 from seamline.model.intervals import Grid, Interval
-from seamline.model.manifest import Manifest, Statement, as_of, fold
+from seamline.model.manifest import Manifest, Statement
 from seamline.model.restated import Restatement, about
 from seamline.model.seam import NOTHING, Side
 from seamline.model.stored import version_of
@@ -183,23 +182,3 @@ def known_by(decisions: tuple[Restatement, ...], instant: datetime | None) -> tu
 def floors(manifest: Manifest, view: CompiledView) -> Mapping[str, int]:
     """Give the floors of a view's intervals that were raised."""
     return {interval: epoch for (id, interval), epoch in manifest.floors.items() if id == view.id}
-
-
-def manifest_of(layout: Layout, instant: datetime | None = None) -> Manifest:
-    """Give the newest manifest, or as it was at an instant; an empty one where there is none."""
-    if instant is not None:
-        root = layout.table("manifest")
-        return look(root, ("state", instant), lambda table: manifest_at(table, instant)) or Manifest()
-    found = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
-    return found or Manifest()
-
-
-def manifest_at(table: Table, instant: datetime) -> Manifest:
-    """Add up what had been stated at an instant."""
-    known = as_of(ManifestTable(table).statements(), instant)
-    return fold(known, max((each.seq for each in known), default=NOTHING))
-
-
-def chosen(manifest: Manifest, view: CompiledView, version: str) -> str:
-    """Give the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
-    return f"{view.name}/{version}" if version else manifest.serving.get(view.name, view.id)

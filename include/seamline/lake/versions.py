@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seamline.lake.layout import Layout
-from seamline.lake.snapshot import chosen, manifest_of
+from seamline.lake.manifest import chosen, manifest_of
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import NotFound
 from seamline.model.live import live_views

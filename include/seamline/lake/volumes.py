@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 from seamline.lake.builds import BuildRow, Builds
 from seamline.lake.layout import Layout
+from seamline.lake.manifest import manifest_of
 from seamline.lake.pins import Files, look
 from seamline.lake.rejudged import parted_log
 from seamline.lake.scans import connection, scan
-from seamline.lake.snapshot import manifest_of
 from seamline.lake.tables import Table
 from seamline.model.audit import Finding, Wrong
 from seamline.model.compiled import CompiledPipeline, CompiledView

@@ -28,8 +28,8 @@ def missed(name: str, context: Any = None) -> None:
 def tell_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
     from seamline.lake.layout import home
+    from seamline.lake.manifest import manifest_of
     from seamline.lake.rejudged import judged_log
-    from seamline.lake.snapshot import manifest_of
     from seamline.orchestration.tasks import compiled
     from seamline.plan.freshness import overdue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seamline.model.accuracy import Accuracy
-from seamline.plan.observed import span
+from seamline.plan.spelling import span
 
 STILL = 0.0005
 """Less than this share is no move."""

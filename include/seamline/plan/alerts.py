@@ -13,7 +13,7 @@ from seamline.model.alert import Key, Kind, Standing, Statement
 from seamline.model.intervals import stamp
 from seamline.plan.actual import Actual
 from seamline.plan.observation import Observation
-from seamline.plan.observed import last_line, span
+from seamline.plan.spelling import last_line, span
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 from seamline.model.intervals import stamp
 from seamline.plan.actual import Actual
 from seamline.plan.observation import Lag, Observation
+from seamline.plan.spelling import last_line, span
 
 UNKNOWN = "?"
 FINE = (Actual.RUNNING, Actual.STOPPED)
@@ -57,14 +58,6 @@ def notes(found: Observation) -> Iterator[str]:
         yield f"not known, {each}"
 
 
-def last_line(text: str) -> str:
-    """Give the first line of an error and the driver's last words, without the stack between them."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    rest = lines[1:]
-    words = rest[-2:] if rest and rest[-1].startswith("Hint:") else rest[-1:]
-    return "; ".join([*lines[:1], *words])[:300]
-
-
 def stale(lag: Lag, now: datetime) -> str:
     """Say how old a lag is that the broker did not tell now."""
     return f" ({ago((now - lag.at).total_seconds())})" if lag.at else ""
@@ -92,22 +85,6 @@ def second(moment: datetime | None) -> str:
 def ago(seconds: float) -> str:
     """Write how long ago something was."""
     return f"{span(max(seconds, 0.0))} ago"
-
-
-def span(seconds: float) -> str:
-    """Write a length of time by its one or two largest units: ``0.4 s``, ``12 s``, ``3 min``, ``2 h 5 min``."""
-    if seconds < 9.95:
-        return f"{max(seconds, 0.0):.1f} s"
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 100:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    days = round(seconds / 86400)
-    return f"{days:,} d"
 
 
 def facts(found: Observation) -> dict[str, Any]:

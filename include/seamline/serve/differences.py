@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seamline.lake.differences import Difference, became, compare, gained, generation_rows, place_names, was
 from seamline.lake.history import past
 from seamline.lake.layout import Layout
-from seamline.lake.snapshot import manifest_of
+from seamline.lake.manifest import manifest_of
 from seamline.lake.versions import named, served
 from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound

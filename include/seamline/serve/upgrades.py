@@ -13,10 +13,10 @@ from seamline.lake.control import restatements
 from seamline.lake.differences import Difference, compare
 from seamline.lake.history import certificates_of
 from seamline.lake.layout import Layout
+from seamline.lake.manifest import manifest_of
 from seamline.lake.planning import costed, reaches_of
 from seamline.lake.reads import answer
 from seamline.lake.rejudged import parted_log
-from seamline.lake.snapshot import manifest_of
 from seamline.lake.spans import named as starts_of
 from seamline.lake.versions import named, served
 from seamline.model.clock import MICROSECOND

@@ -16,8 +16,8 @@ from seamline.lake.control import ControlTable, Desired
 from seamline.lake.flipping import flip_views
 from seamline.lake.layout import Layout
 from seamline.lake.log import condensed_log
+from seamline.lake.manifest import manifest_of
 from seamline.lake.processes import Life, life_of
-from seamline.lake.snapshot import manifest_of
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.holes import AcceptedGap, gaps, positions, rest, to_register

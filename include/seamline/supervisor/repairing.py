@@ -10,10 +10,10 @@ from seamline.kernel.judging import KernelResult
 from seamline.lake.control import ControlTable
 from seamline.lake.layout import Layout
 from seamline.lake.log import newest_epochs
+from seamline.lake.manifest import manifest_of
 from seamline.lake.mending import mend
 from seamline.lake.processes import myself
 from seamline.lake.renewing import renewing
-from seamline.lake.snapshot import manifest_of
 from seamline.model.compiled import CompiledPipeline
 from seamline.model.epoch import Epoch
 from seamline.model.manifest import Manifest

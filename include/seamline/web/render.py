@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from seamline import __version__
 from seamline.model.intervals import parse_moment, stamp
-from seamline.plan.observed import span
+from seamline.plan.spelling import span
 from seamline.plan.told import size
 from seamline.serve.asked import MEDIA
 from seamline.serve.asked import as_json as spelled
