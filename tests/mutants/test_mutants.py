@@ -130,7 +130,9 @@ def test_there_are_at_least_twelve() -> None:
 @pytest.mark.parametrize("name", PATCHES)
 def test_every_patch_applies(name: str, tmp_path: Path) -> None:
     """Whoever changes the code it is about learns of it at once."""
-    mutated(Patch.read(name), tmp_path)
+    patch = Patch.read(name)
+    mutated(patch, tmp_path)
+    re.compile(patch.says)
 
 
 def test_a_patch_that_no_longer_applies_says_so() -> None:

@@ -28,7 +28,7 @@ WIDE = {
     "four starts": (Bounds((0, None, 1), writers=2, tokens=4, numbers=4), 90_000),
     "lost answers and upkeep": (
         Bounds((0, None), writers=2, tokens=3, numbers=4, mishaps=1, upkeeps=1),
-        120_000,
+        110_000,
     ),
     "everything once": (Bounds((0, 1), writers=2, tokens=2, upkeeps=1, builds=1, reads=1), 60_000),
     "two versions": (Bounds((0, 0), views=2, tokens=2, numbers=3, builds=1, flips=2, mishaps=1), 50_000),
