@@ -90,6 +90,63 @@ def test_a_list_that_is_read_for_each_of_its_items_is_beside_them() -> None:
     assert judged(made, [value])[0][0] == LARGE
 
 
+COSTLY = """
+import resource
+from tests.unit.test_bounds import costly
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+print(costly())
+"""
+
+
+def costly() -> object:
+    """Judge a record of 4,000 items, for each of which a condition puts a text of a megabyte together."""
+    where = "length(concat(body, tag)) / length(tag) > 1"
+    made = pipeline(TAGGED, max_record_bytes=1_500_000, views=[replace(EACH, where=where)])
+    [row] = judged(made, [json.dumps({"at": AT, "body": "x" * 1_000_000, "tags": ["t"] * 4000}).encode()])
+    return row
+
+
+def test_the_bound_holds_before_anything_is_asked_of_an_item() -> None:
+    """Whether a division fails was asked of every item first: 2,048 texts at once are 2 GB, in a worker of 1 GB."""
+    done = subprocess.run([sys.executable, "-c", COSTLY], capture_output=True, text=True, check=False)
+    said = ["record too large", "4000 items of each, with 1000000 bytes beside each"]
+    assert done.stdout == f"{said}\n", (done.returncode, done.stderr[-2000:])
+
+
+@pytest.mark.parametrize(
+    "step", [{}, {"transform": "tests.unit.steps:words", "transform_schema": "words INT"}]
+)
+def test_an_error_of_an_item_is_that_of_records_within_bounds(step: dict[str, Any]) -> None:
+    """What the bound lets pass is asked item by item, and what the user's step left out is asked nothing."""
+    made = pipeline(
+        "at TIMESTAMP, text STRING, tags ARRAY<STRING>",
+        max_record_bytes=300,
+        views=[replace(EACH, where="length(concat(text, tag)) / length(tag) > 1")],
+        **step,
+    )
+    found = judged(
+        made,
+        [
+            json.dumps({"at": AT, "text": text, "tags": tags}, separators=(",", ":")).encode()
+            for text, tags in [("a", ["b"]), ("a", ["b", ""]), ("# a", [""]), ("x" * 100, [""] * 25)]
+        ],
+    )
+    wrong = ["error in each.where", "(length(concat(`text`, `tag`)) / length(`tag`)) divides by zero"]
+    assert isinstance(found[0], dict)
+    assert found[1] == wrong
+    assert isinstance(found[2], dict) if step else found[2] == wrong
+    assert found[3] == [LARGE, "25 items of each, with 100 bytes beside each"]
+
+
+def test_a_record_is_judged_alike_alone_and_among_others() -> None:
+    """Whoever reads it again reads it in another batch: it must not be in the answer of one and not of the other."""
+    made = pipeline(TAGGED, max_record_bytes=300, views=[replace(EACH, where="array_contains(tags, tag)")])
+    value = json.dumps({"at": AT, "tags": ["t"] * 40}, separators=(",", ":")).encode()
+    [alone] = judged(made, [value])
+    assert alone[0] == LARGE
+    assert judged(made, [value] * 20_000) == [alone] * 20_000
+
+
 def test_text_is_no_part_of_it_in_formats_that_are_not_json() -> None:
     """A comma between two cells, or in a packed number, is nobody's member."""
     line = "1,2024-03-01T10:00:00Z," + '"' + "," * 50 + '"'

@@ -7,7 +7,7 @@ makes a row of each item of a record has what it reads beside the item in each o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import duckdb
 import numpy as np
@@ -19,8 +19,6 @@ from seamline.model.definition import KafkaSource
 
 COPIES = 8
 """So many times as much as a record may have, the rows that a view makes of it may have beside their items."""
-SHORT = 100_000_000
-"""Bytes of a column times items that are not worth measuring row by row."""
 LARGE, MANY = "record too large", "record of too many parts"
 
 
@@ -44,7 +42,7 @@ def outsized(rows: pa.Table, source: KafkaSource, *, parts: bool) -> tuple[pa.Ta
     return rows.filter(good), refused.append_column("_detail", pa.array(detail, pa.string()))
 
 
-def length(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def length(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Give the bytes of each value; none is none."""
     return pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
 
@@ -72,10 +70,11 @@ def multiplied(
         if not names or not rows.num_rows:
             continue
         items = counted(con, rows, view)
-        sizes = np.sum([widths(rows[name].combine_chunks(), int(items.max())) for name in names], axis=0)
-        for at in np.flatnonzero(good & (items * sizes > COPIES * source.max_record_bytes)):
-            good[at] = False
-            detail[at] = f"{items[at]} items of {view.name}, with {sizes[at]} bytes beside each"
+        columns = [part for name in names for part in parts_beside(rows[name].combine_chunks())]
+        for at, size in excessive(columns, items, COPIES * source.max_record_bytes):
+            if good[at]:
+                good[at] = False
+                detail[at] = f"{items[at]} items of {view.name}, with {size} bytes beside each"
     if good.all():
         return rows, rows.slice(0, 0)
     refused = rows.filter(pa.array(~good))
@@ -104,15 +103,36 @@ def counted(con: duckdb.DuckDBPyConnection, rows: pa.Table, view: CompiledView) 
         con.unregister("counted")
 
 
-def widths(column: pa.Array, items: int) -> np.ndarray:
-    """Measure the values of a column; of numbers and times, and of what is short for so many ``items``, nothing."""
-    found: np.ndarray = np.zeros(len(column), dtype=np.int64)
+def parts_beside(column: pa.Array) -> Iterator[pa.Array]:
+    """Give what of a column may be long: no numbers and times, and of a struct no lists, which may be the items."""
     if pa.types.is_struct(column.type):
-        # The items themselves may be in there.
         for part in column.flatten():
-            found = found if pa.types.is_list(part.type) else found + widths(part, items)
-    elif pa.types.is_string(column.type):
-        found = length(column).to_numpy(zero_copy_only=False)
-    elif pa.types.is_nested(column.type) and column.nbytes * items > SHORT:
-        found = np.array([column.slice(at, 1).nbytes for at in range(len(column))], dtype=np.int64)
+            if not pa.types.is_list(part.type):
+                yield from parts_beside(part)
+    elif pa.types.is_string(column.type) or pa.types.is_nested(column.type):
+        yield column
+
+
+def excessive(
+    columns: Sequence[pa.Array], items: np.ndarray, most: int, first: int = 0
+) -> Iterator[tuple[int, int]]:
+    """Give the number of each row whose columns are together more than ``most`` bytes times its items, and their bytes.
+
+    By halves: many rows that are together within the bound need no look at each.
+    """
+    if sum(column.nbytes for column in columns) * int(items.max()) <= most:
+        return
+    if len(items) == 1:
+        size = sum(map(width, columns))
+        if size * int(items[0]) > most:
+            yield first, size
+        return
+    half = len(items) // 2
+    yield from excessive([column.slice(0, half) for column in columns], items[:half], most, first)
+    yield from excessive([column.slice(half) for column in columns], items[half:], most, first + half)
+
+
+def width(value: pa.Array) -> int:
+    """Measure a column of one row."""
+    found: int = length(value).sum().as_py() if pa.types.is_string(value.type) else value.nbytes
     return found

@@ -3,7 +3,8 @@
 Of the records within ``kernel.bounds`` the first reason that applies is the record's reason, in this order: empty
 value, tombstone, not utf-8 (of formats that are text), malformed json (csv, text, avro, protobuf), missing field,
 mistyped field, error in transform, error in a look-up's key, error in a derived column, null event time, event time
-before start, event time in the future, event time in the past, rule, error in an expression.
+before start, event time in the future, event time in the past, rule, error in an expression. Then what a view makes of
+the record's items has its bound, and only what is within it is looked at item by item: error in an expression.
 """
 
 from __future__ import annotations
@@ -61,6 +62,15 @@ def transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
     return query(later_steps(pipeline), relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
 
 
+def items_sql(pipeline: CompiledPipeline, relation: str) -> str:
+    """Write the query over rows that are within bounds which gives, row for row, [reason, detail] of an item's error.
+
+    NULL where there is none; "" where no view can fail on an item.
+    """
+    whens = cases(of_taken(pipeline, item_reasons(pipeline)))
+    return whens and f"SELECT CASE {whens} END AS _judged FROM {relation}"
+
+
 def query(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str) -> str:
     """Chain steps, each over all that is there before it, and choose columns of the last."""
     before, links = relation, []
@@ -112,10 +122,11 @@ def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
 
 
 def row_columns(pipeline: CompiledPipeline) -> list[str]:
-    """List the columns of a row, and its number where a join may have changed the order."""
+    """List the columns of a row, its number where a join may have changed the order, and ``TAKEN`` for its items."""
     own = [*pipeline.record.flags, *pipeline.schema.fields]
     numbered = [ROW] if pipeline.record.lookups else []
-    return [*(quoted(field.name) for field in own), "_event_time", *numbered]
+    taken = [TAKEN] if pipeline.record.transform and any(item_reasons(pipeline)) else []
+    return [*(quoted(field.name) for field in own), "_event_time", *numbered, *taken]
 
 
 def flags(pipeline: CompiledPipeline) -> Iterator[str]:
@@ -168,12 +179,16 @@ def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
 
 
 def condition_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
-    """List the rules, and the expressions that may have no value."""
+    """List the rules, and the expressions of a whole record that may have no value."""
     for rule, condition in pipeline.rules:
         sound = " AND ".join([f"({each}) IS NOT TRUE" for each in guards(condition)] or ["TRUE"])
         yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", literal(condition.text)
     for place, selected, expression in expressions_of(pipeline):
         yield from errors_in(place, selected, expression)
+
+
+def item_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
+    """List the expressions that may have no value on some item of a record."""
     for view in pipeline.views:
         if view.explode:
             for place, selected, expression in view_expressions(view):

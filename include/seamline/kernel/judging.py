@@ -25,6 +25,7 @@ from seamline.kernel.asking import asked, read_by
 from seamline.kernel.bounds import multiplied, outsized
 from seamline.kernel.formats import Reader, reader_of
 from seamline.kernel.formats.reader import decoded, texts
+from seamline.kernel.items import itemized
 from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
 from seamline.kernel.marks import marked
 from seamline.kernel.raw import chunks, fresh, only
@@ -159,15 +160,22 @@ def engine() -> duckdb.DuckDBPyConnection:
 def judged(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
 ) -> tuple[pa.Table, pa.Table]:
-    """Part records into master rows and quarantine rows, in the order they came; those out of bounds are last."""
+    """Part records into master rows and quarantine rows, in the order they came.
+
+    Those out of bounds, and those of which an item is in error, are last.
+    """
     if config.condemned:
         return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
-    if not config.bounded:
-        return parted(con, rows, config, reader)
-    rows, large = outsized(rows, config.pipeline.definition.source, parts=reader.parts)
+    late, source = [], config.pipeline.definition.source
+    if config.bounded:
+        rows, large = outsized(rows, source, parts=reader.parts)
+        late.append(large)
     accepted, refused = parted(con, rows, config, reader)
-    accepted, wide = multiplied(con, accepted, config.pipeline.views, config.pipeline.definition.source)
-    more = [each.select(refused.column_names) for each in (large, wide) if each.num_rows]
+    if config.bounded:
+        accepted, wide = multiplied(con, accepted, config.pipeline.views, source)
+        late.append(wide)
+    accepted, wrong = itemized(con, accepted, config.pipeline)
+    more = [each.select(refused.column_names) for each in (*late, wrong) if each.num_rows]
     return accepted, pa.concat_tables([refused, *more]) if more else refused
 
 
