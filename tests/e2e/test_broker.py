@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from kafka import KafkaProducer
 from tests.ports import free_ports
 
 from seamline.kafka.admin import TopicAdmin
@@ -70,21 +73,67 @@ def test_what_is_there_is_told_whatever_it_was_compressed_with(
     assert oldest is not None and before <= oldest <= datetime.now(UTC)
 
 
+LOOK = """
+import resource, sys
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.ends import oldest_from
+from seamline.kafka.present import present
+brokers, name = sys.argv[1:]
+connection = KafkaConnection(brokers)
+used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_DATA, (used + (1 << 27), used + (1 << 27)))
+print(present(connection, {(name, 0): [(0, 20)]}))
+for offset in (0, 2, 17):
+    print(oldest_from(connection, {(name, 0): offset}, timeout=60))
+"""
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_look_at_a_batch_takes_no_more_memory_than_what_the_broker_sends(
+    broker: Broker, admin: TopicAdmin, codec: str
+) -> None:
+    """Supervisors and audits read places and times: 200 MB are in one batch of a few, and 128 suffice."""
+    name = f"huge.{codec}"
+    admin.create_topic(name, 1, config={"max.message.bytes": "50000000"})
+    out = KafkaProducer(
+        **broker.connection.for_client(),
+        compression_type=codec,
+        max_request_size=(1 << 31) - 1,
+        batch_size=(1 << 31) - 1,
+        linger_ms=60_000,
+        request_timeout_ms=120_000,
+        delivery_timeout_ms=300_000,
+    )
+    first = parse_moment("2024-01-05T00:00:00Z")
+    for number in range(20):
+        at = int((first + timedelta(seconds=number)).timestamp() * 1000)
+        out.send(name, value=b"0" * 10_000_000, partition=0, timestamp_ms=at)
+    out.flush()
+    out.close()
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, broker.connection.brokers, name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Of what 64 MB come before, the time of the first stands.
+    times = [first, first + timedelta(seconds=2), first]
+    told = [{(name, 0): [(0, 20)]}, *times]
+    assert done.stdout == "".join(f"{each}\n" for each in told), (done.returncode, done.stderr[-2000:])
+
+
 def test_a_codec_that_is_not_installed_is_named(
     broker: Broker, admin: TopicAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what to install: no broker has refused anything."""
+    """With what to install: no broker has refused anything. Where records are the batch's header says itself."""
     admin.create_topic("packed", 1, config={"compression.type": "snappy"})
     with RecordWriter(broker.connection) as writer:
         writer.send("packed", value=b"x" * 100, partition=0)
     monkeypatch.setattr("kafka.codec.snappy", None)
-    for ask in (
-        lambda: present(broker.connection, {("packed", 0): [(0, 1)]}),
-        lambda: oldest_from(broker.connection, {("packed", 0): 0}, timeout=30),
-    ):
-        with pytest.raises(SetupError, match="snappy") as refused:
-            ask()
-        assert "kafka-python[lz4,snappy,zstd]" in refused.value.hint
+    assert present(broker.connection, {("packed", 0): [(0, 1)]}) == {("packed", 0): [(0, 1)]}
+    with pytest.raises(SetupError, match="snappy") as refused:
+        oldest_from(broker.connection, {("packed", 0): 0}, timeout=30)
+    assert "kafka-python[lz4,snappy,zstd]" in refused.value.hint
 
 
 def test_what_a_topic_keeps_and_since_when_is_told(broker: Broker, admin: TopicAdmin) -> None:

@@ -13,6 +13,7 @@ from kafka import KafkaConsumer, TopicPartition
 from seamline.kafka.admin import TopicAdmin, explain
 from seamline.kafka.clients import opened
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.places import without_contents
 from seamline.model.offsets import Lane
 
 SHORT = 2.0
@@ -47,7 +48,8 @@ def oldest_from(
 ) -> datetime | None:
     """Give the least of the Kafka timestamps of the first records at or after some offsets by topic and partition.
 
-    None where there is none, or not all have answered within ``timeout`` seconds: then it is not known.
+    None where there is none, or not all have answered within ``timeout`` seconds: then it is not known. Of a record
+    that 64 MB of its batch come before, the batch's first timestamp stands.
     """
     waiting = {TopicPartition(topic, part): at for (topic, part), at in places.items()}
     found: list[int] = []
@@ -66,11 +68,12 @@ def oldest_from(
             request_timeout_ms=max(int(timeout * 1000), 1000),
         )
         try:
+            without_contents(consumer, timed=True)
             consumer.assign(list(waiting))
             for place, at in waiting.items():
                 consumer.seek(place, at)
             while waiting and time.monotonic() < until:
-                for place, records in consumer.poll(100, max_records=len(places)).items():
+                for place, records in consumer.poll(100, max_records=1).items():
                     if waiting.pop(place, None) is not None:
                         found.append(records[0].timestamp)
                         consumer.pause(place)

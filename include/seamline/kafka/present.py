@@ -1,4 +1,4 @@
-"""Which offsets of a topic have a record, asked of Kafka by reading them again."""
+"""Which offsets of a topic have a record, asked of Kafka by reading again where they are, and not what they say."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 from seamline.kafka.admin import explain
 from seamline.kafka.clients import opened
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.places import without_contents
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.runs import Run, Runs
 
@@ -44,6 +45,7 @@ def present(
             request_timeout_ms=max(int(timeout * 1000), 1000),
         )
         try:
+            without_contents(consumer, timed=False)
             return {
                 place: read(consumer, TopicPartition(*place), runs, timeout)
                 for place, runs in asked.items()
