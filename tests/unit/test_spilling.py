@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from seamline.spark import spilled
+from seamline.spark.partials import spilling
 
 SPILL = """
 import resource
@@ -22,3 +31,32 @@ def test_rows_that_memory_does_not_hold_are_on_disk() -> None:
     """Rows whose ids are looked for twice: 1.2 GB of them in a worker of 1 GB."""
     done = subprocess.run([sys.executable, "-c", SPILL], capture_output=True, text=True, check=False)
     assert done.stdout == "[(50000000, 49999999)]\n", (done.returncode, done.stderr[-2000:])
+
+
+def test_what_killed_processes_left_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten gigabytes of a killed worker stayed for ever; those of one that lives, or of anybody else, are left alone."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    start = spilled.shared()
+    stay = [
+        f"{start}{os.getppid()}",
+        f"{start}x",
+        f"seamline-spilled-1-{gone.pid}",
+        f"other-{gone.pid}",
+        "target",
+    ]
+    for name in (*stay, f"{start}{gone.pid}", f"{start}{os.getpid()}"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "duckdb_temp_storage-0.tmp").write_text("x")
+    away = max(int(pid.name) for pid in Path("/proc").iterdir() if pid.name.isdecimal()) + 100_000
+    (tmp_path / f"{start}{away}").symlink_to(tmp_path / "target")
+    con = duckdb.connect()
+    spilling(con, "1g")
+    left = sorted(each.name for each in tmp_path.iterdir())
+    assert left == sorted([*stay, f"{start}{away}"])
+    assert (tmp_path / "target" / "duckdb_temp_storage-0.tmp").exists()
+    # What this process has spilled since is in use.
+    spilled.own().mkdir()
+    spilling(con, "1g")
+    assert spilled.own().exists()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -27,6 +25,7 @@ from seamline.model.intervals import EPOCH, Interval, stamp
 from seamline.model.memory import parse_memory
 from seamline.model.record import SELECTED
 from seamline.plan.building import Counts
+from seamline.spark import spilled
 from seamline.spark.arrow_states import NEEDED, read_by
 from seamline.spark.measures import ORDER
 from seamline.spark.spread import Row
@@ -219,11 +218,12 @@ class Partials:
 def spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
     """Let DuckDB write what it has no room for to disk before a worker has taken ``most``: it would fail instead.
 
-    Each process has a folder of its own: files of two would have the same names.
+    The first time in a process, what others left that were killed is deleted.
     """
     con.execute(f"SET memory_limit = '{parse_memory(most) // 2 >> 20}MiB'")
-    folder = str(Path(tempfile.gettempdir()) / f"seamline-spilled-{os.getpid()}")
+    folder = str(spilled.own())
     if con.execute("SELECT current_setting('temp_directory')").fetchall() != [(folder,)]:
+        spilled.clear()
         con.execute(f"SET temp_directory = {literal(folder)}")
 
 

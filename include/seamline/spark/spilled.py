@@ -1,0 +1,40 @@
+"""The folder in which a worker's DuckDB keeps what it has no room for, and those that killed workers have left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+PREFIX = "seamline-spilled-"
+NAMESPACE = Path("/proc/self/ns/pid")
+
+
+def own() -> Path:
+    """Name this process's folder: two processes would have files of the same names."""
+    return Path(tempfile.gettempdir()) / f"{shared()}{os.getpid()}"
+
+
+def shared() -> str:
+    """Begin the name as all do whose process ids mean what they mean here: containers may share a folder."""
+    try:
+        inode = NAMESPACE.stat().st_ino
+    except OSError:
+        inode = 0
+    return f"{PREFIX}{inode}-"
+
+
+def clear() -> None:
+    """Delete the folders of our user's processes that are gone, and what one of this process's id has left."""
+    for folder in own().parent.glob(f"{shared()}*"):
+        pid = folder.name.removeprefix(shared())
+        if not pid.isdecimal() or (int(pid) != os.getpid() and psutil.pid_exists(int(pid))):
+            continue
+        # Another worker may be at the same.
+        with suppress(FileNotFoundError):
+            if folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
+                shutil.rmtree(folder, ignore_errors=True)
