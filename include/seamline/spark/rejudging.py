@@ -27,6 +27,7 @@ from seamline.kernel.judgement import REPEATED
 from seamline.kernel.judging import KernelConfig, engine, judged, refusals
 from seamline.kernel.raw import chunks
 from seamline.lake.control import restatements
+from seamline.lake.failpoints import swallow
 from seamline.lake.files import DataFile
 from seamline.lake.layout import Layout
 from seamline.lake.let_go import readable
@@ -49,6 +50,7 @@ from seamline.model.seam import NOTHING
 from seamline.plan.rejudging import Verdict, blocks, records_of, unjudged
 from seamline.spark.attempts import alive, said
 from seamline.spark.deadly import MOST, WHY, culprit
+from seamline.spark.suspects import Piece, Suspects
 from seamline.spark.task import FACTS, REPORT, limited, reported
 from seamline.spark.task import SCHEMA as REPORTED
 
@@ -94,8 +96,13 @@ def judge_again(
         processed={each.number: each.committed_at for each in block},
         lookups={name: layout.lookup(name, version) for name, version in lookups.items()},
     )
+    stream = pipeline.definition.stream
+    suspects = Suspects(
+        layout.records(held.hash) / "attempt.json",
+        f"{pipeline.record_version} {stream.worker_memory} {stream.memory}",
+    )
     found = Found()
-    for payload in outlived(raw_records(spark, pipeline, layout, block), task, block):
+    for payload in outlived(raw_records(spark, pipeline, layout, block), task, block, suspects):
         found.add(Found.read(payload))
     for epoch in block:
         here = found.records(epoch.number)
@@ -116,22 +123,41 @@ def judge_again(
         for each in block
     ]
     held.commit(found.files, verdicts)
+    suspects.over([part for epoch in block for part in epoch.ranges])
     return sum(map(records_of, block))
 
 
-def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch]) -> list[bytes]:
+def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch], suspects: Suspects) -> list[bytes]:
     """Run a task over the records of some epochs, and give its reports.
 
-    A record that ends its worker each time is refused, and the others are judged: else no build would ever end.
+    A record that ends its worker each time is refused, and the others are judged: else no build would ever end. One
+    that ends this process with it, or the JVM, is found by the runs that follow (``suspects``).
     ProtocolError where there are more than ``MOST``; what is no record's doing is raised as it came.
     """
-    ranges = [part for epoch in block for part in epoch.ranges]
+    ranges = tuple(part for epoch in block for part in epoch.ranges)
+    found: list[bytes] = []
+    try:
+        for piece in suspects.parts(ranges):
+            some = frame if piece == ranges else frame.where(among(piece))
+            found += apart(some, task, piece, suspects)
+            suspects.witness = True
+    except BaseException:
+        # Of a JVM that has gone the run dies, and the next one is to know of what.
+        if alive(frame.sparkSession):
+            suspects.over()
+        raise
+    suspects.over()
+    return found
 
+
+def apart(frame: DataFrame, task: Task, piece: Piece, suspects: Suspects) -> list[bytes]:
+    """Run a task over the records of a piece."""
     memory = task.pipeline.definition.stream.worker_memory
 
     def dies(some: Sequence[OffsetRange]) -> bool:
+        trial = replace(task, condemned=tuple(suspects.condemned), dry=True)
         try:
-            reported(frame.where(among(some)).mapInArrow(limited(replace(task, dry=True), memory), REPORT))
+            reported(frame.where(among(some)).mapInArrow(limited(trial, memory), REPORT))
         except Exception:
             if not alive(frame.sparkSession):
                 raise
@@ -139,17 +165,19 @@ def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch]) -> list[bytes
         return False
 
     while True:
+        suspects.begin(piece)
+        work = replace(task, condemned=tuple(suspects.condemned))
         try:
-            return [payload for _, payload in reported(frame.mapInArrow(limited(task, memory), REPORT))]
+            return [payload for _, payload in reported(frame.mapInArrow(limited(work, memory), REPORT))]
         except Exception as error:
-            found = culprit(ranges, dies) if alive(frame.sparkSession) else None
+            found = culprit(piece, dies) if alive(frame.sparkSession) else None
             if found is None:
                 raise
             log.error(
                 "The record at %s ends the process that judges it, and is refused: %s", found, said(error)
             )
-            task = replace(task, condemned=(*task.condemned, found))
-            if len(task.condemned) > MOST:
+            suspects.condemned.append(found)
+            if len(suspects.condemned) > MOST:
                 raise ProtocolError(
                     f"More than {MOST} records end the process that judges them, {found} the last.",
                     hint="nothing was written; see Stream(worker_memory=...), and the transform.",
@@ -287,8 +315,13 @@ class Task:
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"
         sink = Sink(self.root, name, rows_schema(self.pipeline), partition={ATTEMPT: self.attempt})
         length = self.pipeline.grid.length // MICROSECOND
+
+        def judge(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
+            swallow(raw["_value"])
+            return judged(con, raw, config, reader)
+
         for chunk in chunks(batches):
-            for rows, refused in self.parts(self.raw(chunk), lambda raw: judged(con, raw, config, reader)):
+            for rows, refused in self.parts(self.raw(chunk), judge):
                 if not self.dry:
                     sink.write(filled(rows, sink.schema))
                     sink.write(filled(refused, sink.schema))
