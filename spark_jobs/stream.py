@@ -14,7 +14,7 @@ from seamline.lake.layout import Layout, definitions, home, warehouse
 from seamline.model.catalog import load
 from seamline.model.errors import SeamlineError
 from seamline.model.jobs import StreamJob
-from seamline.spark.session import starting
+from seamline.spark.session import careful, starting
 
 
 def main(argv: list[str]) -> int:
@@ -26,7 +26,12 @@ def main(argv: list[str]) -> int:
         pipeline = load(definitions()).pipeline(job.pipeline)
         stream = pipeline.definition.stream
         # The JVM starts while we import, and look at Kafka and the log: most of a start is waiting for it.
-        spark = starting(f"seamline stream {job.pipeline}", cores=stream.master, memory=stream.memory)
+        spark = starting(
+            f"seamline stream {job.pipeline}",
+            cores=stream.master,
+            memory=stream.memory,
+            more=careful(home() / "streams" / job.pipeline / "attempt.json"),
+        )
         from seamline.lake.format import require_format
         from seamline.spark.stream import Driver
 

@@ -24,6 +24,7 @@ from seamline.spark.attempted import DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.attempts import unread
 from seamline.spark.epochs import Epochs
 from seamline.spark.progress import Progress
+from seamline.spark.session import careful
 from seamline.spark.sizing import EpochSize
 from seamline.spark.topics import fetches
 
@@ -218,3 +219,14 @@ def test_an_epoch_that_was_halved_is_not_given_the_records_beside_its_own() -> N
     """One poll gave 5,000 of a batch, all in the heap: an epoch of one record died of those that came with it."""
     polled = [fetches(records)["kafka.max.poll.records"] for records in (1, 9, 300, 1_000_000, 0)]
     assert polled == ["1", "9", "300", "5000", "1"]
+
+
+def test_a_driver_that_knows_of_trouble_keeps_nothing_that_consumers_have_fetched(tmp_path: Path) -> None:
+    """Those of the query before kept 130 MB for five minutes, and each record of a huge batch cost a driver."""
+    file = tmp_path / "attempt.json"
+    assert careful(file) == {}
+    Attempted(file).begin(Note((OffsetRange(A, 0, 9),), JUDGED))
+    # Killed once, by whatever it was.
+    assert careful(file) == {}
+    Attempted(file).begin(Note((OffsetRange(A, 0, 9),), JUDGED, {"failures": 1}))
+    assert careful(file)["spark.kafka.consumer.cache.timeout"] == "1s"

@@ -25,6 +25,7 @@ from seamline.model.errors import SetupError
 from seamline.model.jobs import BRIEF
 from seamline.spark import unix_sockets
 from seamline.spark.arrow_batches import MEASURED
+from seamline.spark.attempted import Attempted
 
 PACKAGES = Path(__file__).resolve().parents[2]
 SETTINGS = {
@@ -57,6 +58,13 @@ OF_A_CLIENT = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
 )
 """What a client of a server brings along; the rest is the server's."""
+LETTING_GO = {
+    f"spark.kafka.consumer.{cache}.{name}": "1s"
+    for cache in ("cache", "fetchedData.cache")
+    for name in ("timeout", "evictorThreadRunInterval")
+}
+"""Of a driver that knows of trouble: each query of another size has Kafka consumers of its own, and those of before
+would keep what they have fetched, once decompressed, for five minutes."""
 OF_THIS_HOST = ("spark.driver.host", "spark.driver.bindAddress")
 """What a driver whose executors are elsewhere must not say."""
 ANSWERS_WITHIN = 60.0
@@ -118,6 +126,12 @@ def starting(app: str, **given: Any) -> Future[SparkSession]:
 
     threading.Thread(target=start, name="spark", daemon=True).start()
     return made
+
+
+def careful(attempt: Path) -> Mapping[str, str]:
+    """Give the settings of a driver where those before have left in ``attempt`` what halving had learned, else none."""
+    note = Attempted(attempt).read()
+    return LETTING_GO if note and note.size else {}
 
 
 def remote() -> bool:
