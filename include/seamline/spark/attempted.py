@@ -18,6 +18,8 @@ from seamline.model.offsets import Lane, OffsetRange, Vector
 
 JUDGED, DRY, KEPT = "judged", "dry", "kept"
 """What is done with an epoch: judged, judged without writing files, or put into the quarantine as it is."""
+ATTEMPTS = 3
+"""So many times a record, alone, may end what judges it before it is refused."""
 
 
 @dataclass(frozen=True)

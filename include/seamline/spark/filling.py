@@ -12,10 +12,10 @@ from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import SeamlineError
 from seamline.model.holes import fillable
 from seamline.model.offsets import OffsetRange
-from seamline.spark.attempted import JUDGED, Attempted, Note
+from seamline.spark.attempted import ATTEMPTS, JUDGED, Attempted, Note
 from seamline.spark.attempts import alive, said
 from seamline.spark.epochs import Epochs
-from seamline.spark.sizing import ATTEMPTS, SHARE, WHY
+from seamline.spark.sizing import SHARE, WHY
 
 log = logging.getLogger("seamline.stream")
 PIECE = 200_000

@@ -9,9 +9,8 @@ from seamline.model.definition import Stream
 from seamline.model.intervals import parse_duration
 from seamline.model.offsets import Lane, OffsetRange, Vector
 from seamline.plan.epochs import fewer, next_size
-from seamline.spark.attempted import DRY, KEPT, Note, spelled, vector
+from seamline.spark.attempted import ATTEMPTS, DRY, KEPT, Note, spelled, vector
 
-ATTEMPTS = 3
 DEATHS, SHARE = 2, 32
 """So many deaths of the driver at one start narrow the epoch, to that share: each of them costs a start."""
 WHY = "the driver died while it judged the record, which kills it each time"

@@ -15,9 +15,8 @@ from typing import Any
 
 from seamline.lake.processes import Life, life_of, myself
 from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark.attempted import JUDGED, Attempted, Note
+from seamline.spark.attempted import ATTEMPTS, JUDGED, Attempted, Note
 from seamline.spark.deadly import halves
-from seamline.spark.sizing import ATTEMPTS
 
 log = logging.getLogger("seamline.build")
 HALVINGS = 5
