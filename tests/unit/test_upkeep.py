@@ -21,6 +21,7 @@ from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import QUARANTINE
 from seamline.lake.upkeep import CHECKED, maintain
 from seamline.model.errors import BadRange, StraddlesCut
+from seamline.model.manifest import Act, Statement
 from seamline.plan.upkeep import (
     Block,
     Held,
@@ -251,6 +252,20 @@ def test_no_block_reaches_over_a_views_birth(tmp_path: Path) -> None:
         shop.epoch([Sale(number)], edge=number == 5, frontier=1 if number < 2 else None)
     assert maintain(shop.compiled, shop.layout).merged == 1
     assert spans(shop) == [(2, 5)]
+
+
+def test_a_block_that_ends_at_a_lost_epoch_keeps_its_rows(shop: Shop) -> None:
+    """A floor, or the cut of a generation that was withdrawn, may name a number that the log has lost since."""
+    shop.epoch([Sale(1)], edge=False)
+    lost = next(shop.numbers)
+    floor = Statement(Act.FLOOR, shop.view.id, epoch=lost, interval="2030-01-01T00:00:00Z")
+    shop.manifest.decide(lambda _: [floor])
+    later = shop.epoch([Sale(1)], edge=True)
+    before = answered(shop)
+    for _ in range(2):
+        maintain(shop.compiled, shop.layout)
+        assert answered(shop) == before
+    assert spans(shop) == [(0, 2), (3, 5), (6, 7), (later, later)]
 
 
 def test_a_slice_over_an_edge_raises(shop: Shop) -> None:

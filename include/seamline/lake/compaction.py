@@ -114,7 +114,9 @@ def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterat
         own = rows.filter(inside)
         placed += own.num_rows
         if own.num_rows:
-            yield written_block(view, table, block, states.combine(view, [own]))
+            # A block may end at a number that the log has lost; rows that name it would be dead.
+            last = block.last if block.last in held.numbers else pc.max(own["to_epoch"]).as_py()
+            yield written_block(view, table, Block(block.first, last), states.combine(view, [own]))
     if placed != rows.num_rows:
         raise StraddlesCut(
             f"{rows.num_rows - placed} slices of {view.qualified} around epoch {merge.blocks[0].first} cross an edge.",
