@@ -108,6 +108,14 @@ def test_a_decision_is_registered_from_where_the_lane_is_read_to():
     assert to_register([hole(0, 5, 20)], accepted) == [], "registered once"
 
 
+def test_a_decision_does_not_pass_over_what_is_there_below_it():
+    """A master from a backup may have read nothing of a lane, and the control table know of a gap further on."""
+    accepted = [AcceptedGap(Gap(OLD, 5, 20), "ada", "latest", NOW)]
+    assert to_register([], accepted, {OLD: 0}) == []
+    assert to_register([], accepted, {OLD: 5}) == to_register([], accepted, {OLD: 7}) == accepted
+    assert to_register([read(0, OLD, 0, 5)], accepted, {OLD: 0}) == accepted
+
+
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), max_size=8), st.integers(0, 30))
 def test_what_is_filled_is_no_longer_missing_and_is_filled_once(fills, begins):
     """Holes are sets of offsets, filling takes them out; Kafka has only what is at or above its beginning."""

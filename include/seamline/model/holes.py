@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from seamline.model.epoch import Epoch, Kind
@@ -135,8 +136,12 @@ def covers(decided: Gap, gap: Gap) -> bool:
     return gap.end <= decided.end
 
 
-def to_register(ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> list[AcceptedGap]:
+def to_register(
+    ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap], beginnings: Vector = MappingProxyType({})
+) -> list[AcceptedGap]:
     """List the decisions that no hole tells of yet, each from where its lane is read to by now.
+
+    A lane of which nothing was read is passed over from its beginning in Kafka on, as far as ``beginnings`` know it.
 
     A decision about offsets that were read in the meantime is over, and so is one about a lane that was closed.
     """
@@ -152,7 +157,7 @@ def to_register(ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> lis
             if at == start:
                 waiting.append(each)
                 over.add(lane)
-        elif end > start and (at is None or start <= at < end):
+        elif end > start and (start <= beginnings.get(lane, start) if at is None else start <= at < end):
             waiting.append(replace(each, gap=Gap(lane, start if at is None else at, end)))
             ends[lane] = end
     return waiting

@@ -97,7 +97,8 @@ class Driver:
         """Hold an epoch of kind hole for every gap that somebody has decided on, and give the ledger with them."""
         accepted = self.control.read().accepted
         self.topics.require_whole(ledger, accepted)
-        for decision in to_register(ledger, accepted):
+        beginnings = self.topics.beginnings() if accepted else {}
+        for decision in to_register(ledger, accepted, beginnings):
             log.warning("Registering a hole: %s (%s)", decision.gap, decision.reason)
             epoch = decision.epoch(
                 self.writer.take(),
