@@ -14,7 +14,7 @@ from tests.lives.checks import check
 from tests.lives.faults import Disk
 from tests.lives.operations import Operation
 from tests.lives.sending import Send
-from tests.lives.streaming import Epoch, fed
+from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import World
 
 from seamline.lake import delta_log
@@ -75,7 +75,8 @@ class PowerCut(Operation):
                 check(world)
             # A start may find that more is lost.
             world.seen.clear()
-        world.start()
+        if world.start().writer.behind:
+            Serve(catches_up=True).run(world)
 
 
 def lost(disk: Disk, newest: Sequence[Path], chance: Random, *, evenly: bool) -> list[Path]:

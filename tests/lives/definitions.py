@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from tests.lives.records import EXACT, POOLS, Column
+from tests.lives.records import EXACT, LARGEST, POOLS, Column
 
 import seamline
 from seamline import Batch, KafkaSource, Pipeline, Rule, View, Watermark
@@ -111,7 +111,9 @@ def column(name: str, chance: Random, *, on: Collection[str]) -> Column:
     exact = "exact decimals" in on
     type = chance.choice([*POOLS, LONG, LONG] if exact else [*POOLS])
     pool = EXACT.get(type, POOLS[type]) if exact else POOLS[type]
-    return Column(name, type, tuple(chance.sample(pool, min(5, len(pool)))))
+    values = chance.sample(pool, min(5, len(pool)))
+    # Two such values are a total that the type does not hold.
+    return Column(name, type, (*values[1:], LARGEST) if exact and type == LONG else tuple(values))
 
 
 def view(name: str, columns: Sequence[Column], chance: Random, *, names: bool) -> View:
@@ -130,7 +132,9 @@ def measure(columns: Sequence[Column], chance: Random) -> Measure:
     of = chance.choice(list(columns))
     fit: list[Callable[[], Measure]] = [seamline.count, lambda: seamline.count(of.name)]
     if of.type in NUMBERS:
-        fit += [lambda: seamline.sum(of.name), lambda: seamline.avg(of.name)]
+        # What totals carry beyond their type is most of what adding up can get wrong.
+        often = 4 if of.type == LONG else 1
+        fit += often * [lambda: seamline.sum(of.name), lambda: seamline.avg(of.name)]
     if of.type in NUMBERS and not of.type.startswith("DECIMAL"):
         fit.append(lambda: seamline.histogram(of.name, [0, 2]))
     if of.type not in ("BOOLEAN", "DOUBLE"):

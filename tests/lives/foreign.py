@@ -87,16 +87,21 @@ MILD = ("vacuum", "checkpoint", "clean-up")
 
 @dataclass(frozen=True)
 class Foreign(Operation):
-    """Somebody looks after one of our tables in his own way."""
+    """Somebody looks after one of our tables in his own way; after that of decisions when there is one.
+
+    ``number`` is of what a person decides before, where nobody has decided anything yet.
+    """
 
     weight = 4
     table: str
     deed: str
+    number: int
 
     @classmethod
     def draw(cls, chance: Random) -> Foreign:
         [deed] = chance.choices([*DEEDS], DRAWN)
-        return cls(chance.choice([*NAMES, "slices", "slices", "slices", "control"]), deed)
+        table = chance.choice([*NAMES, "slices", "slices", "slices", "control", "control"])
+        return cls(table, deed, chance.randrange(10**6))
 
     @property
     def switch(self) -> str:  # type: ignore[override]
@@ -104,6 +109,8 @@ class Foreign(Operation):
         return "" if self.deed in MILD else f"foreign {self.deed} of {self.table}"
 
     def run(self, world: World) -> None:
+        if self.table == "control" and not (world.wanted or world.named):
+            Decide(self.number).run(world)
         for root in places(world, self.table):
             if Table.exists(root):
                 DEEDS[self.deed](DeltaTable(str(root)), NAMES[self.table])

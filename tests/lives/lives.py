@@ -26,6 +26,22 @@ KINDS: tuple[type[Operation], ...] = (
     batching.Flip, batching.Upkeep, batching.Look, cuts.PowerCut, foreign.Foreign, foreign.Decide, meddling.Meddle,
     restoring.BackUp, restoring.BringBack,
 )  # fmt: skip
+THEMES: tuple[tuple[type[Operation], ...], ...] = (
+    (
+        streaming.Kill, streaming.KillAtCommit, streaming.NoAnswer, streaming.OwnMeets, streaming.Race,
+        streaming.FailedStart, streaming.TakeOver, streaming.Wake,
+    ),
+    (restoring.BackUp, restoring.BringBack, cuts.PowerCut),
+    (
+        batching.Build, batching.Publish, batching.Clear, batching.BatchDiesAtCommit, batching.Rollback,
+        batching.Flip, batching.Upkeep,
+    ),
+    (foreign.Foreign, foreign.Decide, meddling.Meddle),
+    (streaming.Redefine, streaming.Widen, streaming.Rules, losing.Lose, losing.PassOver, losing.Fill),
+)  # fmt: skip
+"""What goes wrong where two rare things meet shows in a life that is full of their kind; seeds take turns in them."""
+LEAN = 0.25
+"""The share of a life's operations that is drawn from its theme; the rest is drawn from all."""
 LENGTH = 40
 
 
@@ -91,11 +107,12 @@ def revision() -> str:
 def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
     """Draw a life; what a switch leaves out leaves the rest as it is."""
     shape = shaped(Random(f"{seed}"), on=on)
-    weights = [kind.weight for kind in KINDS]
+    theme = THEMES[seed % len(THEMES)]
     steps = []
     for at in range(length):
         chance = Random(f"{seed}/{at}")
-        [kind] = chance.choices(KINDS, weights)
+        kinds = theme if chance.random() < LEAN else KINDS
+        [kind] = chance.choices(kinds, [each.weight for each in kinds])
         step = kind.draw(chance)
         if not step.switch or step.switch in on:
             steps.append((at, step))

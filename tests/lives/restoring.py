@@ -17,6 +17,8 @@ from tests.lives.faults import Mishap
 from tests.lives.losing import FAR, passed_over
 from tests.lives.operations import Operation
 from tests.lives.oracle import NONE, Held, Wrong
+from tests.lives.sending import Send
+from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import Backup, World
 
 from seamline.lake.control import ControlTable
@@ -75,10 +77,11 @@ class BackUp(Operation):
 
 @dataclass(frozen=True)
 class BringBack(Operation):
-    """Every process ends, and some of the tables, or all of them, come back from the backup; the first time it is made.
+    """Every process ends, and some of the tables, or all of them, come back from the backup.
 
-    Somebody ``looks`` before the start, or does something ``meanwhile``: right, or refused. Where a start is refused a
-    person lets the master stand for what there is; that may die ``at`` one of its commits, and is done again.
+    It is made where there is none, and an epoch is held where none was since: else nothing is of before. Somebody
+    ``looks`` before the start, or does something ``meanwhile``: right, or refused. Where a start is refused a person
+    lets the master stand for what there is; that may die ``at`` one of its commits, and is done again.
     """
 
     switch: ClassVar[str] = "backups"
@@ -89,12 +92,14 @@ class BringBack(Operation):
     meanwhile: int
     at: int
     mishap: Mishap
+    sent: Send
 
     @classmethod
     def draw(cls, chance: Random) -> BringBack:
         some = chance.choice([[*PLACES], WITH_THE_STREAM, WITH_THE_STREAM])
         share = chance.choice([0.0, 0.3, 0.6, 1.0])
-        tables = {chance.choice(some), *(name for name in some if chance.random() < share)}
+        first = chance.choice(["master", chance.choice(some)])
+        tables = {first, *(name for name in some if chance.random() < share)}
         return cls(
             tuple(sorted(tables)),
             chance.random() < 0.3,
@@ -102,15 +107,27 @@ class BringBack(Operation):
             chance.randrange(len(MEANWHILE)),
             chance.choice([-1, -1, *range(10)]),
             chance.choice([Mishap.DIES_BEFORE, Mishap.DIES_AFTER]),
+            Send.draw(chance),
         )
 
     def run(self, world: World) -> None:
+        if backup := self.back_up(world):
+            world.power_off()
+            former = world.held
+            self.bring_back(world, backup)
+            self.go_on(world, backup, former)
+
+    def back_up(self, world: World) -> Backup | None:
+        """Give the backup, older than an epoch; None before there are tables."""
         if world.backup is None:
             BackUp().run(world)
-            return
-        world.power_off()
-        former = world.held
-        self.bring_back(world, world.backup)
+        if world.backup is not None and world.backup.newest == world.newest:
+            fed(world, self.sent)
+            Epoch(3).run(world)
+        return world.backup
+
+    def go_on(self, world: World, backup: Backup, former: Sequence[Held]) -> None:
+        """Look, do something, start, let a person accept what is refused, and be right."""
         if self.looks:
             with suppress(SeamlineError):
                 look(world, former)
@@ -126,10 +143,12 @@ class BringBack(Operation):
             raise Wrong(f"a start has gone on over {odd}")
         if refused or left:
             world.gone()
-            self.accept(world, world.backup)
+            self.accept(world, backup)
             if refused := refusal(world):
                 raise Wrong(f"a person has let the master stand, and a start was refused: {refused.message}")
         check(world)
+        if world.running().writer.behind:
+            Serve(catches_up=True).run(world)
         publish_what_was_built(world)
         if passed_over(world):
             fillings(world.pipeline, world.layout, None, "a person", "so")

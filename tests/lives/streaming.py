@@ -114,13 +114,18 @@ class KillAtCommit(Operation):
 
 @dataclass(frozen=True)
 class NoAnswer(Operation):
-    """A commit of an epoch fails, or lands without its writer's knowing."""
+    """A commit of an epoch fails, or lands without its writer's knowing.
+
+    Where it was one of slices their view is behind: its serving table is refreshed before, then, and when it has caught
+    up (``serves``).
+    """
 
     weight: ClassVar[int] = 3
     table: str
     mishap: Mishap
     more: int
     sent: Send
+    serves: bool
 
     @classmethod
     def draw(cls, chance: Random) -> NoAnswer:
@@ -129,14 +134,20 @@ class NoAnswer(Operation):
             chance.choice([Mishap.FAILS, Mishap.LANDS]),
             chance.choice([1, 3, 10]),
             Send.draw(chance),
+            chance.random() < 0.8,
         )
 
     def run(self, world: World) -> None:
         fed(world, self.sent)
+        serves = self.serves and self.table == "slices"
+        if serves:
+            Serve().run(world)
         with world.driving():
             world.running()
             world.fates.ask(self.mishap, 0, self.table)
             world.epoch(self.more)
+        if serves and world.running().writer.behind:
+            Serve(catches_up=True).run(world)
 
 
 @dataclass(frozen=True)
@@ -203,8 +214,8 @@ class FailedStart(Operation):
 
     @classmethod
     def draw(cls, chance: Random) -> FailedStart:
-        point = chance.choice(["", "master", "master"])
-        return cls(chance.choice([1, 2, 3, 22]), point, Send.draw(chance))
+        point = chance.choice(["", "master", "master", "master"])
+        return cls(chance.choice([1, 2, 22]), point, Send.draw(chance))
 
     def run(self, world: World) -> None:
         if self.point:
@@ -324,11 +335,26 @@ class Rules(Operation):
 
 @dataclass(frozen=True)
 class Serve(Operation):
-    """The stream refreshes its serving tables, and they are looked at as another engine does."""
+    """The stream refreshes its serving tables, and they are looked at as another engine does.
+
+    It ``catches_up`` where views are behind, and their tables are refreshed again: they have said less before.
+    """
 
     weight: ClassVar[int] = 3
+    catches_up: bool = False
+
+    @classmethod
+    def draw(cls, chance: Random) -> Serve:
+        return cls(chance.random() < 0.5)
 
     def run(self, world: World) -> None:
+        self.refresh(world)
+        if self.catches_up and world.running().writer.behind:
+            Idle(1000).run(world)
+            self.refresh(world)
+
+    def refresh(self, world: World) -> None:
+        """Refresh them once."""
         with world.driving():
             world.running().refresher.refresh()
             check_serving(world)

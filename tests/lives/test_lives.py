@@ -10,6 +10,7 @@ from tests.lives import lives
 from tests.lives.definitions import shaped
 from tests.lives.lives import Life
 from tests.lives.living import live
+from tests.lives.switches import ON
 from tests.lives.telling import tell
 
 SECONDS = 30.0
@@ -28,6 +29,14 @@ def test_a_life_is_the_same_each_time_and_whatever_is_switched_on() -> None:
     assert one.shape.pipeline.definition == other.shape.pipeline.definition
     more = lives.drawn(7, {"power cuts", "foreign add column of control"})
     assert set(one.steps) <= set(more.steps)
+
+
+@pytest.mark.parametrize("seed", range(len(lives.THEMES)))
+def test_seeds_take_turns_in_the_themes_of_their_lives(seed: int) -> None:
+    """Two rare operations meet where a life is full of their kind, and a few lives in a row are of all themes."""
+    theme = lives.THEMES[seed % len(lives.THEMES)]
+    steps = [step for _, step in lives.drawn(seed, ON, length=400).steps]
+    assert sum(isinstance(each, theme) for each in steps) > lives.LEAN * len(steps)
 
 
 def test_a_failure_is_shrunk_to_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from tests.lives.here import Here, sparkless
 from tests.lives.oracle import ALL, Held, Rows, Wrong
 from tests.lives.topic import Read, Topic
 
-from seamline.lake import delta_log, reads, repair, states
+from seamline.lake import damage, delta_log, reads, repair, states
 from seamline.lake.entries import Commit
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import ManifestTable
@@ -36,6 +36,8 @@ from seamline.spark.stream import Driver
 
 FOLDERS = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 HERE: Any = Here()
+GAP = 40
+"""The most entries that a life's power cut takes, and some."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ class World:
         self.stack.enter_context(patch.object(repair, "boot", lambda: self.moves))
         # Nobody moves the tables under a read here: what is refused is refused again.
         self.stack.enter_context(patch.object(reads, "ATTEMPTS", 2))
+        # Each start looks so far beyond the end of every table, and no power cut of a life takes more.
+        self.stack.enter_context(patch.object(damage, "AHEAD", GAP))
         return self
 
     def __exit__(self, *_: object) -> None:

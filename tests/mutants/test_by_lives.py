@@ -13,6 +13,8 @@ from tests.mutants.test_mutants import PATCHES, Patch, mutated
 
 ROOT = Path(__file__).parents[2]
 FOUND = (
+    "accepted_and_served_all_the_same",
+    "block_ends_at_a_lost_epoch",
     "bounds_of_decimals_through_a_double",
     "broken_tail_is_left",
     "carry_dropped_on_merge",
@@ -29,13 +31,13 @@ FOUND = (
 )
 """One for each known way to a wrong number."""
 CPU = 90
-"""Seconds of CPU for each: twenty minutes in all, if every mutant takes all of its own."""
+"""Seconds of CPU for each: twenty-five minutes in all at most, if every mutant takes all of its own."""
 
 
 def test_what_lives_find_is_there() -> None:
     """A mutant by another name would be found by nobody."""
     assert set(FOUND) <= {*PATCHES}
-    assert len(FOUND) * CPU <= 20 * 60
+    assert len(FOUND) * CPU <= 25 * 60
 
 
 @pytest.mark.faults
