@@ -139,7 +139,13 @@ class Stream:
         return writer.master.position([LANE]).get(LANE, 0)
 
     def epoch(
-        self, writer: Mortal, end: int | None = None, *, edge: bool = True, dies_after: str = ""
+        self,
+        writer: Mortal,
+        end: int | None = None,
+        *,
+        edge: bool = True,
+        dies_after: str = "",
+        watermark: datetime | None = None,
     ) -> Epoch | None:
         """Read up to ``end`` and commit; give the epoch, or None where the driver died."""
         start = self.position(writer)
@@ -155,6 +161,8 @@ class Stream:
             ranges=(OffsetRange(LANE, start, end),) if end > start else (),
             accepted=dict(result.accepted),
             refused=dict(result.refused),
+            watermark=watermark,
+            clock=self.pipeline.clock,
         )
         writer.dies_after = dies_after
         try:

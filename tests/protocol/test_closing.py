@@ -1,7 +1,8 @@
 """When an interval has closed: a small model of lanes, clocks and certificates over the shipped decisions.
 
-Two lanes, whose records' event times are hours; epochs read any of what is there. Searched exhaustively: a certified
-day lacks no row that was there to be read when its cut was, and none that is not late by the watermark of its cut.
+Two lanes, whose records' event times are hours; epochs read any of what is there, and the definition may come to tell
+event times by another column. Searched exhaustively: a certified day lacks no row that was there to be read when its
+cut was, none that is not late by the watermark of its cut, and events by the column of today have closed it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.protocol.search import Found, explore
 from tests.protocol.state import Violation
 
 from seamline.model.certificate import Evidence, judge
+from seamline.model.evolution import Timed
 from seamline.model.intervals import Interval
 from seamline.model.offsets import Lane
 from seamline.model.watermark import advance_watermark
@@ -27,8 +29,8 @@ HOUR = timedelta(hours=1)
 DAY = Interval(START, START + 24 * HOUR)
 LANES = (Lane("t", 0), Lane("t", 1))
 SILENCE = 2 * HOUR
-TOPIC = ((1, 30), (2, 23))
-"""Event times of each lane's records, in hours after START; 30 is of the next day."""
+TOPIC = {"due": ((1, 30), (2, 23)), "placed": ((2, 3), (1, 26))}
+"""Event times of each lane's records by either column, in hours after START; 26 and 30 are of the next day."""
 
 
 class Epoch(NamedTuple):
@@ -38,6 +40,8 @@ class Epoch(NamedTuple):
     ends: tuple[int, int]
     largest: tuple[int | None, int | None]
     watermark: datetime | None
+    clock: str = "due"
+    record_version: str = "due"
 
 
 class Log(NamedTuple):
@@ -48,26 +52,37 @@ class Log(NamedTuple):
     heard: tuple[int, int] = (0, 0)
     epochs: tuple[Epoch, ...] = ()
     certified: int = -1
+    told: str = "due"
+    """The column that tells event times."""
+
+    @property
+    def topic(self) -> tuple[tuple[int, ...], ...]:
+        """The event times of today's definition."""
+        return TOPIC[self.told]
 
 
 @dataclass(frozen=True)
 class Rules:
     """``at_cut``: certificates use the watermark of their cut; ``asks``: idle lanes are read to the broker's end.
 
-    ``keeps``: the watermark never falls. ``counts``: rows read are compared with the ledger's.
+    ``keeps``: the watermark never falls. ``counts``: rows read are compared with the ledger's. ``anew``: that of
+    another column counts for nothing.
     """
 
     at_cut: bool = True
     asks: bool = True
     keeps: bool = True
     counts: bool = True
+    anew: bool = True
     loses: bool = False
 
 
 def moves(log: Log, rules: Rules) -> Iterator[tuple[str, Log]]:
     """Let records come, time go by, epochs read, and a build be certified at any epoch."""
+    if log.told == "due":
+        yield "the event time is another column", log._replace(told="placed", certified=-1)
     for lane in (0, 1):
-        if log.there[lane] < len(TOPIC[lane]):
+        if log.there[lane] < len(log.topic[lane]):
             yield f"a record comes to {lane}", log._replace(there=with_(log.there, lane, log.there[lane] + 1))
     if log.clock < 3:
         yield "an hour goes by", log._replace(clock=log.clock + 1)
@@ -91,7 +106,13 @@ def read(log: Log, last: Epoch, ends: tuple[int, int], rules: Rules) -> Log:
     heard = tuple(
         log.clock if end > old else at for end, old, at in zip(ends, last.ends, log.heard, strict=True)
     )
-    largest = tuple(max(TOPIC[lane][:end], default=None) for lane, end in enumerate(ends))
+    own = [each for each in log.epochs if not rules.anew or told_by(log).tells(each)]  # type: ignore[arg-type]
+    new = [log.topic[lane][old:end] for lane, (old, end) in enumerate(zip(last.ends, ends, strict=True))]
+    known = own[-1].largest if own else (None, None)
+    largest = tuple(
+        max([*times, *([] if known[lane] is None else [known[lane]])], default=None)
+        for lane, times in enumerate(new)
+    )
     ends_there = log.there if rules.asks else (0, 0)
     idle = idle_lanes(
         dict(zip(LANES, ends, strict=True)),
@@ -101,24 +122,30 @@ def read(log: Log, last: Epoch, ends: tuple[int, int], rules: Rules) -> Log:
         after=SILENCE,
     )
     seen = {lane: START + at * HOUR for lane, at in zip(LANES, largest, strict=True) if at is not None}
-    previous = last.watermark if rules.keeps else None
-    watermark = advance_watermark(previous, LANES, seen, idle, HOUR)
-    if last.watermark and (watermark is None or watermark < last.watermark):
-        raise Violation(f"the watermark falls from {last.watermark} to {watermark}")
-    epoch = Epoch(log.there, ends, largest, watermark)  # type: ignore[arg-type]
+    before = own[-1].watermark if own else None
+    watermark = advance_watermark(before if rules.keeps else None, LANES, seen, idle, HOUR)
+    if before and (watermark is None or watermark < before):
+        raise Violation(f"the watermark falls from {before} to {watermark}")
+    epoch = Epoch(log.there, ends, largest, watermark, log.told, log.told)  # type: ignore[arg-type]
     return log._replace(heard=heard, epochs=(*log.epochs, epoch))  # type: ignore[arg-type]
+
+
+def told_by(log: Log) -> Timed:
+    """Give by what today's definition tells event times."""
+    return Timed(log.told, log.told)
 
 
 @cache
 def certified(log: Log, cut: int, rules: Rules) -> bool:
     """Ask the shipped judgement about a build of the day at a cut."""
-    rows = sum(at < 24 for lane in (0, 1) for at in TOPIC[lane][: log.epochs[cut].ends[lane]])
+    rows = sum(at < 24 for lane in (0, 1) for at in log.topic[lane][: log.epochs[cut].ends[lane]])
     found = rows - 1 if rules.loses and rows else rows
+    epoch = log.epochs[cut if rules.at_cut else -1]
     evidence = Evidence(
         interval=DAY,
         cut=cut,
         cut_is_edge=True,
-        watermark=log.epochs[cut if rules.at_cut else -1].watermark,
+        watermark=told_by(log).mark(epoch) if rules.anew else epoch.watermark,  # type: ignore[arg-type]
         contiguous=True,
         holes=0,
         ledger_rows=rows if rules.counts else found,
@@ -138,11 +165,14 @@ def check(log: Log) -> None:
     if log.certified < 0:
         return
     cut = log.epochs[log.certified]
+    reached = [at for lane in (0, 1) for at in log.topic[lane][: cut.ends[lane]]]
+    if max(reached, default=0) < 25:
+        raise Violation("the day is certified, and no event by this column is so late")
     before = log.epochs[log.certified - 1].watermark if log.certified else None
     for lane in (0, 1):
         seen = cut.largest[lane]
         for place in range(cut.ends[lane], log.there[lane]):
-            at = TOPIC[lane][place]
+            at = log.topic[lane][place]
             if before and START + at * HOUR < before:
                 # It came when the lane had been silent for so long that the day was over without it.
                 continue
@@ -171,9 +201,10 @@ def test_a_certified_day_lacks_only_what_is_late() -> None:
         (Rules(at_cut=False), "certified"),
         (Rules(asks=False), "over a backlog"),
         (Rules(keeps=False), "the watermark falls"),
+        (Rules(anew=False), "no event by this column"),
         (Rules(counts=False, loses=True), "of 1 rows"),
     ],
-    ids=["H1-at-cut", "H1-idle", "H1-falls", "H4"],
+    ids=["H1-at-cut", "H1-idle", "H1-falls", "T1", "H4"],
 )
 def test_a_rule_that_is_turned_off_is_missed(rules: Rules, words: str) -> None:
     """The certificate of an earlier draft: today's watermark, a lane that is throttled, counts of one read."""

@@ -10,14 +10,13 @@ import pytest
 from tests.protocol.shipped import PIPELINE, Stream
 from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
 
-from seamline import Batch, KafkaSource, Pipeline, Rule, Tumbling, View, count
+from seamline import Rule, Tumbling, View, count
 from seamline.lake.reads import answer
 from seamline.lake.remembered import REMEMBERED
 from seamline.model import windows
 from seamline.model.clock import ALWAYS, Clock
 from seamline.model.compiled import compile_pipeline
 from seamline.model.seam import Status
-from seamline.testing import Scenario
 
 HOUR = 3_600_000_000
 
@@ -58,30 +57,3 @@ def test_panes_that_a_newer_tzdata_makes_finer_are_made_anew(tmp_path: Path) -> 
         rows = answer(new, new.views[0], shop.layout).table.to_pylist()
         told.append([(row["window_start"], row["orders"]) for row in rows])
     assert told[0] == told[1]
-
-
-def dated(event_time: str) -> Pipeline:
-    """Declare a count by day of one of two instants."""
-    return Pipeline(
-        name="shop",
-        source=KafkaSource(
-            topic="sales",
-            schema="placed TIMESTAMP NOT NULL, due TIMESTAMP NOT NULL",
-            event_time=event_time,
-            max_future="30 days",
-        ),
-        views=[View("v", keys=[], window=Tumbling("1 day"), measures={"n": count()})],
-        batch=Batch(interval="1 day", start="2024-01-01"),
-    )
-
-
-@pytest.mark.xfail(strict=True, reason="the watermark never falls, and is that of the column of before")
-def test_a_day_of_another_event_time_is_not_closed_by_the_old_one() -> None:
-    """Numbers stay right, for late rows count on top: it is the certificate that says too much."""
-    shop = Scenario(dated("due"), now="2024-01-05T12:00")
-    shop.send({"placed": "2024-01-05T11:00Z", "due": "2024-01-20T00:00Z"})
-    shop.epoch()
-    shop.redefine(dated("placed"))
-    shop.send({"placed": "2024-01-05T11:30Z", "due": "2024-01-20T00:00Z"})
-    shop.epoch()
-    assert shop.batch() == [], "it is noon of that day"

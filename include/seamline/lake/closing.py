@@ -25,7 +25,10 @@ FOLLOWED = 1_000
 
 @dataclass(frozen=True)
 class Marks:
-    """Edges in their order: their numbers, their watermarks in microseconds since 1970, which never fall, and when."""
+    """Edges in their order: their numbers, their watermarks in microseconds since 1970, and when.
+
+    The watermarks of one clock never fall.
+    """
 
     numbers: tuple[int, ...] = ()
     marks: tuple[int, ...] = ()
@@ -40,6 +43,8 @@ class Edges:
     later: Marks = Marks()
     last: int = -1
     """The last epoch that was looked at, edge or not."""
+    first: int = 0
+    """Edges below it are of another clock: their watermarks tell nothing."""
 
     @classmethod
     def of(cls, groups: tuple[Group, ...]) -> Edges:
@@ -48,9 +53,9 @@ class Edges:
 
     def closing(self, end: int, until: int) -> int | None:
         """Give the first edge up to ``until`` at which the watermark had reached ``end``."""
-        at = bisect_left(self._highs, end)
-        for marks in self._from(at):
-            place = bisect_left(marks.marks, end)
+        at = bisect_left(self.groups, self.first, key=lambda group: group.last)
+        for marks in self._from(bisect_left(self._highs, end, at)):
+            place = bisect_left(marks.marks, end, bisect_left(marks.numbers, self.first))
             if place < len(marks.numbers):
                 return marks.numbers[place] if marks.numbers[place] <= until else None
         return None
@@ -58,7 +63,11 @@ class Edges:
     def mark_before(self, epoch: int) -> int | None:
         """Give the watermark, in microseconds since 1970, at the last edge before an epoch."""
         found = self._before(epoch)
-        return found[0].marks[found[1]] if found else None
+        return found[0].marks[found[1]] if found and found[0].numbers[found[1]] >= self.first else None
+
+    def since(self, first: int) -> Edges:
+        """Leave out the watermarks of edges below an epoch."""
+        return replace(self, first=first) if first > self.first else self
 
     def newest(self, until: int) -> tuple[int, datetime] | None:
         """Give the last edge up to an epoch, and when it was committed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -22,11 +22,14 @@ from seamline.lake.pins import look
 from seamline.lake.tables import Table
 from seamline.model.clock import MICROSECOND
 from seamline.model.compiled import CompiledView
-from seamline.model.condensed import runs_of
+from seamline.model.condensed import first_of, runs_of
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import BadRange, ProtocolError
+from seamline.model.evolution import Timed
 from seamline.model.intervals import EPOCH, stamp
 from seamline.model.seam import NOTHING
+
+NEVER = 2**62
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ def log_of(table: Table, view: CompiledView) -> Log:
 class Past:
     """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them.
 
-    ``register`` are the epochs that are holes, and those that filled some.
+    ``register`` are the epochs that are holes, and those that filled some; ``clocks`` the first epoch of each run of
+    them that tell event times in one way, which are few.
     """
 
     version: int
@@ -129,6 +133,17 @@ class Past:
     edges: Edges
     register: tuple[Epoch, ...] = ()
     line: int | None = None
+    clocks: tuple[Epoch, ...] = ()
+
+    def told_by(self, timed: Timed) -> int:
+        """Give the number from which on epochs told event times so, as far as the last that did: NEVER if none did."""
+        first = NEVER
+        for epoch in reversed(self.clocks):
+            if timed.tells(epoch):
+                first = first_of(epoch)
+            elif first != NEVER:
+                break
+        return first
 
     def followed(self, log: Log) -> Past | None:
         """Go on by one commit of the master; None where it has made more than one, or another."""
@@ -142,7 +157,8 @@ class Past:
             return None
         edges = self.edges.plus([log.newest])
         register = (*self.register, *registered([log.newest]))
-        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line)
+        clocks = tuple(turns([*self.clocks, log.newest]))
+        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks)
 
 
 _known: dict[str, Past] = {}
@@ -178,7 +194,8 @@ def read_past(layout: Layout, log: Log) -> Past:
         *((row.number, row.number) for row in rows),
     ]
     register = (*known.register, *(row for row in registered(rows) if row.number > known.edges.last))
-    return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register, log.line)
+    clocks = tuple(turns([*known.clocks, *rows]))
+    return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register, log.line, clocks)
 
 
 @dataclass(frozen=True)
@@ -188,13 +205,23 @@ class Written:
     held: Numbers = Numbers((), ())
     edges: Edges = Edges()
     register: tuple[Epoch, ...] = ()
+    clocks: tuple[Epoch, ...] = ()
 
     @classmethod
     def of(cls, table: Table) -> Written:
         """Read it condensed."""
         rows = of_ledger(table)
         held = Numbers.of(run for row in rows for run in runs_of(row))
-        return cls(held, Edges.of(groups_of(table)), tuple(registered(rows)))
+        return cls(held, Edges.of(groups_of(table)), tuple(registered(rows)), tuple(turns(rows)))
+
+
+def turns(rows: Iterable[Epoch]) -> Iterator[Epoch]:
+    """Keep the first row, and each that tells event times in another way than the one before, or may."""
+    before: tuple[str, str] | None = None
+    for row in rows:
+        if (told := (row.clock, row.record_version)) != before:
+            yield row
+        before = told
 
 
 def registered(rows: Iterable[Epoch]) -> list[Epoch]:
@@ -202,45 +229,41 @@ def registered(rows: Iterable[Epoch]) -> list[Epoch]:
     return [row for row in rows if row.kind is not Kind.READ]
 
 
-def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, datetime | None]:
-    """Give the last epoch at ``as_of`` (a number or an instant), and its watermark."""
+def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, Epoch | None]:
+    """Give the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
     if isinstance(as_of, datetime):
         found = look(
             layout.table("ledger"), ("at", as_of, log.epoch), lambda it: last_at(it, as_of, log.epoch)
         )
         if log.newest and log.newest.committed_at <= as_of:
-            found = log.newest.number, log.newest.watermark
-        asked = stamp(as_of)
+            found = log.newest.number
+        number, asked = NOTHING if found is None else found, stamp(as_of)
     else:
-        number = held.last(as_of) if as_of <= log.epoch else NOTHING
-        row = log.newest if log.newest and log.newest.number == number else None
-        row = row or look(layout.table("ledger"), ("row", number), lambda table: row_of(table, number))
-        found = (number, row.watermark if row else None) if number != NOTHING else None
-        asked = f"epoch {as_of}"
-    if found is None:
+        number, asked = held.last(as_of) if as_of <= log.epoch else NOTHING, f"epoch {as_of}"
+    if number == NOTHING:
         raise BadRange(
             f"Nothing is known as of {asked}.", hint=f"the master holds epochs up to {log.epoch}; ask within."
         )
-    return found
+    row = log.newest if log.newest and log.newest.number == number else None
+    return number, row or look(layout.table("ledger"), ("row", number), lambda table: row_of(table, number))
 
 
-def last_at(ledger: Table, instant: datetime, until: int) -> tuple[int, datetime | None] | None:
-    """Give the last epoch up to ``until`` that was committed by an instant, and its watermark."""
+def last_at(ledger: Table, instant: datetime, until: int) -> int | None:
+    """Give the last epoch up to ``until`` that was committed by an instant."""
     micros = (instant - EPOCH) // MICROSECOND
     for group in reversed(groups_of(ledger)):
         if group.first <= until and any(file.since is None or file.since <= micros for file in group.files):
             rows = moments(group)
             mask = pc.and_(pc.less_equal(rows["epoch"], until), pc.less_equal(rows["committed_at"], instant))
             if (rows := rows.filter(mask)).num_rows:
-                [last] = rows.sort_by("epoch").slice(rows.num_rows - 1).to_pylist()
-                return last["epoch"], last["watermark"]
+                last: int = pc.max(rows["epoch"]).as_py()
+                return last
     return None
 
 
 def moments(group: Group) -> pa.Table:
-    """Read when each epoch of some files was committed, and the watermark at it."""
-    columns = ["epoch", "committed_at", "watermark"]
-    return pa.concat_tables(parquet.read(file.path, columns) for file in group.files)
+    """Read when each epoch of some files was committed."""
+    return pa.concat_tables(parquet.read(file.path, ["epoch", "committed_at"]) for file in group.files)
 
 
 def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int:

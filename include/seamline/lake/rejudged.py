@@ -33,7 +33,7 @@ from seamline.model.evolution import AND, ANEW
 from seamline.model.manifest import Manifest
 from seamline.model.seam import NOTHING
 from seamline.plan.batch import cuts_within
-from seamline.plan.rejudging import Verdict, as_judged, floors
+from seamline.plan.rejudging import Verdict, as_judged, floors, timed_log
 
 APP = "seamline.rejudged"
 ATTEMPT, REASON, DETAIL = "attempt", "_reason", "_detail"
@@ -134,14 +134,19 @@ def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int
     # The verdicts are read first: those on an epoch come after it.
     verdicts = Rejudged(pipeline, layout).verdicts()
     if not verdicts:
-        return condensed_log(layout, cuts=cuts)
-    return condensed(as_judged(each_epoch(layout), pipeline.record_version, verdicts), cuts)
+        return list(timed_log(condensed_log(layout, cuts=cuts), pipeline.timed))
+    return condensed(each_of(pipeline, layout, verdicts), cuts)
 
 
 def each_judged(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
     """Give every epoch as the pipeline's record version judges it, where that was done."""
-    verdicts = Rejudged(pipeline, layout).verdicts()
-    return as_judged(each_epoch(layout), pipeline.record_version, verdicts)
+    return each_of(pipeline, layout, Rejudged(pipeline, layout).verdicts())
+
+
+def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
+    """Give every epoch by its verdict, where it has one, and the watermarks that are of the pipeline's clock."""
+    # By their own record versions: a verdict puts the pipeline's in their place.
+    return as_judged(timed_log(each_epoch(layout), pipeline.timed), pipeline.record_version, verdicts)
 
 
 def parted_log(

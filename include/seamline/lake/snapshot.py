@@ -89,10 +89,11 @@ class Snapshot:
             require_line(layout, log)
         log = whole(layout, log)
         told = past_of(layout, log)
-        epoch, watermark = log.epoch, log.newest.watermark if log.newest else None
+        epoch, watermark = log.epoch, pipeline.timed.mark(log.newest)
         frontier = log.frontier
         if (past := served_at or as_of) is not None:
-            epoch, watermark = moment_of(layout, log, told.held, past)
+            epoch, row = moment_of(layout, log, told.held, past)
+            watermark = pipeline.timed.mark(row)
         if served_at is not None:
             require_epochs(layout, view, log, told.held, epoch=epoch, instant=served_at)
             frontier = frontier_at(layout, log, epoch, view)
@@ -112,7 +113,7 @@ class Snapshot:
             until=min(epoch, frontier),
             as_of=as_of is not None,
             watermark=watermark,
-            edges=told.edges,
+            edges=told.edges.since(told.told_by(pipeline.timed)),
             held=told.held,
             lacking=lacking(each for each in told.register if each.number <= epoch),
             slices=found.files if found else None,

@@ -12,9 +12,9 @@ from seamline.model.compiled_view import GROUPING, NUMBER, CompiledView, compile
 from seamline.model.defaults import NEWEST, PAST, past_of
 from seamline.model.definition import DIGITS, DURABILITY, EXACT, ROUNDED, Pipeline, Rule
 from seamline.model.errors import DefinitionError
-from seamline.model.evolution import added_columns, needed
+from seamline.model.evolution import Timed, added_columns, needed
 from seamline.model.expressions import Expression
-from seamline.model.fingerprint import BOUNDS, reads_exactly, record_version
+from seamline.model.fingerprint import BOUNDS, clock, reads_exactly, record_version
 from seamline.model.formats import Format, format_of
 from seamline.model.intervals import FIRST, LAST, Grid, floor_to, parse_duration, parse_moment, stamp
 from seamline.model.lookups import check_decorating
@@ -51,6 +51,7 @@ class CompiledPipeline:
     record_version: str
     dedup_within: timedelta | None = None
     exact: bool = False
+    clock: str = ""
 
     @property
     def name(self) -> str:
@@ -79,6 +80,11 @@ class CompiledPipeline:
         fields = self.record.parsed.fields
         wanted = {source.event_time, *source.event_id}
         return frozenset(field.name for field in fields if not field.nullable or field.name in wanted)
+
+    @property
+    def timed(self) -> Timed:
+        """By what event times are told."""
+        return Timed(self.record_version, self.clock)
 
     def view(self, name: str) -> CompiledView | None:
         """Find a view by name."""
@@ -171,6 +177,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         version,
         within,
         exact=reads_exactly(pipeline) and any(field.type.decimals for field in record.parsed.fields),
+        clock=clock(pipeline),
     ), []
 
 

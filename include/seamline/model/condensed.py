@@ -170,6 +170,7 @@ def summed(rows: list[Epoch]) -> Summed:
         before=rows[0].before,
         count=count_of(rows),
         runs=tuple(touching(run for row in rows for run in runs_of(row))),
+        clock=end.clock,
         arrived=came,
         refusing=turned,
         **facts,

@@ -35,7 +35,8 @@ class Epoch:
     when the master's commit was made, and ``trigger`` is what Spark said of the one before (seconds by its names, and
     rows per second); rows of before they were kept have neither. ``before`` is the epoch that the master held before
     this one, NOTHING for the first; None in rows of before it was kept. ``astray`` counts, by lane, records that were
-    refused for their event times.
+    refused for their event times. ``clock`` says by what column, made how, event times and ``watermark`` are told;
+    rows of before it was kept are silent.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Epoch:
     trigger: Mapping[str, float] = field(default_factory=dict)
     before: int | None = None
     astray: Mapping[Lane, int] = field(default_factory=dict)
+    clock: str = ""
 
     @property
     def rows(self) -> int:
@@ -92,6 +94,7 @@ class Epoch:
                 **(
                     {"astray": {str(lane): rows for lane, rows in self.astray.items()}} if self.astray else {}
                 ),
+                **({"clock": self.clock} if self.clock else {}),
             },
             sort_keys=True,
         )
@@ -126,4 +129,5 @@ class Epoch:
             trigger=row.get("trigger", {}),
             before=row.get("before"),
             astray={Lane.parse(lane): rows for lane, rows in row.get("astray", {}).items()},
+            clock=row.get("clock", ""),
         )

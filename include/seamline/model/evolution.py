@@ -8,6 +8,8 @@ of the definitions is at hand: the older one may be taken up again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from seamline.model.definition import KafkaSource
 from seamline.model.epoch import Epoch
@@ -94,6 +96,25 @@ def earlier(version: str) -> tuple[str, ...]:
     """List the record versions with the first of its added columns, from none to all of them."""
     parts = version.split(AND)
     return tuple(AND.join(parts[: at + 1]) for at in range(len(parts)))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """By what a definition tells event time: its record version, and its clock (``fingerprint.clock``).
+
+    A watermark is about event times, so those of another clock say nothing here.
+    """
+
+    version: str
+    clock: str
+
+    def tells(self, epoch: Epoch) -> bool:
+        """Tell whether an epoch's event times are of this clock; one that is silent says so by its record version."""
+        return epoch.clock == self.clock if epoch.clock else fits(epoch.record_version, self.version)
+
+    def mark(self, epoch: Epoch | None) -> datetime | None:
+        """Give the watermark at an epoch, None where it is of another clock."""
+        return epoch.watermark if epoch and epoch.watermark and self.tells(epoch) else None
 
 
 def require_order(version: str, held: Iterable[Epoch]) -> None:

@@ -14,7 +14,7 @@ from seamline.model.evolution import extended
 from seamline.model.formats import format_of
 from seamline.model.lookups import pinned
 from seamline.model.measures import Formula, Measure, Own
-from seamline.model.schema import Field, has_decimals
+from seamline.model.schema import Field, Schema, has_decimals
 from seamline.model.transform import makes_exactly
 from seamline.model.user_code import code_hash, function_of, name_of
 
@@ -61,6 +61,16 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "start": pipeline.batch.start,
         "rules": [[rule.name, rule.condition] for rule in pipeline.rules],
     }
+
+
+def clock(pipeline: Pipeline) -> str:
+    """Say by what event times are told: a column, with a hash of the steps that make it where the source has none."""
+    name, steps = pipeline.source.event_time, list(pipeline.select.items())
+    made = [pair[0] for pair in steps]
+    made_here = steps[: made.index(name) + 1] if name in made else []
+    own = transform_facts(pipeline) if pipeline.transform else None
+    added = own and any(field.name == name for field in Schema.parse(pipeline.transform_schema).fields)
+    return f"{name} {digest([made_here, own])}" if made_here or added else name
 
 
 def bounds_of(source: KafkaSource) -> dict[str, int]:

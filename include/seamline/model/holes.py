@@ -65,6 +65,7 @@ class AcceptedGap:
             watermark=last.watermark if last else None,
             reason=f"{self.actor}: {self.reason}",
             bounds=self.bounds,
+            clock=last.clock if last else "",
         )
 
     def to_row(self) -> dict[str, Any]:

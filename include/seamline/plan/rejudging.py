@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from seamline.model.epoch import Epoch
-from seamline.model.evolution import fits
+from seamline.model.evolution import Timed, fits
 from seamline.model.manifest import Act, Manifest, Statement
 from seamline.model.seam import NOTHING
 
@@ -97,6 +97,13 @@ def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
         late={},
         very_late={},
     )
+
+
+def timed_log(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
+    """Give the log without the watermarks that another clock has told."""
+    for each in epochs:
+        foreign_mark = each.watermark is not None and not timed.tells(each)
+        yield replace(each, watermark=None) if foreign_mark else each
 
 
 def floors(

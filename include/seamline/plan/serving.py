@@ -33,12 +33,14 @@ def moved(rows: Sequence[Epoch], since: int, grid: Grid, gap: timedelta) -> froz
 
     ``rows`` are the ledger's from the one of ``since`` on. A window is complete once the watermark is past its end, a
     session ``gap`` after its last event, though nothing more comes. None for all: where it is not known how far the
-    watermark was, or where it has jumped over too many.
+    watermark was, or is of another clock by now, or where it has jumped over too many.
     """
     if not rows or rows[0].number != since:
         return None
     touched = {id for row in rows[1:] for id in row.accepted}
     before, now = rows[0].watermark, rows[-1].watermark
+    if rows[0].clock and rows[0].clock != rows[-1].clock:
+        return None
     if now is not None and now != before:
         if before is None or (now - before) // grid.length > MOST:
             return None

@@ -203,6 +203,7 @@ class Epochs:
             committed_at=now,
             record_version=self.pipeline.record_version,
             watermark=progress.watermark(self.watermark, ends, now),
+            clock=self.pipeline.clock,
         )
 
     def harmless(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
@@ -238,7 +239,7 @@ class Epochs:
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
             condemned=condemned,
-            watermark=self.progress.epoch.watermark if self.progress.epoch else None,
+            watermark=self.progress.mark,
             at=datetime.now(UTC),
             lookups=self.lookups.paths(versions),
             dry=dry,
@@ -256,7 +257,7 @@ class Epochs:
     def resumed(self, ledger: Sequence[Epoch]) -> Progress:
         """Give the progress where the master ends, over every lane that the ledger knows and the topics still have."""
         starts = self.topics.starts(self.writer.master, positions(ledger))
-        return Progress.resumed(ledger, starts, datetime.now(UTC))
+        return Progress.resumed(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
     def reread(self) -> list[Epoch]:
         """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
@@ -283,17 +284,24 @@ class Epochs:
         warn(self.refusals.due(now))
         last = self.progress.epoch
         if drained and last and drained.ends == self.progress.vector:
-            closing = self.progress.closing(self.pipeline.grid)
-            if closing and (last.watermark is None or last.watermark < closing):
+            closing, mark = self.closing(), self.progress.mark
+            if closing and (mark is None or mark < closing):
                 self.empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")
                 return
         if last is None or not rests(self.progress, now):
             return
         if not last.edge or (
             self.progress.silent(self.watermark, now)
-            and self.blank(-1, self.progress, now).watermark != last.watermark
+            and self.blank(-1, self.progress, now).watermark != self.progress.mark
         ):
             self.empty()
+
+    def closing(self) -> datetime | None:
+        """Give the end of the last interval that has rows; of a clock that has told nothing yet the log knows it."""
+        known = self.progress.closing(self.pipeline.grid)
+        if known or not (last := self.writer.last_filled(self.pipeline)):
+            return known
+        return self.pipeline.grid.named(last).end
 
     def empty(self, **stated: Any) -> None:
         """Hold an empty epoch that is an edge and states what is given."""

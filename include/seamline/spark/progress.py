@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from seamline.model.epoch import Epoch
+from seamline.model.evolution import Timed
 from seamline.model.intervals import EPOCH, Grid
 from seamline.model.offsets import Lane, OffsetRange, Vector, advance
 from seamline.model.watermark import Watermark, advance_watermark
@@ -15,7 +16,11 @@ from seamline.plan.epochs import EdgePolicy, idle_lanes
 
 @dataclass(frozen=True)
 class Progress:
-    """The state after an epoch. ``last_seen`` is the wall clock of each lane's last record, or of the start."""
+    """The state after an epoch. ``last_seen`` is the wall clock of each lane's last record, or of the start.
+
+    ``timed`` says by what event times are told, any if None: ``largest`` and ``mark``, the newest watermark, are of
+    epochs that tell them so.
+    """
 
     vector: Mapping[Lane, int]
     largest: Mapping[Lane, datetime] = field(default_factory=dict)
@@ -23,15 +28,22 @@ class Progress:
     epoch: Epoch | None = None
     last_edge: int = -1
     last_edge_at: datetime = EPOCH
+    timed: Timed | None = None
+    mark: datetime | None = None
 
     @classmethod
-    def resumed(cls, epochs: Sequence[Epoch], vector: Vector, now: datetime) -> Progress:
+    def resumed(
+        cls, epochs: Sequence[Epoch], vector: Vector, now: datetime, timed: Timed | None = None
+    ) -> Progress:
         """Pick up where the ledger ends."""
         largest: dict[Lane, datetime] = {}
+        mark = None
         for epoch in epochs:
-            largest = latest(largest, epoch.max_event_time)
+            if timed is None or timed.tells(epoch):
+                largest, mark = latest(largest, epoch.max_event_time), epoch.watermark or mark
         edge = next((epoch.number for epoch in reversed(epochs) if epoch.edge), -1)
-        return cls(vector, largest, dict.fromkeys(vector, now), epochs[-1] if epochs else None, edge, now)
+        last = epochs[-1] if epochs else None
+        return cls(vector, largest, dict.fromkeys(vector, now), last, edge, now, timed, mark)
 
     def meet(self, beginnings: Vector, now: datetime) -> Progress:
         """Take in lanes that are new: they are read from their beginning."""
@@ -57,7 +69,7 @@ class Progress:
 
     def held(self, epoch: Epoch) -> Progress:
         """Remember the epoch that the master now holds."""
-        moved = replace(self, epoch=epoch)
+        moved = replace(self, epoch=epoch, mark=epoch.watermark)
         if not epoch.edge:
             return moved
         return replace(moved, last_edge=epoch.number, last_edge_at=epoch.committed_at)
@@ -73,8 +85,7 @@ class Progress:
     def watermark(self, policy: Watermark, ends: Vector, now: datetime) -> datetime | None:
         """Give the watermark; ``ends`` are the broker's, freshly asked, or empty to call no lane idle."""
         idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle)
-        previous = self.epoch.watermark if self.epoch else None
-        return advance_watermark(previous, list(self.vector), self.largest, idle, policy.bound)
+        return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy.bound)
 
     def closing(self, grid: Grid) -> datetime | None:
         """Give the end of the last interval that has rows: a watermark there closes every one."""

@@ -141,8 +141,12 @@ class Writer:
         """Give the last interval that has rows, those included that judging again has brought."""
         # Where no row was ever accepted a version lacks none: the day before the first stands for that.
         before = pipeline.grid.of(pipeline.grid.start - pipeline.grid.length).id
+        return self.last_filled(pipeline) or before
+
+    def last_filled(self, pipeline: CompiledPipeline) -> str:
+        """Give the last interval that has rows, as the pipeline judges them where that was done; empty if none has."""
         log = judged_log(pipeline, self.layout)
-        return max((each for epoch in log for each in epoch.accepted), default=before)
+        return max((each for epoch in log for each in epoch.accepted), default="")
 
     def frontier(self, manifest: Manifest, view: CompiledView) -> int:
         """Give W(v): what the master says, and never below the epoch before the view's birth."""

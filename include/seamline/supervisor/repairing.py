@@ -56,6 +56,7 @@ def state_edge(writer: Writer) -> None:
         datetime.now(UTC),
         writer.pipeline.record_version,
         watermark=newest[0].watermark,
+        clock=newest[0].clock,
         edge=True,
     )
     writer.commit(edge, KernelResult(), writer.current)

@@ -33,7 +33,7 @@ from seamline.model.seam import NOTHING, Side
 from seamline.plan.batch import plan_batch
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import Candidate, born, certified, publish
-from seamline.plan.rejudging import Verdict, as_judged, floors, unjudged
+from seamline.plan.rejudging import Verdict, as_judged, floors, timed_log, unjudged
 from seamline.spark.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES, cuts_of
@@ -94,7 +94,7 @@ class Plain:
         late, very_late = self.lateness(accepted)
         times = latest(accepted)
         policy = self.pipeline.definition.source.watermark
-        before = self.progress or Progress({}, {}, {})
+        before = self.progress or Progress.resumed([], {}, epoch.committed_at, self.pipeline.timed)
         vector = {part.lane: part.start for part in epoch.ranges} | dict(before.vector)
         before = before.meet(vector, epoch.committed_at)
         after = before.read(epoch.ranges, times, epoch.committed_at)
@@ -121,7 +121,7 @@ class Plain:
     @property
     def mark(self) -> datetime | None:
         """The watermark when the next epoch begins."""
-        return self.epochs[-1].watermark if self.epochs else None
+        return self.progress.mark if self.progress else None
 
     def lateness(self, accepted: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
         """Count late rows and very late ones per interval, by the watermark before the epoch."""
@@ -145,6 +145,9 @@ class Plain:
     def redefine(self, pipeline: CompiledPipeline) -> None:
         require_order(pipeline.record_version, self.epochs)
         before, self.pipeline = self.pipeline.record_version, pipeline
+        if (known := self.progress) is not None:
+            anew = Progress.resumed(self.epochs, known.vector, EPOCH, pipeline.timed)
+            self.progress = replace(anew, last_seen=known.last_seen, last_edge_at=known.last_edge_at)
         last = self.epochs[-1].number if self.epochs else NOTHING
         filled = max((id for epoch in self.epochs for id in epoch.accepted), default="")
         definitions = {view.id: "" for view in pipeline.views}
@@ -199,7 +202,9 @@ class Plain:
         views = [view.id for view in self.pipeline.views]
         verdicts = self.judge_again()
         plan = plan_batch(
-            list(as_judged(self.epochs, self.pipeline.record_version, verdicts)),
+            list(
+                as_judged(timed_log(self.epochs, self.pipeline.timed), self.pipeline.record_version, verdicts)
+            ),
             self.manifest,
             self.pipeline.grid,
             views,

@@ -232,6 +232,7 @@ class Scenario:
             record_version=self.pipeline.record_version,
             edge=edge,
             ranges=ranges,
+            clock=self.pipeline.clock,
         )
         found = self.engine.commit(blank, raw, dies_after=dies_after)
         if found is not None:

@@ -80,7 +80,8 @@ class Tables:
         self.writer.dies_after = dies_after
         number, views = self.writer.take(), self.writer.current
         vector = {part.lane: part.start for part in epoch.ranges}
-        before = Progress.resumed(self.held, {**vector, **self.positions}, epoch.committed_at)
+        found = {**vector, **self.positions}
+        before = Progress.resumed(self.held, found, epoch.committed_at, self.pipeline.timed)
         before = replace(before, last_seen=self.last_seen(before))
         versions = self.lookups.current()
         try:
@@ -135,7 +136,7 @@ class Tables:
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
-            watermark=self.held[-1].watermark if self.held else None,
+            watermark=Progress.resumed(self.held, {}, at, self.pipeline.timed).mark,
             at=at,
             lookups=lookups,
         )

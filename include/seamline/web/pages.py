@@ -105,7 +105,7 @@ def completeness(
     """Draw every interval by view; one of them in full."""
     compiled, layout = opened(pipeline)
     epochs = newest_epochs(layout, 1)
-    watermark = epochs[-1].watermark if epochs else None
+    watermark = compiled.timed.mark(epochs[-1]) if epochs else None
     found = squares(cells_of(compiled, layout), compiled.grid, watermark)
     groups: dict[tuple[str, str], list[Square]] = {}
     for each in found:
