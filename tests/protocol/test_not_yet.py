@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from tests.protocol.shipped import PIPELINE, Stream
 from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
 
-from seamline import Rule, Tumbling, View, count
 from seamline.lake.reads import answer
 from seamline.lake.remembered import REMEMBERED
 from seamline.model import windows
 from seamline.model.clock import ALWAYS, Clock
-from seamline.model.compiled import compile_pipeline
-from seamline.model.seam import Status
 
 HOUR = 3_600_000_000
-
-
-@pytest.mark.xfail(strict=True, reason="a birth does not know of days that only a replay will bring")
-def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) -> None:
-    """All records were refused by a wrong rule, so that the log has no row below the birth; docs/operating.md."""
-    wrong = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("wrong", "id < 0"),)))
-    added = View("added", keys=[], window=Tumbling("1 day"), measures={"n": count()})
-    mended = compile_pipeline(replace(PIPELINE.definition, views=(*PIPELINE.definition.views, added)))
-    stream = Stream(tmp_path / "home", pipeline=wrong)
-    stream.topic = [0, 0, 0]
-    stream.epoch(stream.start())
-    stream.pipeline = mended
-    writer = stream.start()
-    stream.topic.append(0)
-    stream.epoch(writer)
-    [view] = [each for each in mended.views if each.name == "added"]
-    found = answer(mended, view, stream.layout)
-    assert [row["n"] for row in found.table.to_pylist()] == [4] or [
-        each.status for each in found.intervals.values()
-    ] == [Status.BUILDING]
 
 
 @pytest.mark.xfail(strict=True, reason="slices do not say by which rules of a zone their panes were cut")

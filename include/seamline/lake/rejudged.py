@@ -30,10 +30,10 @@ from seamline.model.condensed import condensed
 from seamline.model.epoch import Epoch
 from seamline.model.errors import Conflict
 from seamline.model.evolution import AND, ANEW
-from seamline.model.manifest import Manifest
+from seamline.model.manifest import Manifest, Statement
 from seamline.model.seam import NOTHING
 from seamline.plan.batch import cuts_within
-from seamline.plan.rejudging import Verdict, as_judged, floors, timed_log
+from seamline.plan.rejudging import Verdict, as_judged, floors, narrowed, timed_log
 
 APP = "seamline.rejudged"
 ATTEMPT, REASON, DETAIL = "attempt", "_reason", "_detail"
@@ -168,8 +168,14 @@ def log_beside(layout: Layout, verdicts: Mapping[int, Verdict]) -> Sequence[Epoc
 
 
 def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:
-    """Let intervals that got rows of before the views' birth be built before they are answered."""
+    """Let intervals that got rows of before the views' birth be built before they are answered, and no others."""
     verdicts, wanted = Rejudged(pipeline, layout).verdicts(), list(views)
-    ManifestTable.ensure(layout).decide(
-        lambda manifest: floors(manifest, wanted, verdicts, now=datetime.now(UTC))
-    )
+
+    def decision(manifest: Manifest) -> list[Statement]:
+        now, unknown = datetime.now(UTC), [each for each in wanted if each not in manifest.filled]
+        cuts = {manifest.births[each] - 1 for each in unknown if each in manifest.births}
+        log = judged_log(pipeline, layout, cuts=cuts) if cuts else []
+        known = narrowed(manifest, unknown, log, pipeline.record_version, pipeline.grid, now=now)
+        return [*known, *floors(manifest, wanted, verdicts, now=now)]
+
+    ManifestTable.ensure(layout).decide(decision)

@@ -42,7 +42,8 @@ class How(StrEnum):
 class Statement:
     """One manifest row. ``view`` is ``name/fingerprint``; ``epoch`` is a birth, a cut or a floor.
 
-    The ``interval`` of a birth is the last one that had rows by then; ``definition`` is that of its pipeline.
+    The ``interval`` of a birth is the last one that had rows by then; one that did not know it, for records waited to
+    be judged again, is stated again once it does. ``definition`` is that of its pipeline.
     ``seq`` is the manifest version that wrote it; rows of one commit share it and commute. ``restated`` is how
     many restatements the build of a generation knew. Of a publication by a person ``actor`` and ``reason`` are
     that person's, else the reason is the build's.
@@ -219,6 +220,7 @@ def fold(statements: Iterable[Statement], version: int) -> Manifest:
                 retired.discard(statement.view)
                 births[statement.view] = statement.epoch
                 definitions[statement.view] = statement.definition
+                filled.pop(statement.view, None)
                 if statement.interval:
                     filled[statement.view] = statement.interval
             case Act.FLIP:

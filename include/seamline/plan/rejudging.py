@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from seamline.model.condensed import first_of
 from seamline.model.epoch import Epoch
 from seamline.model.evolution import Timed, fits
+from seamline.model.intervals import Grid
 from seamline.model.manifest import Act, Manifest, Statement
 from seamline.model.seam import NOTHING
 
@@ -104,6 +106,44 @@ def timed_log(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
     for each in epochs:
         foreign_mark = each.watermark is not None and not timed.tells(each)
         yield replace(each, watermark=None) if foreign_mark else each
+
+
+def filled(epochs: Iterable[Epoch], version: str, grid: Grid, *, below: int) -> str:
+    """Give the last interval that has rows of epochs below one, the one before the first of all where none has.
+
+    Empty while some of them wait to be judged again by a record version: any interval may get rows of those.
+    """
+    # Where no row was ever accepted a version lacks none: the interval before the first stands for that.
+    last = grid.of(grid.start - grid.length).id
+    for each in epochs:
+        if first_of(each) < below:
+            if is_foreign(each, version):
+                return ""
+            last = max([last, *each.accepted])
+    return last
+
+
+def narrowed(
+    manifest: Manifest,
+    views: Iterable[str],
+    epochs: Sequence[Epoch],
+    version: str,
+    grid: Grid,
+    *,
+    now: datetime,
+) -> list[Statement]:
+    """State the births again that did not know which intervals have rows of before, once that is known (rule 7).
+
+    ``epochs`` are the log as the record version judges it, each of them or parted at the births. An interval without
+    rows of before has lost none: its floor may fall.
+    """
+    found = []
+    for view in views:
+        if view in manifest.live and view not in manifest.filled and (birth := manifest.births[view]):
+            last = filled(epochs, version, grid, below=birth)
+            told = Statement(Act.BIRTH, view, birth, last, reason="judged again", at=now)
+            found += [replace(told, definition=manifest.definitions[view])] if last else []
+    return found
 
 
 def floors(

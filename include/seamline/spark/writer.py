@@ -34,6 +34,7 @@ from seamline.model.live import live_views, require_grid, stood_still
 from seamline.model.manifest import Manifest
 from seamline.model.stored import to_json
 from seamline.plan.publish import born
+from seamline.plan.rejudging import filled
 from seamline.plan.repair import Acceptance
 
 log = logging.getLogger("seamline.stream")
@@ -128,9 +129,9 @@ class Writer:
             current = manifest.read()
             if definitions.keys() <= {*current.live}:
                 return current
-            filled = self.filled(pipeline)
+            known = self.filled(pipeline)
             statements = born(
-                current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=filled
+                current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=known
             )
             try:
                 manifest.commit(statements)
@@ -138,10 +139,9 @@ class Writer:
                 continue
 
     def filled(self, pipeline: CompiledPipeline) -> str:
-        """Give the last interval that has rows, those included that judging again has brought."""
-        # Where no row was ever accepted a version lacks none: the day before the first stands for that.
-        before = pipeline.grid.of(pipeline.grid.start - pipeline.grid.length).id
-        return self.last_filled(pipeline) or before
+        """Give the last interval that has rows, by what judging again has brought; empty while records wait for it."""
+        log = judged_log(pipeline, self.layout)
+        return filled(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
     def last_filled(self, pipeline: CompiledPipeline) -> str:
         """Give the last interval that has rows, as the pipeline judges them where that was done; empty if none has."""

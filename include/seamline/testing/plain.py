@@ -33,7 +33,15 @@ from seamline.model.seam import NOTHING, Side
 from seamline.plan.batch import plan_batch
 from seamline.plan.epochs import next_number
 from seamline.plan.publish import Candidate, born, certified, publish
-from seamline.plan.rejudging import Verdict, as_judged, floors, timed_log, unjudged
+from seamline.plan.rejudging import (
+    Verdict,
+    as_judged,
+    filled,
+    floors,
+    narrowed,
+    timed_log,
+    unjudged,
+)
 from seamline.spark.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES, cuts_of
@@ -149,9 +157,9 @@ class Plain:
             anew = Progress.resumed(self.epochs, known.vector, EPOCH, pipeline.timed)
             self.progress = replace(anew, last_seen=known.last_seen, last_edge_at=known.last_edge_at)
         last = self.epochs[-1].number if self.epochs else NOTHING
-        filled = max((id for epoch in self.epochs for id in epoch.accepted), default="")
+        day = filled(self.epochs, pipeline.record_version, pipeline.grid, below=last + 1)
         definitions = {view.id: "" for view in pipeline.views}
-        self.say(*born(self.manifest, definitions, held=last, now=EPOCH, filled=filled))
+        self.say(*born(self.manifest, definitions, held=last, now=EPOCH, filled=day))
         held = {name: rows for name, rows in self.rows.items() if pipeline.record_version == before}
         self.judged = {} if pipeline.record_version != before else self.judged
         for view in pipeline.views:
@@ -193,6 +201,8 @@ class Plain:
         }
         if waiting:
             views = [view.id for view in self.pipeline.views]
+            log, grid = list(as_judged(self.epochs, version, verdicts)), self.pipeline.grid
+            self.say(*narrowed(self.manifest, views, log, version, grid, now=EPOCH))
             self.say(*floors(self.manifest, views, verdicts, now=EPOCH))
             for view in self.pipeline.views:
                 self.rows[view.name] = self.every(view)

@@ -1,0 +1,213 @@
+"""A rule is mended, and versions are born beside records that it refused: a small model over the shipped decisions.
+
+Records of two days are read, each accepted by the rule of before or not; the mended rule takes all. Versions are born
+with it and get slices from then on; epochs of before are judged again one by one, and days are built from all that was
+judged. Searched exhaustively: a day that the new version answers has every record that was read of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.protocol.search import Found, explore
+from tests.protocol.shipped import PIPELINE, Stream
+from tests.protocol.state import NOW, Violation
+
+from seamline import Rule, Tumbling, View, count
+from seamline.lake.manifest import ManifestTable
+from seamline.lake.reads import answer
+from seamline.lake.rejudged import Rejudged, raise_floors
+from seamline.lake.remembered import REMEMBERED
+from seamline.model.compiled import compile_pipeline
+from seamline.model.epoch import Epoch
+from seamline.model.intervals import Grid
+from seamline.model.manifest import Act, Manifest, Statement, fold
+from seamline.model.seam import Status
+from seamline.plan.publish import born
+from seamline.plan.rejudging import Verdict, as_judged, filled, floors, narrowed, unjudged
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+GRID = Grid(timedelta(days=1), START)
+DAYS = tuple(GRID.of(START + timedelta(days=day)).id for day in range(2))
+RECORDS = ((0, True), (1, False), (0, False), (1, True))
+"""The day of each record, and whether the rule of before accepts it."""
+WRONG, RIGHT = "wrong", "right"
+VIEW = "v/new"
+MOST = 4
+"""Epochs."""
+
+
+class World(NamedTuple):
+    """Epochs by the version that read them and the records of each; what was judged again, and what was stated."""
+
+    version: str = WRONG
+    epochs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    judged: tuple[int, ...] = ()
+    stated: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """``waits``: a birth knows that records wait to be judged again. ``whole``: it is stated again when none does."""
+
+    waits: bool = True
+    whole: bool = True
+
+
+def manifest_of(world: World) -> Manifest:
+    """Add up what was stated."""
+    return fold(world.stated, len(world.stated))
+
+
+def say(world: World, statements: list[Statement]) -> World:
+    """Commit statements."""
+    seq = len(world.stated)
+    return world._replace(stated=(*world.stated, *(replace(each, seq=seq) for each in statements)))
+
+
+@cache
+def epoch(number: int, version: str, records: tuple[int, ...]) -> Epoch:
+    """Give an epoch's row."""
+    taken = [RECORDS[at][0] for at in records if RECORDS[at][1] or version == RIGHT]
+    accepted = {DAYS[day]: taken.count(day) for day in set(taken)}
+    refused = {"rule": len(records) - len(taken)} if len(taken) < len(records) else {}
+    return Epoch(number, 1, NOW, version, accepted=accepted, refused=refused)
+
+
+def log_of(world: World) -> list[Epoch]:
+    """Give the ledger."""
+    return [epoch(number, *each) for number, each in enumerate(world.epochs)]
+
+
+def verdicts(world: World) -> dict[int, Verdict]:
+    """Give what the mended rule says of epochs of before."""
+    rows = {number: epoch(number, RIGHT, world.epochs[number][1]) for number in world.judged}
+    return {number: Verdict(number, "a", row.accepted, row.refused) for number, row in rows.items()}
+
+
+def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
+    """Read, mend the rule, judge again, state what is known by then, and build."""
+    read, manifest, log = sum(len(each[1]) for each in world.epochs), manifest_of(world), log_of(world)
+    if len(world.epochs) < MOST:
+        for end in range(read + 1, min(read + 2, len(RECORDS)) + 1):
+            made = (world.version, tuple(range(read, end)))
+            yield f"read to {end}", world._replace(epochs=(*world.epochs, made))
+    if world.version == WRONG:
+        held = len(log) - 1
+        known = filled(log if rules.waits else trusted(log), RIGHT, GRID, below=held + 1)
+        first = born(manifest, {VIEW: ""}, held=held, now=NOW, filled=known)
+        yield "mend", say(world._replace(version=RIGHT), first)
+        return
+    waiting = [each.number for each in unjudged(log, RIGHT, world.judged)]
+    for number in waiting:
+        yield f"judge {number} again", world._replace(judged=tuple(sorted((*world.judged, number))))
+    judged = list(as_judged(log, RIGHT, verdicts(world)))
+    told = narrowed(manifest, [VIEW], judged if rules.whole else trusted(judged), RIGHT, GRID, now=NOW)
+    told += floors(manifest, [VIEW], verdicts(world), now=NOW)
+    if told:
+        yield "state what is known", say(world, told)
+    for day in DAYS if not waiting else ():
+        if manifest.cut(VIEW, day) < len(log) - 1:
+            built = Statement(Act.PUBLISH, VIEW, len(log) - 1, day, certified=True, at=NOW)
+            yield f"build {day[:10]}", say(world, [built])
+
+
+def trusted(log: list[Epoch]) -> list[Epoch]:
+    """Take what others have judged for judged."""
+    return [replace(each, record_version=RIGHT) for each in log]
+
+
+def check(world: World) -> None:
+    """Hold each day that is answered against the records that were read of it."""
+    manifest = manifest_of(world)
+    if VIEW not in manifest.births:
+        return
+    for day, id in enumerate(DAYS):
+        if manifest.building(VIEW, id):
+            continue
+        cut, missing = manifest.cut(VIEW, id), []
+        for number, (_, records) in enumerate(world.epochs):
+            there = number <= cut or number >= manifest.births[VIEW]
+            missing += [at for at in records if RECORDS[at][0] == day and not there]
+        if missing:
+            raise Violation(f"{id[:10]} is answered without {missing}")
+
+
+def search(rules: Rules) -> Found:
+    """Visit all that can happen."""
+    return explore(World(), lambda world: moves(world, rules), check)
+
+
+def test_a_day_that_is_answered_has_every_record_that_was_read() -> None:
+    """If this fails, a new version tells less than was read, and nothing says so."""
+    found = search(Rules())
+    assert not found.violation, str(found)
+    assert found.states > 500
+    assert {"mend", "state what is known"} <= found.done
+    assert any(label.startswith("build") for label in found.done)
+
+
+@pytest.mark.parametrize("rules", [Rules(waits=False), Rules(whole=False)], ids=["T2-waits", "T2-whole"])
+def test_a_rule_that_is_turned_off_is_missed(rules: Rules) -> None:
+    """What another version has counted was taken for what there is."""
+    found = search(rules)
+    assert "is answered without" in found.violation, str(found)
+
+
+def test_days_without_a_row_of_before_are_answered_once_that_is_known() -> None:
+    """They would wait for a build for ever otherwise."""
+    world = World(RIGHT, ((WRONG, (0,)), (RIGHT, (1,))), (0,))
+    world = say(world, born(Manifest(), {VIEW: "text"}, held=0, now=NOW))
+    manifest = manifest_of(world)
+    assert [manifest.building(VIEW, day) for day in DAYS] == [True, True]
+    log = list(as_judged(log_of(world), RIGHT, verdicts(world)))
+    told = narrowed(manifest, [VIEW], log, RIGHT, GRID, now=NOW)
+    after = manifest_of(say(world, told))
+    assert [after.building(VIEW, day) for day in DAYS] == [True, False]
+    assert (after.births, after.definitions) == (manifest.births, {VIEW: "text"})
+    assert narrowed(after, [VIEW], log, RIGHT, GRID, now=NOW) == []
+
+
+def test_a_version_that_is_born_again_forgets_what_it_knew() -> None:
+    """Its birth is another one, and so are the days with rows of before."""
+    birth = Statement(Act.BIRTH, VIEW, 1, DAYS[0], seq=0)
+    again = Statement(Act.BIRTH, VIEW, 5, seq=2)
+    manifest = fold([birth, Statement(Act.RETIRE, VIEW, seq=1), again], 3)
+    assert manifest.building(VIEW, DAYS[1])
+
+
+def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) -> None:
+    """All records were refused by a wrong rule, so that the log had no row below the birth; then it is known."""
+    wrong = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("wrong", "id < 0"),)))
+    added = View("added", keys=[], window=Tumbling("1 day"), measures={"n": count()})
+    mended = compile_pipeline(replace(PIPELINE.definition, views=(*PIPELINE.definition.views, added)))
+    stream = Stream(tmp_path / "home", pipeline=wrong)
+    stream.topic = [0, 0, 0]
+    stream.epoch(stream.start())
+    stream.pipeline = mended
+    writer = stream.start()
+    stream.topic += [0, 1]
+    stream.epoch(writer)
+    [view] = [each for each in mended.views if each.name == "added"]
+
+    def told() -> list[tuple[Status, list[int]]]:
+        REMEMBERED.answers.clear()
+        found = answer(mended, view, stream.layout)
+        rows = {row["window_start"]: row["n"] for row in found.table.to_pylist()}
+        return [
+            (each.status, [n for at, n in rows.items() if GRID.of(at).id == id])
+            for id, each in sorted(found.intervals.items())
+        ]
+
+    assert told() == [(Status.BUILDING, []), (Status.BUILDING, [])]
+    first = PIPELINE.grid.of(START).id
+    Rejudged(mended, stream.layout).commit([], [Verdict(0, "attempt", {first: 3})])
+    raise_floors(mended, stream.layout, [each.id for each in mended.views])
+    assert told() == [(Status.BUILDING, []), (Status.OPEN, [1])]
+    assert ManifestTable.ensure(stream.layout).read().filled[view.id] == first
