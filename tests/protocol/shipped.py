@@ -32,7 +32,7 @@ from seamline.lake.slices import Slices
 from seamline.lake.tables import Table
 from seamline.lake.types import generations_schema, partial_schema, slices_schema
 from seamline.model.certificate import Certificate
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition import Batch, KafkaSource, Pipeline, View
 from seamline.model.epoch import Epoch
 from seamline.model.intervals import Interval
@@ -211,7 +211,7 @@ class Stream:
             return b"{bad"
         return json.dumps({"id": at, "at": (START + day * DAY).isoformat()}).encode()
 
-    def build(self, day: int, cut: int, id: str) -> None:
+    def build(self, day: int, cut: int, id: str, view: CompiledView = VIEW) -> None:
         """Build a day at a cut and leave what a run leaves before it publishes."""
         interval = Interval(START + day * DAY, START + (day + 1) * DAY)
         rows = Master.open(self.layout).table.read()
@@ -222,25 +222,25 @@ class Stream:
                 pc.less(rows["_event_time"], interval.end),
             )
         )
-        found = partials(rows)
-        generations = Generations.ensure(self.layout, VIEW)
+        found = partials(rows, view)
+        generations = Generations.ensure(self.layout, view)
         files = []
         if found.num_rows:
             whole = found.append_column("generation", pa.array([id] * found.num_rows, pa.string()))
             path = f"{id}/{day}.parquet"
-            write(whole.select(generations_schema(VIEW).names[:-1]), generations.table.root, path)
+            write(whole.select(generations_schema(view).names[:-1]), generations.table.root, path)
             files.append((generations.table.root / path, interval))
         manifest = ManifestTable.ensure(self.layout).read()
-        current = manifest.published.get((VIEW.id, interval.id))
+        current = manifest.published.get((view.id, interval.id))
         expected = current.generation if current else ""
         number = found.num_rows
         row = BuildRow(
-            id, VIEW.id, interval.id, id, cut, number, number, number, 0, 0, expected, 0.0, "", START
+            id, view.id, interval.id, id, cut, number, number, number, 0, 0, expected, 0.0, "", START
         )
         generations.append(files)
         Builds.ensure(self.layout).append([row])
         Certificates.ensure(self.layout).append(
-            [Certificate(VIEW.name, VIEW.fingerprint, id, interval, cut, id, "", START, checks=())]
+            [Certificate(view.name, view.fingerprint, id, interval, cut, id, "", START, checks=())]
         )
 
     def answered(self) -> dict[int, int]:
@@ -253,13 +253,13 @@ class Stream:
         return dict.fromkeys((at for _, at in self.held), 1)
 
 
-def partials(rows: pa.Table) -> pa.Table:
+def partials(rows: pa.Table, view: CompiledView = VIEW) -> pa.Table:
     """Make the states of some rows of the master."""
     if not rows.num_rows:
-        return partial_schema(VIEW).empty_table()
+        return partial_schema(view).empty_table()
     with states.connection() as con:
         con.register("held_rows", rows)
-        return states.partial(con, VIEW, "held_rows")
+        return states.partial(con, view, "held_rows")
 
 
 def computed(spark: object, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:

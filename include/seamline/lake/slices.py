@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from seamline.lake import files
 from seamline.lake.layout import Layout
+from seamline.lake.panes import said
 from seamline.lake.tables import EPOCH, Table
 from seamline.lake.types import late_names, slices_schema
 from seamline.model.compiled import CompiledView
@@ -26,7 +27,7 @@ class Slices:
     def ensure(cls, layout: Layout, view: CompiledView) -> Slices:
         """Open the slices of a view version, made if they are not there."""
         schema = slices_schema(view)
-        table = Table.ensure(layout.slices(view), schema)
+        table = Table.ensure(layout.slices(view), schema, txns=said(view))
         return cls(table.holding(schema, late=late_names(view)), view)
 
     def append(self, partials: pa.Table, *, from_epoch: int, to_epoch: int) -> None:

@@ -13,6 +13,7 @@ from seamline.lake.layout import Layout
 from seamline.lake.logs import Numbers, frontier_at, log_of, moment_of, past_of, whole
 from seamline.lake.manifest import chosen, manifest_of
 from seamline.lake.mending import out_of_step
+from seamline.lake.panes import require_fine
 from seamline.lake.pins import Files, look
 from seamline.lake.sliced import complete, require_line, sliced
 from seamline.model.compiled import CompiledPipeline, CompiledView
@@ -100,6 +101,8 @@ class Snapshot:
         found = None if side is Side.BATCH else sliced(layout, view, log)
         if side is not Side.BATCH:
             frontier = min(frontier, complete(log, found))
+        if log.newest is not None:
+            require_fine(layout, view, log.newest.committed_at + pipeline.max_future)
         manifest = manifest_of(layout, served_at)
         if chosen(manifest, view, version) != view.id:
             return cls.pin(pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version)

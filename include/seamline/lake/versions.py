@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from seamline.lake.layout import Layout
 from seamline.lake.manifest import chosen, manifest_of
+from seamline.lake.panes import as_kept, kept_in
 from seamline.model.compiled import CompiledPipeline, CompiledView
 from seamline.model.errors import NotFound
 from seamline.model.live import live_views
@@ -12,7 +13,8 @@ from seamline.model.stored import version_of
 
 def live(pipeline: CompiledPipeline, layout: Layout) -> CompiledPipeline:
     """Add the versions that the manifest calls live to a definition's own views, which come first."""
-    return live_views(pipeline, manifest_of(layout))
+    found = live_views(pipeline, manifest_of(layout))
+    return as_kept(found, lambda view: kept_in(layout, view))
 
 
 def named(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> CompiledView:

@@ -37,6 +37,20 @@ class Ruling:
         changes = [*self.clock.since[1:], *self.clock.ahead]
         return math.gcd(self.size, self.slide, self.origin, interval, *changes) != self.size
 
+    def within(self, pane: int) -> list[Bounds]:
+        """List the stretches of time in which borders of windows may lie within panes of some length."""
+        if math.gcd(self.size, self.slide, self.step, self.origin, pane) != pane:
+            return [(FIRST, LAST)]
+        found = []
+        for since, end, ahead in zip(
+            self.clock.since, (*self.clock.since[1:], LAST), self.clock.ahead, strict=True
+        ):
+            if ahead % pane:
+                found.append((since, end))
+            elif since > FIRST and since % pane:
+                found.append((since - since % pane, since - since % pane + pane))
+        return found
+
     def at(self, number: int) -> int:
         """Give the instant at which the window of that number starts."""
         return self.clock.reached(self.origin + number * self.slide)

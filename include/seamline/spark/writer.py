@@ -19,6 +19,7 @@ from seamline.lake.log import condensed_log, condensed_log_of
 from seamline.lake.manifest import ManifestTable
 from seamline.lake.master import Master
 from seamline.lake.mending import mend
+from seamline.lake.panes import PANE, as_kept, coarse, refine, state
 from seamline.lake.pins import handed_over
 from seamline.lake.rejudged import judged_log
 from seamline.lake.repair import Tables, agree, require_served
@@ -100,6 +101,7 @@ class Writer:
             log.warning(
                 "%s attempts at judging again are of epochs that the log has lost: they count no more", gone
             )
+        self.refine()
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.sure = True
@@ -137,6 +139,30 @@ class Writer:
                 manifest.commit(statements)
             except Conflict:
                 continue
+
+    def refine(self) -> None:
+        """Cut panes as the zones' rules of this process want them; days that are kept in longer ones are built anew."""
+        kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
+        self.pipeline = as_kept(self.pipeline, lambda view: kept[view.id])
+        short = [view for view in self.pipeline.views if coarse(view, kept[view.id])]
+        if short:
+            intervals = sorted(
+                {id for epoch in judged_log(self.pipeline, self.layout) for id in epoch.accepted}
+            )
+            grid, held = self.pipeline.grid, self.master.epoch
+            told = ManifestTable.ensure(self.layout).decide(
+                lambda manifest: [
+                    each
+                    for view in short
+                    for each in refine(manifest, view, kept[view.id], intervals, grid, held)
+                ]
+            )
+            log.warning(
+                "Zones have other rules: %s days are to be built anew", len({each.interval for each in told})
+            )
+        for view in self.pipeline.views:
+            self.slices[view.id].view = view
+            state(self.slices[view.id].table, view)
 
     def filled(self, pipeline: CompiledPipeline) -> str:
         """Give the last interval that has rows, by what judging again has brought; empty while records wait for it."""
