@@ -16,12 +16,14 @@ from tests.ports import free_ports
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.ends import oldest_from
+from seamline.kafka.firsts import firsts
 from seamline.kafka.present import present
 from seamline.kafka.produce import RecordWriter
 from seamline.local.broker import Broker
 from seamline.local.flights import Span, replay
 from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
 from seamline.model.intervals import parse_moment
+from seamline.model.tail import hashed
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +122,22 @@ def test_a_look_at_a_batch_takes_no_more_memory_than_what_the_broker_sends(
     times = [first, first + timedelta(seconds=2), first]
     told = [{(name, 0): [(0, 20)]}, *times]
     assert done.stdout == "".join(f"{each}\n" for each in told), (done.returncode, done.stderr[-2000:])
+
+
+def test_the_record_at_an_offset_is_told(broker: Broker, admin: TopicAdmin) -> None:
+    """A start compares it with what the log keeps; where there is none it takes no other for it."""
+    admin.create_topic("tails", 3)
+    with RecordWriter(broker.connection) as writer:
+        for number in range(100):
+            writer.send("tails", value=b"%d" % number, partition=number % 2)
+    admin.delete_records("tails", {1: 20})
+    found = firsts(broker.connection, {("tails", 0): 17, ("tails", 1): 3, ("tails", 2): 0}, timeout=20)
+    assert {place: (tail.offset, tail.value) for place, tail in found.items()} == {
+        ("tails", 0): (17, hashed(b"34")),
+        ("tails", 1): (20, hashed(b"41")),
+    }
+    assert abs(found["tails", 0].at / 1000 - datetime.now(UTC).timestamp()) < 3600
+    assert firsts(broker.connection, {}) == {}
 
 
 def test_a_codec_that_is_not_installed_is_named(

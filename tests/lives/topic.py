@@ -10,8 +10,10 @@ import pyarrow as pa
 from tests.lives.here import Frame
 from tests.lives.records import START, Record
 
+from seamline.kafka.firsts import Place
 from seamline.model.definition import KafkaSource
 from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.tail import Tail, hashed
 from seamline.spark.topics import Topics
 from seamline.testing.engine import RAW
 
@@ -90,3 +92,13 @@ class Read(Topics):
     def between(self, _: object, part: OffsetRange) -> Frame:  # type: ignore[override]
         """Read the raw records of one range."""
         return self.admin.raw([part])
+
+    def firsts(self, places: Mapping[Place, int]) -> dict[Place, Tail]:
+        """Give the first record at or after some offsets: a start that stops at one that it has read is wrong."""
+        sent = {place: self.admin.lanes[Lane(ID, place[1])] for place in places}
+        at = int(SENT_AT.timestamp() * 1000)
+        return {
+            place: Tail(offset, at, hashed(sent[place][offset].value))
+            for place, offset in places.items()
+            if offset < len(sent[place])
+        }

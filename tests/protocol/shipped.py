@@ -119,6 +119,8 @@ class Stream:
     topic: list[int | None] = field(default_factory=list)
     held: list[tuple[int, int]] = field(default_factory=list)
     token: int = 0
+    sent: datetime = START + 30 * DAY
+    """The Kafka timestamp of every record."""
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.home, "shop")
@@ -188,7 +190,7 @@ class Stream:
                 "topic": "orders",
                 "partition": 0,
                 "offset": at,
-                "timestamp": START + 30 * DAY,
+                "timestamp": self.sent,
             }
             for at in range(start, end)
         ]

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake.control import Drained
 from seamline.lake.lookups import Lookups
+from seamline.lake.tails import tails
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.holes import positions
 from seamline.model.intervals import parse_duration
@@ -256,7 +257,11 @@ class Epochs:
 
     def resumed(self, ledger: Sequence[Epoch]) -> Progress:
         """Give the progress where the master ends, over every lane that the ledger knows and the topics still have."""
-        starts = self.topics.starts(self.writer.master, positions(ledger))
+        known = positions(ledger)
+        starts = self.topics.starts(self.writer.master, known)
+        self.topics.require_kept(
+            tails(self.writer.layout, {lane: at for lane, at in starts.items() if lane in known})
+        )
         return Progress.resumed(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
     def reread(self) -> list[Epoch]:

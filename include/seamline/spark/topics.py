@@ -10,12 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kafka import connections
 from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.firsts import Place, firsts
 from seamline.lake.master import Master
 from seamline.model.definition import KafkaSource
 from seamline.model.epoch import Epoch
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
 from seamline.model.holes import AcceptedGap, Gap, gaps, refusal, undecided
 from seamline.model.offsets import Lane, OffsetRange, Vector
+from seamline.model.tail import Tail, replaced
 
 log = logging.getLogger("seamline.stream")
 
@@ -32,6 +34,11 @@ FETCHES = {
 
 Half a second for each partition is what the last records before a silence would wait, behind a fetch of no records.
 """
+
+LOST = (
+    "the broker has lost records that were read, and gives their offsets to others: copy what is left into a new topic "
+    "of that name, then accept the hole."
+)
 
 POLLED = 5_000
 """Records that a task asks its Kafka client for at once, at most."""
@@ -123,11 +130,33 @@ class Topics:
         for lane, end in held.items():
             if end > ends[lane]:
                 raise TopicRecreated(
-                    f"The log was read to {end} of {lane}, Kafka ends at {ends[lane]}.",
-                    hint="the broker has lost records that were read, and gives their offsets to others: copy "
-                    "what is left into a new topic of that name, then accept the hole.",
+                    f"The log was read to {end} of {lane}, Kafka ends at {ends[lane]}.", hint=LOST
                 )
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
+
+    def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
+        """Raise TopicRecreated where Kafka gives another record than the newest that was ``kept`` of a lane.
+
+        A broker that has lost records gives their offsets to others (an unclean election of a leader); once it ends
+        where it did, nothing else tells. An offset without a record says nothing.
+        """
+        first, names = self.beginnings(), {id: name for name, id in self.ids.items()}
+        places = {
+            lane: (names[lane.topic_id], lane.partition)
+            for lane, tail in kept.items()
+            if lane in first and first[lane] <= tail.offset
+        }
+        given = self.firsts({place: kept[lane].offset for lane, place in places.items()})
+        there = {lane: given[place] for lane, place in places.items() if place in given}
+        if lost := replaced(kept, there):
+            listed = ", ".join(f"{kept[lane].offset} of {lane}" for lane in lost)
+            raise TopicRecreated(
+                f"Kafka gives another record than the one that was read at {listed}.", hint=LOST
+            )
+
+    def firsts(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
+        """Ask for the first record at or after an offset of each place."""
+        return firsts(self.connection, places)
 
     def require_lanes(self, known: Iterable[Lane], told: Vector) -> None:
         """Raise KafkaUnavailable for a lane of a topic that is there which the broker does not tell of.

@@ -1,0 +1,71 @@
+"""What was read is still what Kafka has: a start looks at the newest record of each lane that the log keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.protocol.shipped import LANE, Stream
+from tests.protocol.test_starts import topics
+
+from seamline.lake import tails as lake
+from seamline.lake.tails import tails
+from seamline.model.errors import TopicRecreated
+from seamline.model.offsets import Lane
+from seamline.model.tail import Tail, hashed, replaced
+
+OTHER = Lane("t", 1)
+READ = {Lane("t", 0): Tail(4, 1_000, hashed(b"a")), OTHER: Tail(9, 2_000)}
+
+
+def test_the_newest_record_is_found_whichever_table_has_it(tmp_path: Path) -> None:
+    """A refused one too, of whose value the quarantine may keep less; an offset without a record is passed over."""
+    stream = Stream(tmp_path, topic=[0, 1])
+    writer = stream.start()
+    assert tails(stream.layout, {LANE: 0}) == {}
+    stream.epoch(writer)
+    at = int(stream.sent.timestamp() * 1000)
+    assert tails(stream.layout, {LANE: 2}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
+    assert tails(stream.layout, {LANE: 5, OTHER: 5}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
+    stream.produce(None)
+    stream.epoch(writer)
+    assert tails(stream.layout, {LANE: 3}) == {LANE: Tail(2, at)}
+    assert tails(stream.layout, {LANE: 2}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
+    assert tails(stream.layout, {LANE: 3 + lake.NEAR}) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "lost"),
+    [
+        ({OTHER: Tail(9, 2_000, hashed(b"x"))}, []),
+        ({OTHER: Tail(9, 2_001, hashed(b"x"))}, [OTHER]),
+        ({OTHER: Tail(10, 5_000)}, []),
+        ({Lane("t", 0): READ[Lane("t", 0)]}, []),
+        ({Lane("t", 0): Tail(4, 1_000, hashed(b"b"))}, [Lane("t", 0)]),
+        ({Lane("t", 0): Tail(4, 1_000, hashed(None))}, [Lane("t", 0)]),
+        ({}, []),
+    ],
+    ids=["same", "later", "a gap", "same value", "another value", "no value", "nothing"],
+)
+def test_another_record_at_the_offset_is_a_loss(given: dict[Lane, Tail], lost: list[Lane]) -> None:
+    """A gap is none: compaction, retention and aborted transactions leave some."""
+    assert replaced(READ, given) == lost
+
+
+def test_a_start_stops_where_offsets_were_filled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unclean election: the broker ends where it did, and what it gives is not what was read."""
+    asked: list[dict[Any, int]] = []
+    given = {("orders", 1): Tail(9, 7_000, hashed(b"x"))}
+
+    def firsts(connection: object, places: dict[Any, int]) -> dict[Any, Tail]:
+        asked.append(places)
+        return given
+
+    monkeypatch.setattr("seamline.spark.topics.firsts", firsts)
+    found = topics([], {0: 5, 1: 0}, {0: 9, 1: 12})
+    with pytest.raises(TopicRecreated, match="another record than the one that was read at 9 of t/1"):
+        found.require_kept({**READ, Lane("gone", 0): Tail(3, 1)})
+    assert asked == [{("orders", 1): 9}], "what retention has deleted is not asked for, nor another topic"
+    given["orders", 1] = Tail(9, 2_000, hashed(b"x"))
+    found.require_kept(READ)
