@@ -10,9 +10,11 @@ from tests.protocol.shipped import LANE, Stream
 from tests.protocol.test_starts import topics
 
 from seamline.lake import tails as lake
+from seamline.lake.pins import Files
+from seamline.lake.scans import relations
 from seamline.lake.tails import tails
 from seamline.model.errors import TopicRecreated
-from seamline.model.offsets import Lane
+from seamline.model.offsets import Lane, Vector
 from seamline.model.tail import Tail, hashed, replaced
 
 OTHER = Lane("t", 1)
@@ -23,16 +25,23 @@ def test_the_newest_record_is_found_whichever_table_has_it(tmp_path: Path) -> No
     """A refused one too, of whose value the quarantine may keep less; an offset without a record is passed over."""
     stream = Stream(tmp_path, topic=[0, 1])
     writer = stream.start()
-    assert tails(stream.layout, {LANE: 0}) == {}
+
+    def found(ends: Vector) -> dict[Lane, Tail]:
+        there = tails(Files.of(writer.master.table), Files.of(writer.quarantine), ends)
+        with relations() as con:
+            assert con.sql("SELECT 1").fetchall() == [(1,)], "the thread's connection is free again"
+        return there
+
+    assert found({LANE: 0}) == {}
     stream.epoch(writer)
     at = int(stream.sent.timestamp() * 1000)
-    assert tails(stream.layout, {LANE: 2}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
-    assert tails(stream.layout, {LANE: 5, OTHER: 5}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
+    assert found({LANE: 2}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
+    assert found({LANE: 5, OTHER: 5}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
     stream.produce(None)
     stream.epoch(writer)
-    assert tails(stream.layout, {LANE: 3}) == {LANE: Tail(2, at)}
-    assert tails(stream.layout, {LANE: 2}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
-    assert tails(stream.layout, {LANE: 3 + lake.NEAR}) == {}
+    assert found({LANE: 3}) == {LANE: Tail(2, at)}
+    assert found({LANE: 2}) == {LANE: Tail(1, at, hashed(stream.value(1)))}
+    assert found({LANE: 3 + lake.NEAR}) == {}
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.layout import Layout
-from seamline.lake.pins import Files, look
+from seamline.lake.pins import Files
 from seamline.lake.scans import relations, scan
 from seamline.model.offsets import Lane, Vector
 from seamline.model.tail import Tail, hashed
@@ -15,19 +14,18 @@ NEAR = 64
 """Offsets: how far before its end a lane's newest record is looked for. Markers of transactions have none."""
 
 
-def tails(layout: Layout, ends: Vector) -> dict[Lane, Tail]:
+def tails(master: Files, quarantine: Files, ends: Vector) -> dict[Lane, Tail]:
     """Give the newest record below each lane's end; a lane that has none near it is left out."""
-    tables = {name: look(layout.table(name), "files", Files.of) for name in ("master", "quarantine")}
     found: dict[Lane, Tail] = {}
     for lane, end in ends.items():
-        known = (newest(files, lane, end, name) for name, files in tables.items() if files)
+        known = (newest(master, lane, end, whole=True), newest(quarantine, lane, end, whole=False))
         if there := [each for each in known if each]:
             found[lane] = max(there, key=lambda each: each.offset)
     return found
 
 
-def newest(files: Files, lane: Lane, end: int, name: str) -> Tail | None:
-    """Find the newest record of a lane near its end in a table; the quarantine may keep less than was read."""
+def newest(files: Files, lane: Lane, end: int, *, whole: bool) -> Tail | None:
+    """Find the newest record of a lane near its end in a table, whose values are ``whole``, or less than was read."""
     if not files.actions.num_rows or end <= 0:
         return None
     low, high = (
@@ -48,5 +46,5 @@ def newest(files: Files, lane: Lane, end: int, name: str) -> Tail | None:
         "WHERE _topic_id = ? AND _partition = ? AND _offset >= ? AND _offset < ? ORDER BY _offset DESC LIMIT 1"
     )
     with relations() as con:
-        row = con.execute(query, [lane.topic_id, lane.partition, end - NEAR, end]).fetchone()
-    return Tail(row[0], row[1], hashed(row[2]) if name == "master" else "") if row else None
+        rows = con.execute(query, [lane.topic_id, lane.partition, end - NEAR, end]).fetchall()
+    return next((Tail(offset, at, hashed(value) if whole else "") for offset, at, value in rows), None)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from seamline.kernel.judging import KernelConfig, KernelResult, run
 from seamline.lake.control import Drained
 from seamline.lake.lookups import Lookups
+from seamline.lake.pins import Files
 from seamline.lake.tails import tails
 from seamline.model.epoch import Epoch, Kind
 from seamline.model.holes import positions
@@ -259,8 +260,9 @@ class Epochs:
         """Give the progress where the master ends, over every lane that the ledger knows and the topics still have."""
         known = positions(ledger)
         starts = self.topics.starts(self.writer.master, known)
+        master, quarantine = (Files.of(each) for each in (self.writer.master.table, self.writer.quarantine))
         self.topics.require_kept(
-            tails(self.writer.layout, {lane: at for lane, at in starts.items() if lane in known})
+            tails(master, quarantine, {lane: at for lane, at in starts.items() if lane in known})
         )
         return Progress.resumed(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 

@@ -156,9 +156,9 @@ def whole(text: str, shape: Any) -> str:
 def require_digits() -> None:
     """Raise SetupError where this DuckDB does not keep the digits of a number: no record may pass then."""
     with connection() as con:
-        found = con.execute(f"SELECT {whole(literal(LONG), 'VARCHAR')}").fetchone()
-    if found != (LONG,):
+        [[found]] = con.execute(f"SELECT {whole(literal(LONG), 'VARCHAR')}").fetchall()
+    if found != LONG:
         raise SetupError(
-            f"This DuckDB reads {LONG} in JSON as {found and found[0]}: DECIMAL columns would lose digits.",
+            f"This DuckDB reads {LONG} in JSON as {found}: DECIMAL columns would lose digits.",
             hint="install the DuckDB that requirements.txt names.",
         )
