@@ -24,16 +24,16 @@ from benchmarks.batch import TOPIC
 from benchmarks.kernels import next_task, records
 from benchmarks.machine import machine, percentile
 from benchmarks.results import Results
-from seamline.kernel.judging import run
-from seamline.lake.layout import Layout
-from seamline.lake.lookups import keep
-from seamline.lake.upkeep import maintain
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.model.offsets import Lane, OffsetRange
+from seamline.kernel.epoch_kernel import run
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.lookup_tables import keep
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.serve.read import read
-from seamline.spark.writer import Writer
+from seamline.spark.stream.epoch_writer import Writer
 
 TRIGGER = timedelta(seconds=2)
 KEPT_EVERY = 300

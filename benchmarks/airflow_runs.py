@@ -24,15 +24,15 @@ from benchmarks.builds import FIRST, ROWS, Year
 from benchmarks.machine import machine
 from benchmarks.results import Results
 from benchmarks.views import ROOT
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.flights import flights
-from seamline.model.catalog import load
-from seamline.model.intervals import stamp
+from seamline.model.compile.catalog import load
+from seamline.model.time.intervals import stamp
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.airflow_client import quote
-from seamline.spark.session import session
+from seamline.spark.session.session import session
 
 DAG = "flights__batch"
 WARM = 2

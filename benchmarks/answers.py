@@ -27,20 +27,21 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.machine import machine
-from seamline.lake import files, serving
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.slices import Slices
-from seamline.lake.tables import Table
-from seamline.lake.types import INSTANT, generations_schema, partial_schema
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import EPOCH, stamp
-from seamline.model.manifest import Act, Statement
-from seamline.model.ruling import Gaps
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.read import serving_table
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import INSTANT, generations_schema, partial_schema
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.window_arithmetic import Gaps
 from seamline.serve.asked import Question
 from seamline.serve.asked import written as page
 from seamline.serve.query import footer, written
@@ -134,7 +135,9 @@ class Tables:
             own = own.append_column("generation", pa.array(["g"] * own.num_rows))
             stats = ["generation", "pane"]
             made.append(
-                files.write(own, table.root, f"{number}.parquet", stats=stats, partition={"interval": id})
+                data_files.write(
+                    own, table.root, f"{number}.parquet", stats=stats, partition={"interval": id}
+                )
             )
             said.append(
                 Statement(
@@ -234,9 +237,9 @@ def told(tables: Tables, found: Any) -> None:
     if len(found.intervals) > MOST_FILES:
         return
     with timed("serving, whole"):
-        serving.refresh(tables.pipeline, tables.layout, tables.view, list(found.intervals))
+        serving_table.refresh(tables.pipeline, tables.layout, tables.view, list(found.intervals))
     with timed("serving, one interval"):
-        serving.refresh(tables.pipeline, tables.layout, tables.view, [next(iter(found.intervals))])
+        serving_table.refresh(tables.pipeline, tables.layout, tables.view, [next(iter(found.intervals))])
 
 
 if __name__ == "__main__":

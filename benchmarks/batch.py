@@ -29,24 +29,24 @@ from benchmarks import ads
 from benchmarks.kernels import next_task, records
 from benchmarks.machine import cpu_seconds, machine
 from benchmarks.results import Results
-from seamline.kernel.judging import run
-from seamline.lake import states
-from seamline.lake.layout import Layout
-from seamline.lake.lookups import keep
-from seamline.lake.master import Master
-from seamline.lake.pins import Files
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval
-from seamline.model.jobs import BuildJob
-from seamline.model.offsets import Lane, OffsetRange
+from seamline.kernel.epoch_kernel import run
+from seamline.lake.engine import states
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.lookup_tables import keep
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import Interval
 from seamline.quality.certify import certify_run
-from seamline.spark.batch import build
-from seamline.spark.fused import cores, gathered, split, touching
-from seamline.spark.partials import Partials
-from seamline.spark.session import session
-from seamline.spark.writer import Writer
+from seamline.spark.build.build import build
+from seamline.spark.build.fast_path import cores, gathered, split, touching
+from seamline.spark.build.partial_states import Partials
+from seamline.spark.session.session import session
+from seamline.spark.stream.epoch_writer import Writer
 
 EPOCH, CHUNK = 1_000_000, 100_000
 TOPIC = "ads"

@@ -29,20 +29,20 @@ from benchmarks.machine import machine
 from benchmarks.results import Results
 from benchmarks.views import NOW, ROOT
 from seamline import Rule
-from seamline.lake.planning import job_of, plan_run
-from seamline.lake.publishing import publish_run
+from seamline.lake.publish.planning import job_of, plan_run
+from seamline.lake.publish.publishing import publish_run
 from seamline.local.flights import flights
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import Interval
 from seamline.quality import certify
-from seamline.quality.comparing import compare_run
 from seamline.quality.expectations import Checked, checked
-from seamline.spark.batch import build
-from seamline.spark.rejudging import rejudge
-from seamline.spark.session import session
+from seamline.quality.run_comparing import compare_run
+from seamline.spark.build.build import build
+from seamline.spark.build.rejudging import rejudge
+from seamline.spark.session.session import session
 from seamline.testing.tables import Tables
 
 ROWS, DAYS, SMALL, KEPT_EVERY = 10_000, 5, 100, 10

@@ -42,7 +42,7 @@ from benchmarks.sampler import EVERY, Sampler
 from benchmarks.spine import broker
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
-from seamline.lake.ledger import Ledger
+from seamline.lake.log.ledger import Ledger
 from seamline.local.stack import StreamStack
 from seamline.model.errors import SetupError
 from seamline.serve.read import read

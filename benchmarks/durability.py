@@ -19,9 +19,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.machine import machine, percentile
-from seamline.lake import durability, files
-from seamline.lake.tables import EPOCH, Table
-from seamline.model.definition import DURABILITY
+from seamline.lake.storage import data_files, durability
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.model.definition.pipeline import DURABILITY
 
 SCHEMA = pa.schema([("n", pa.int64()), ("raw", pa.binary())])
 PUBLISHED = ("generations", "builds", "certificates", "manifest")
@@ -66,9 +66,9 @@ def publish(home: Path, number: int) -> None:
         table.append([written(table.root, f"{number}/{number}.parquet")], txns={name: number})
 
 
-def written(root: Path, name: str) -> files.DataFile:
+def written(root: Path, name: str) -> data_files.DataFile:
     """Write 20 kB."""
-    return files.write(pa.table({"n": [1], "raw": [os.urandom(20_000)]}, schema=SCHEMA), root, name)
+    return data_files.write(pa.table({"n": [1], "raw": [os.urandom(20_000)]}, schema=SCHEMA), root, name)
 
 
 def timed(do: Callable[..., None], *given: object) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.past import BEGIN, DAY, DAYS, LANE, RUN, Past
 from benchmarks.results import Results
-from seamline.model.intervals import Interval
+from seamline.model.time.intervals import Interval
 
 SPAN = Interval(BEGIN + (DAYS - 2) * DAY, BEGIN + (DAYS - 1) * DAY)
 ROUNDS = 3
@@ -32,11 +32,11 @@ ROUNDS = 3
 
 def start(past: Past) -> object:
     """Do what a driver does before it reads: without Spark and Kafka."""
-    from seamline.lake.log import condensed_log
-    from seamline.model.holes import gaps, to_register
-    from seamline.model.lookups import in_force
-    from seamline.spark.progress import Progress
-    from seamline.spark.writer import Writer
+    from seamline.lake.log.epoch_log import condensed_log
+    from seamline.model.compile.lookup_join import in_force
+    from seamline.model.protocol.holes import gaps, to_register
+    from seamline.spark.stream.epoch_writer import Writer
+    from seamline.spark.stream.progress import Progress
 
     log = condensed_log(past.layout)
     gaps(log, {LANE: 0})
@@ -49,30 +49,30 @@ def start(past: Past) -> object:
 
 def answer(past: Past) -> object:
     """Answer for the day."""
-    from seamline.lake.reads import answer as read
+    from seamline.lake.read.merged_read import answer as read
 
     return read(past.compiled, past.view, past.layout, start=SPAN.start, end=SPAN.end).table.num_rows
 
 
 def plan(past: Past) -> object:
     """Plan the day, and what is dirty."""
-    from seamline.lake.planning import plan_run
+    from seamline.lake.publish.planning import plan_run
 
     return len(plan_run(past.compiled, past.layout, asked=SPAN, dirty=True).builds)
 
 
 def status(past: Past) -> object:
     """Tell the status."""
-    from seamline.serve.status import status_of
+    from seamline.serve.pipeline_status import status_of
 
     return status_of(past.compiled, past.layout)[1]
 
 
 def page(past: Past) -> object:
     """Read what the stream's page shows."""
-    from seamline.lake.log import newest_epochs
+    from seamline.lake.log.epoch_log import newest_epochs
     from seamline.serve.completeness import completeness
-    from seamline.serve.refused import refused_by_reason
+    from seamline.serve.refused_records import refused_by_reason
 
     completeness(past.compiled, past.layout)
     newest_epochs(past.layout, 60)
@@ -88,7 +88,7 @@ def certify(past: Past) -> object:
 
 def audit(past: Past) -> object:
     """Audit the day, Kafka's answer made up."""
-    from seamline.kafka.ends import TopicEnds
+    from seamline.kafka.topic_ends import TopicEnds
     from seamline.supervisor import auditing
 
     ends = TopicEnds(datetime.now(UTC), {"t": "sales"}, {LANE: 0}, {LANE: past.start(past.epochs)})

@@ -26,14 +26,14 @@ from benchmarks.spine import TOPIC, broker
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.kernel.judging import KernelConfig
+from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.local.flights import Span, flights
-from seamline.model.catalog import load
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark import topics as topics_module
-from seamline.spark.session import session
-from seamline.spark.task import REPORT, gathered, kernel_task, warm
-from seamline.spark.topics import Topics
+from seamline.model.compile.catalog import load
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.session.session import session
+from seamline.spark.stream import read_topics as topics_module
+from seamline.spark.stream.read_topics import Topics
+from seamline.spark.tasks.task import REPORT, gathered, kernel_task, warm
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 3

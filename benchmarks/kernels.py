@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.kernel.judging import KernelConfig
-from seamline.model.compiled import CompiledPipeline
-from seamline.spark.writer import Writer
+from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.spark.stream.epoch_writer import Writer
 from seamline.testing.engine import RAW
 
 STAMPED = datetime(2026, 1, 6, tzinfo=UTC)

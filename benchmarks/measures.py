@@ -33,8 +33,8 @@ from seamline import (
     sum,
     top,
 )
-from seamline.lake import states
-from seamline.model.compiled import CompiledView, compile_pipeline
+from seamline.lake.engine import states
+from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.measures import Measure
 
 T = TypeVar("T")

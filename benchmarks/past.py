@@ -23,27 +23,34 @@ import pyarrow as pa
 from seamline import Batch, KafkaSource, Tumbling, View, sum
 from seamline import Pipeline as Definition
 from seamline import count as counted
-from seamline.lake import delta_log, files, states
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.generations import Generations
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import EDGE, END, FRONTIER, PRUNES, ROW, Master
-from seamline.lake.rewrites import upkept
-from seamline.lake.settings import retention, settings_of
-from seamline.lake.slices import Slices
-from seamline.lake.summaries import BLOCK, SCHEMA, assembled
-from seamline.lake.tables import EPOCH, Table
-from seamline.lake.types import QUARANTINE, generations_schema, master_schema, partial_schema, slices_schema
-from seamline.lake.wholeness import classic
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.condensed import Summed, condensed
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval, stamp
-from seamline.model.manifest import Act, Statement
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.plan.upkeep import Block
+from seamline.lake.engine import states
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.ledger_summaries import BLOCK, SCHEMA, assembled
+from seamline.lake.log.master import EDGE, END, FRONTIER, PRUNES, ROW, Master
+from seamline.lake.storage import data_files, delta_log
+from seamline.lake.storage.arrow_types import (
+    QUARANTINE,
+    generations_schema,
+    master_schema,
+    partial_schema,
+    slices_schema,
+)
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.log_wholeness import classic
+from seamline.lake.storage.rewrites import upkept
+from seamline.lake.storage.table_settings import retention, settings_of
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.protocol.condensed import Summed, condensed
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import Interval, stamp
+from seamline.plan.maintain.slice_upkeep import Block
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -222,13 +229,13 @@ class Past:
                 whole.select(slices_schema(self.view).names).cast(slices_schema(self.view)).sort_by("pane")
             )
             name = upkept(self.slices.table, Block(int(some[0]), int(some[-1])))
-            made.append(files.write(whole, self.slices.table.root, name, group=100_000))
+            made.append(data_files.write(whole, self.slices.table.root, name, group=100_000))
         self.slices.table.append(made, txns={EPOCH: self.packed - 1})
 
     def write_quarantine(self, numbers: np.ndarray) -> None:
         """Write what was refused."""
         table = self.refused(numbers[numbers % REFUSED_EVERY == 0])
-        file = files.write(
+        file = data_files.write(
             table, self.quarantine.root, upkept(self.quarantine, Block(0, self.packed)), group=100_000
         )
         self.quarantine.append([file], txns={EPOCH: self.packed - 1})
@@ -247,7 +254,7 @@ class Past:
         for some in self.blocks(numbers):
             name = upkept(self.master.table, Block(int(some[0]), int(some[-1])))
             made.append(
-                files.write(self.rows(some), self.master.table.root, name, stats=PRUNES, group=100_000)
+                data_files.write(self.rows(some), self.master.table.root, name, stats=PRUNES, group=100_000)
             )
         last = self.packed - 1
         txns = {EPOCH: last, EDGE: last, f"{END}{LANE}": self.start(last + 1), FRONTIER + self.view.id: last}
@@ -372,7 +379,7 @@ class Past:
                 whole = found.append_column("generation", pa.repeat(pa.scalar(id), found.num_rows))
                 whole = whole.select(generations_schema(self.view).names[:-1])
                 path = f"{id}/{day}.parquet"
-                files.write(whole, generations.table.root, path)
+                data_files.write(whole, generations.table.root, path)
                 generations.append([(generations.table.root / path, interval)])
                 cut = min(int(numbers[-1]) // EDGE_EVERY * EDGE_EVERY + 2 * EDGE_EVERY - 1, self.epochs - 1)
                 cut -= (cut + 1) % EDGE_EVERY
@@ -392,8 +399,8 @@ class Past:
         found = self.partials(rows).select(partial_schema(self.view).names)
         self.slices.append(found.cast(partial_schema(self.view)), from_epoch=number, to_epoch=number)
         if number % REFUSED_EVERY == 0:
-            file = files.write(self.refused(some), self.quarantine.root, f"{number:012d}.parquet")
+            file = data_files.write(self.refused(some), self.quarantine.root, f"{number:012d}.parquet")
             self.quarantine.append([file], txns={EPOCH: number})
-        file = files.write(rows, self.master.table.root, f"{number:012d}.parquet", stats=PRUNES)
+        file = data_files.write(rows, self.master.table.root, f"{number:012d}.parquet", stats=PRUNES)
         self.master.commit(row, [file])
         self.ledger.append([row])

@@ -34,7 +34,7 @@ import json, pickle, sys
 from dataclasses import asdict
 from pathlib import Path
 from benchmarks.drain import Drain, seamline
-from seamline.lake.ending import end
+from seamline.runtime.process_exit import end
 from seamline.kafka.connections import KafkaConnection
 brokers, topic, count, truth, home = sys.argv[1:]
 drain = Drain(KafkaConnection(brokers), topic, int(count), pickle.loads(Path(truth).read_bytes()))

@@ -34,7 +34,7 @@ from tests.ports import free_ports
 from benchmarks import ads
 from benchmarks.machine import machine, memory_mb, percentile
 from seamline.kafka.admin import TopicAdmin
-from seamline.lake.tables import Table
+from seamline.lake.storage.delta_table import Table
 from seamline.local.broker import Broker
 
 WARM = 60.0

@@ -119,7 +119,7 @@ def drain(connection: KafkaConnection, home: Path) -> None:
         first, start_up = time.monotonic() - began, cpu_seconds(pid)
         stack.drain(total, 600)
         took, cpu = time.monotonic() - began, cpu_seconds(pid)
-        from seamline.lake.ledger import Ledger
+        from seamline.lake.log.ledger import Ledger
 
         ledger = [each for each in Ledger.ensure(stack.layout).epochs() if each.ranges]
         steady = ledger[1:]

@@ -23,14 +23,14 @@ from benchmarks.kernels import records, task
 from benchmarks.machine import machine
 from benchmarks.views import EPOCHS, MEASURES, NOW, ROOT, ROWS, WARM
 from seamline import CountWindow, Tumbling, View
-from seamline.kernel.judging import engine, run
+from seamline.kernel.epoch_kernel import engine, run
 from seamline.kernel.survey import survey_schema, surveyed
-from seamline.lake.layout import Layout
+from seamline.lake.storage.layout import Layout
 from seamline.local.flights import Span, flights
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Pipeline
-from seamline.spark.register import Register
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.definition.pipeline import Pipeline
+from seamline.spark.stream.register import Register
 
 HOURS = View("v", keys=["carrier"], window=Tumbling("1 hour"), measures=MEASURES)
 IDS, CHUNK = 1_000_000, 100_000

@@ -21,14 +21,14 @@ import pyarrow as pa
 from benchmarks.kernels import next_task, records
 from benchmarks.machine import machine
 from seamline import Sliding, Tumbling, View, avg, count, max, min, sum
-from seamline.kernel.judging import run
-from seamline.lake.layout import Layout
+from seamline.kernel.epoch_kernel import run
+from seamline.lake.storage.layout import Layout
 from seamline.local.flights import Span, flights
-from seamline.model.catalog import load
-from seamline.model.compiled import compile_pipeline
-from seamline.model.epoch import Epoch
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark.writer import Writer
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.stream.epoch_writer import Writer
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, EPOCHS, WARM = 10_000, 12, 3

@@ -35,8 +35,8 @@ from benchmarks.views import ROOT
 from seamline.kafka.connections import KafkaConnection
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.stack import StreamStack
-from seamline.model.catalog import load
-from seamline.model.intervals import stamp
+from seamline.model.compile.catalog import load
+from seamline.model.time.intervals import stamp
 from seamline.supervisor.auditing import audit
 
 RATES = {1: 30, 10: 200, 50: 1000}

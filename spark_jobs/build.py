@@ -7,13 +7,13 @@ from concurrent.futures import Future
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from seamline.lake.ending import end
-from seamline.lake.layout import Layout, definitions, warehouse
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline
+from seamline.lake.storage.layout import Layout, definitions, warehouse
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError, disk_full
-from seamline.model.jobs import BuildJob
-from seamline.spark.session import described, leave, session, starting
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.runtime.process_exit import end
+from seamline.spark.session.session import described, leave, session, starting
 from seamline.supervisor.prespawned import release, serve
 from seamline.supervisor.resident import READY, port
 
@@ -41,11 +41,11 @@ def main(argv: list[str]) -> int:
 
 def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession]) -> None:
     """Build, certify and compare, and tell what came of it."""
-    from seamline.lake.format import require_format
+    from seamline.lake.tables.table_format import require_format
     from seamline.quality.certify import certify_run
-    from seamline.quality.comparing import compare_and_tell
     from seamline.quality.expectations import imported_meanwhile
-    from seamline.spark.batch import build
+    from seamline.quality.run_comparing import compare_and_tell
+    from seamline.spark.build.build import build
 
     layout = require_format(Layout(warehouse(), pipeline.name))
     imported_meanwhile(pipeline)

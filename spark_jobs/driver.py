@@ -6,8 +6,8 @@ import os
 import signal
 import threading
 
-from seamline.lake.ending import end
-from seamline.spark.session import listening
+from seamline.runtime.process_exit import end
+from seamline.spark.session.session import listening
 from seamline.supervisor.prespawned import Spare
 from seamline.supervisor.resident import TOKEN, client, make_token, port
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
-from seamline.lake.ending import end
-from seamline.lake.layout import Layout, definitions, home, warehouse
-from seamline.model.catalog import load
+from seamline.lake.storage.layout import Layout, definitions, home, warehouse
+from seamline.model.compile.catalog import load
 from seamline.model.errors import SeamlineError
-from seamline.model.jobs import StreamJob
-from seamline.spark.session import careful, starting
+from seamline.model.protocol.job_arguments import StreamJob
+from seamline.runtime.process_exit import end
+from seamline.spark.session.session import careful, starting
 
 
 def main(argv: list[str]) -> int:
@@ -32,8 +32,8 @@ def main(argv: list[str]) -> int:
             memory=stream.memory,
             more=careful(home() / "streams" / job.pipeline / "attempt.json"),
         )
-        from seamline.lake.format import require_format
-        from seamline.spark.stream import Driver
+        from seamline.lake.tables.table_format import require_format
+        from seamline.spark.stream.driver_loop import Driver
 
         layout = require_format(Layout(warehouse(), job.pipeline))
         driver = Driver(pipeline, layout, job.token, home())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from seamline.lake.ending import end
-from seamline.lake.format import require_format
-from seamline.lake.layout import Layout, definitions, warehouse
-from seamline.model.catalog import load
+from seamline.lake.storage.layout import Layout, definitions, warehouse
+from seamline.lake.tables.table_format import require_format
+from seamline.model.compile.catalog import load
 from seamline.model.errors import SeamlineError
-from seamline.supervisor.upkeep import upkeep
+from seamline.runtime.process_exit import end
+from seamline.supervisor.asked_upkeep import upkeep
 
 
 def main(argv: list[str]) -> int:

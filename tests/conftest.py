@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Start one session, as jobs have it, for every test that compares with Spark."""
-    from seamline.spark.session import session
+    from seamline.spark.session.session import session
 
     started = session("tests")
     yield started

@@ -21,7 +21,7 @@ from py4j.protocol import Py4JJavaError
 from benchmarks.peers.flink_jars import class_path
 from benchmarks.peers.flink_sql import Work
 from benchmarks.spine import free_port
-from seamline.local.java import java_home
+from seamline.runtime.java import java_home
 
 MEMORY = "4g"
 SETTINGS = {

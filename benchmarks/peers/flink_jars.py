@@ -16,8 +16,8 @@ from pathlib import Path
 from seamline.local import install, ivy
 from seamline.local.bootstrap import set_up_alone
 from seamline.local.checkout import Checkout
-from seamline.local.java import parts
 from seamline.model.errors import SetupError
+from seamline.runtime.java import parts
 
 CHECKOUT = Checkout(Path(__file__).resolve().parents[2])
 FLINK = CHECKOUT.state / "flink"

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.ads import ADS, PER_CAMPAIGN
-from seamline.local.java import jvm_options
-from seamline.spark.session import session
+from seamline.runtime.java import jvm_options
+from seamline.spark.session.session import session
 
 SCHEMA = (
     "user_id STRING, page_id STRING, ad_id INT, ad_type STRING, event_type STRING, ip_address STRING, "

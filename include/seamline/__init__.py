@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seamline.model.definition import (
+from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text, protobuf
+from seamline.model.definition.pipeline import (
     Batch,
     Expect,
     KafkaSource,
@@ -17,7 +18,7 @@ from seamline.model.definition import (
     Stream,
     View,
 )
-from seamline.model.formats import Avro, Csv, Json, Protobuf, Text, protobuf
+from seamline.model.definition.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.measures import (
     avg,
     collect_distinct,
@@ -39,8 +40,7 @@ from seamline.model.measures import (
     top,
     variance,
 )
-from seamline.model.watermark import Watermark
-from seamline.model.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
+from seamline.model.protocol.watermark import Watermark
 
 if TYPE_CHECKING:
     from seamline.serve.read import read

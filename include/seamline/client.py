@@ -20,7 +20,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 
 from seamline.model.errors import BadRange, ExpressionError, NotFound, ReadUnstable, SeamlineError, TooSlow
-from seamline.model.intervals import stamp
+from seamline.model.time.intervals import stamp
 
 PAGE = 10_000
 ATTEMPTS = 5

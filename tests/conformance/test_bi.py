@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.unit.past import build
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import serving
+from seamline.lake.read import serving_table
 from seamline.serve.bi import statements
 
 
@@ -19,7 +19,7 @@ def test_spark_s_table_gives_the_rows(spark: SparkSession, tmp_path: Path, folde
     shop = Shop(tmp_path / folder)
     shop.epoch([Sale(1, "a", 10), Sale(2, "b", 5)])
     build(shop, "g", cut=0)
-    serving.refresh(shop.compiled, shop.layout, shop.view, ["2013-01-01T00:00:00Z"])
+    serving_table.refresh(shop.compiled, shop.layout, shop.view, ["2013-01-01T00:00:00Z"])
     [statement] = statements(shop.compiled, shop.layout, shop.compiled.views, "spark")
     spark.sql(statement)
     try:

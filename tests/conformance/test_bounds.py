@@ -12,9 +12,9 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from seamline.lake import files
-from seamline.lake.sinks import Sink
-from seamline.lake.tables import Table
+from seamline.lake.log.record_files import Sink
+from seamline.lake.storage import data_files
+from seamline.lake.storage.delta_table import Table
 
 SCHEMA = pa.schema(
     [
@@ -67,7 +67,7 @@ def test_spark_and_polars_find_each_row_by_its_value(spark: SparkSession, tmp_pa
         rows = pa.Table.from_pylist(given, schema=SCHEMA)
         sink = Sink(tmp_path, f"sink-{number}.parquet", SCHEMA)
         sink.write(rows)
-        written += [*sink.close(), files.write(rows, tmp_path, f"file-{number}.parquet")]
+        written += [*sink.close(), data_files.write(rows, tmp_path, f"file-{number}.parquet")]
     table.append(written)
     wanted = [number for number in range(len(CASES)) for _ in range(2)]
     for _ in range(2):

@@ -12,31 +12,33 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from seamline.lake import files, reads, states
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.certificates import Certificates
-from seamline.lake.generations import Generations
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.pins import Files
-from seamline.lake.planning import job_of, plan_run
-from seamline.lake.publishing import publish_run
-from seamline.lake.types import master_schema
-from seamline.lake.upkeep import maintain
-from seamline.model.certificate import Certificate
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, View
-from seamline.model.epoch import Epoch
+from seamline.lake.engine import states
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish.planning import job_of, plan_run
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read import merged_read
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import master_schema
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
+from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import NotFound, ProtocolError
-from seamline.model.intervals import Interval, floor_to
-from seamline.model.jobs import BuildJob
 from seamline.model.measures import avg, count, distinct, max, quantile, sum
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.seam import Side
-from seamline.model.windows import Tumbling
-from seamline.spark.batch import build
+from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import Interval, floor_to
+from seamline.spark.build.build import build
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -146,7 +148,7 @@ class Shop:
         )
         master = Master.ensure(self.layout, PIPELINE)
         table = pa.Table.from_pylist(rows, schema=master_schema(PIPELINE))
-        master.commit(epoch, [files.write(table, master.table.root, f"{number}.parquet")])
+        master.commit(epoch, [data_files.write(table, master.table.root, f"{number}.parquet")])
         Ledger.ensure(self.layout).append([epoch])
 
     def job(self, run: str, *, asked: Interval | None = DAYS) -> BuildJob:
@@ -197,7 +199,7 @@ class Shop:
         compiled = PIPELINE.view(view)
         assert compiled
         places = [*(key.name for key in compiled.keys), "window_start"]
-        found = reads.answer(PIPELINE, compiled, self.layout, side=Side.BATCH).table
+        found = merged_read.answer(PIPELINE, compiled, self.layout, side=Side.BATCH).table
         return placed(found.select([*places, *(each.name for each in compiled.measures)]), places)
 
 

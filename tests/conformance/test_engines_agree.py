@@ -42,15 +42,15 @@ from seamline import (
     top,
     variance,
 )
-from seamline.lake import states
-from seamline.lake.generations import Generations
-from seamline.lake.master import Master
-from seamline.lake.pins import Files
-from seamline.model.intervals import Interval
-from seamline.model.jobs import BuildJob
-from seamline.plan import building
-from seamline.spark import fused
-from seamline.spark.batch import build
+from seamline.lake.engine import states
+from seamline.lake.log.master import Master
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.generations import Generations
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.time.intervals import Interval
+from seamline.plan.batch import work_shares
+from seamline.spark.build import fast_path
+from seamline.spark.build.build import build
 
 START = datetime(2024, 3, 9, tzinfo=UTC)
 """The day before clocks are put on in New York."""
@@ -245,14 +245,16 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
         }
         return counts, shown
 
-    known = [each.interval for each in fused.touching(engine.pipeline, Files.of(master.table), [days], cut)]
+    known = [
+        each.interval for each in fast_path.touching(engine.pipeline, Files.of(master.table), [days], cut)
+    ]
     assert any(known) == (pipeline is PLAIN)
     counts, expected = built("general", fast=False)
     assert any(row[COUNTED.index("rows_read")] for row in counts)
     for run in ("one task", "many tasks"):
         if run == "many tasks":
-            monkeypatch.setattr(building, "LEAST", 1)
-            monkeypatch.setattr(fused, "REPORTED_BYTES", 200)
+            monkeypatch.setattr(work_shares, "LEAST", 1)
+            monkeypatch.setattr(fast_path, "REPORTED_BYTES", 200)
         found_counts, found = built(run)
         assert found_counts == counts
         for name, rows in expected.items():

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from seamline.lake.types import arrow_type
+from seamline.lake.storage.arrow_types import arrow_type
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.schema import Schema
+from seamline.model.types.schema import Schema
 
 SCHEMA = Schema.parse(
     "i INT, j INT, k INT NOT NULL, b BIGINT, c BIGINT, x DOUBLE, y DOUBLE, d DECIMAL(10,2), e DECIMAL(5,3),"

@@ -12,20 +12,20 @@ import pytest
 from tests.conformance.test_seam import DAYS, START, World, build, expected, published
 from tests.conformance.test_seam import PIPELINE as SHOP
 
-from seamline.lake import reads, serving
-from seamline.lake.flipping import flip_view
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.planning import plan_run
-from seamline.lake.tables import Table
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
-from seamline.model.definition import View
+from seamline.lake.log.master import Master
+from seamline.lake.publish.flipping import flip_view
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.read import merged_read, serving_table
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
+from seamline.model.definition.pipeline import View
+from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import PublishRefused
-from seamline.model.intervals import EPOCH
 from seamline.model.measures import count, min, sum
-from seamline.model.seam import Side, Status
-from seamline.model.windows import Tumbling
+from seamline.model.protocol.seam import Side, Status
+from seamline.model.time.intervals import EPOCH
+from seamline.model.time.zone_clock import MICROSECOND
 from seamline.serve.explain import explained
 
 PIPELINE = compile_pipeline(replace(SHOP.definition, views=SHOP.definition.views[:2]))
@@ -54,7 +54,9 @@ def answered(
     """Ask by a definition; the columns must be those of ``view``."""
     compiled = pipeline.view(view.name)
     assert compiled is not None
-    return rows_of(reads.answer(pipeline, compiled, world.layout, version=version, side=side).table, view)
+    return rows_of(
+        merged_read.answer(pipeline, compiled, world.layout, version=version, side=side).table, view
+    )
 
 
 def oracle(world: World, compiled: CompiledView, view: View, side: Side = Side.MERGED) -> Rows:
@@ -113,7 +115,7 @@ def check_all(world: World, served: View) -> None:
             for asked in (PIPELINE, EDITED):
                 assert answered(world, asked, view) == oracle(world, compiled, view)
             days = [world.pipeline.grid.of(START).id]
-            serving.refresh(EDITED, world.layout, compiled, days)
+            serving_table.refresh(EDITED, world.layout, compiled, days)
             table = Table.open(world.layout.serving(compiled)).read()
             start = [row for row in table.to_pylist() if row["interval"] in days]
             own = {
@@ -198,7 +200,7 @@ def test_days_that_begin_after_a_birth_need_no_build(tmp_path: Path, monkeypatch
     assert later
     flip_view(EDITED, world.layout, OLD.name)
     new = EDITED.views[0]
-    found = reads.answer(EDITED, new, world.layout)
+    found = merged_read.answer(EDITED, new, world.layout)
     assert rows_of(found.table, NEW) == oracle(world, new, NEW)
     assert later <= {id for id, each in found.intervals.items() if each.status is Status.OPEN}
     check_all(world, NEW)

@@ -19,7 +19,7 @@ from seamline import (
     min,
     sum,
 )
-from seamline.lake.reads import answer
+from seamline.lake.read.merged_read import answer
 from seamline.serve.explain import explained
 
 GATE = Pipeline(

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Tumbling, View, avg, count, sum
-from seamline.lake.states import added_up, present
+from seamline.lake.engine.states import added_up, present
 from seamline.serve.explain import explained
-from seamline.spark.catch_up import computed
+from seamline.spark.stream.catch_up import computed
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 

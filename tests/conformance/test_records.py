@@ -13,11 +13,11 @@ from pyspark.sql import functions as f
 from tests.unit.records import batch, kernel_run, pipeline
 
 from seamline import Tumbling, View, count, first, last, sum
-from seamline.lake import states
-from seamline.lake.types import partial_schema
-from seamline.model.compiled import CompiledView, compile_pipeline
-from seamline.spark import general as builds
-from seamline.spark import measures
+from seamline.lake.engine import states
+from seamline.lake.storage.arrow_types import partial_schema
+from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
+from seamline.spark.build import general_path as builds
+from seamline.spark.tasks import measures
 
 SCHEMA = "id BIGINT NOT NULL, amount BIGINT, at TIMESTAMP, cart STRUCT<shop: STRING, tags: ARRAY<STRING>>"
 SHOP = compile_pipeline(

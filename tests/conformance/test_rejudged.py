@@ -12,20 +12,20 @@ import pytest
 from tests.unit.records import pipeline
 
 from seamline import CountWindow, Lookup, Pipeline, Rule, Tumbling, View, count, distinct, sum
-from seamline.lake.flipping import flip_view
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.planning import plan_run
-from seamline.lake.rejudged import Rejudged
-from seamline.lake.tables import Table
+from seamline.lake.publish.flipping import flip_view
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.rejudged import Rejudged
 from seamline.model.errors import ProtocolError, PublishRefused
-from seamline.model.seam import Side
-from seamline.plan.told import lines
+from seamline.model.protocol.seam import Side
+from seamline.plan.wording.plan_text import lines
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explained
-from seamline.serve.refused import quarantined
-from seamline.serve.status import status_of
-from seamline.spark import rejudging
-from seamline.spark.catch_up import catch_up
+from seamline.serve.pipeline_status import status_of
+from seamline.serve.refused_records import quarantined
+from seamline.spark.build import rejudging
+from seamline.spark.stream.catch_up import catch_up
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 

@@ -26,16 +26,16 @@ from seamline import (
     min,
     sum,
 )
-from seamline.lake.planning import plan_run
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import ProtocolError
-from seamline.model.seam import Status
+from seamline.model.protocol.seam import Status
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explained
 from seamline.serve.explanation import spoken
-from seamline.serve.lookups import lookups_of
-from seamline.serve.status import status_of
+from seamline.serve.lookup_versions import lookups_of
+from seamline.serve.pipeline_status import status_of
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 

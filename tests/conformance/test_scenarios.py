@@ -32,10 +32,10 @@ from seamline import (
     sum,
     top,
 )
-from seamline.lake.sides import side_rows
-from seamline.model.compiled import compile_pipeline
+from seamline.lake.read.named_sides import side_rows
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, CertificateFailed, NotFound, ProtocolError
-from seamline.spark.catch_up import catch_up
+from seamline.spark.stream.catch_up import catch_up
 
 SHOP = Pipeline(
     name="shop",

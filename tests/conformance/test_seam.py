@@ -18,33 +18,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from seamline.kernel.judging import KernelConfig, KernelResult, run
-from seamline.lake import reads, serving, states
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.certificates import Certificates
-from seamline.lake.files import write
-from seamline.lake.generations import Generations
-from seamline.lake.layout import Layout
-from seamline.lake.master import Master
-from seamline.lake.planning import plan_run
-from seamline.lake.publishing import publish_run
-from seamline.lake.spans import micros
-from seamline.lake.types import generations_schema, partial_schema
-from seamline.lake.upkeep import Upkeep, maintain
-from seamline.lake.versions import live
-from seamline.lake.windowing import spelled
-from seamline.model.certificate import Certificate
-from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, View
-from seamline.model.epoch import Epoch
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, run
+from seamline.lake.engine import states
+from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.windowing import spelled
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.upkeep import Upkeep, maintain
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read import merged_read, serving_table
+from seamline.lake.storage.arrow_types import generations_schema, partial_schema
+from seamline.lake.storage.data_files import write
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
+from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
+from seamline.model.definition.windows import Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.errors import FenceLost
-from seamline.model.intervals import Interval
 from seamline.model.measures import Measure, avg, count, max, sum
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.seam import Side, windows_over
-from seamline.model.windows import Cumulating, Global, Session, Sliding, Tumbling
+from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.seam import Side, windows_over
+from seamline.model.time.intervals import Interval
 from seamline.serve.explain import explained
-from seamline.spark.writer import Writer
+from seamline.spark.stream.epoch_writer import Writer
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 DAYS = 3
@@ -362,7 +363,7 @@ def build(pipeline: CompiledPipeline, layout: Layout, intervals: list[Interval],
 
 def published(layout: Layout) -> list[Any]:
     """List what the manifest publishes now."""
-    from seamline.lake.manifest import ManifestTable
+    from seamline.lake.tables.manifest_table import ManifestTable
 
     return list(ManifestTable.ensure(layout).read().published.values())
 
@@ -408,7 +409,7 @@ def check(world: World) -> None:
     for view in PIPELINE.views:
         mine = {interval: cut for (name, interval), cut in cuts.items() if name == view.id}
         for side in Side:
-            found = reads.answer(PIPELINE, view, world.layout, side=side)
+            found = merged_read.answer(PIPELINE, view, world.layout, side=side)
             assert rows_of(view, found.table) == expected(world, view, mine, until, side), (view.name, side)
             parts = sum_of(found.table["batch_part"]) + sum_of(found.table["speed_part"])
             assert parts == sum_of(found.table["orders"])
@@ -432,19 +433,19 @@ def rows_of(view: CompiledView, table: pa.Table) -> dict[tuple[Any, ...], tuple[
 def check_served(world: World) -> None:
     """Refresh what is behind, which the tables tell by themselves, and compare them with whole answers."""
     for view in PIPELINE.views:
-        serving.refresh(PIPELINE, world.layout, view)
-        answer = reads.answer(PIPELINE, view, world.layout)
-        table = serving.ensure(world.layout, view).read()
+        serving_table.refresh(PIPELINE, world.layout, view)
+        answer = merged_read.answer(PIPELINE, view, world.layout)
+        table = serving_table.ensure(world.layout, view).read()
         assert rows_of(view, table) == rows_of(view, answer.table), view.name
 
 
 def check_bounds(world: World) -> None:
     """Cut the windows by their start: neighbouring ranges share no row and miss none."""
     for view in PIPELINE.views:
-        whole = rows_of(view, reads.answer(PIPELINE, view, world.layout).table)
+        whole = rows_of(view, merged_read.answer(PIPELINE, view, world.layout).table)
         middle = START + timedelta(minutes=world.dice.randrange(DAYS * 24 * 60))
         below, above = (
-            rows_of(view, reads.answer(PIPELINE, view, world.layout, **bounds).table)  # type: ignore[arg-type]
+            rows_of(view, merged_read.answer(PIPELINE, view, world.layout, **bounds).table)  # type: ignore[arg-type]
             for bounds in ({"end": middle}, {"start": middle})
         )
         assert below == {place: row for place, row in whole.items() if place[-2] < micros(middle)}, view.name
@@ -454,7 +455,7 @@ def check_bounds(world: World) -> None:
 def check_explained(world: World) -> None:
     """Take some rows of every view apart: they are the rows of the master that belong in them."""
     for view in PIPELINE.views:
-        rows = reads.answer(PIPELINE, view, world.layout).table.to_pylist()
+        rows = merged_read.answer(PIPELINE, view, world.layout).table.to_pylist()
         for row in world.dice.sample(rows, min(4, len(rows))):
             sets = [
                 names for names in view.sets if spelled(names) == row.get("grouping", spelled(view.sets[0]))

@@ -18,12 +18,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.unit import own_measures
 
-from seamline.lake import states
-from seamline.lake.spans import micros
-from seamline.lake.types import INSTANT, arrow_type, partial_schema
-from seamline.model.compiled import CompiledView, compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, View
-from seamline.model.intervals import floor_to
+from seamline.lake.engine import states
+from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type, partial_schema
+from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
+from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
+from seamline.model.definition.windows import Session, Sliding, Tumbling, Window
 from seamline.model.measures import (
     Measure,
     avg,
@@ -47,10 +47,10 @@ from seamline.model.measures import (
     top,
     variance,
 )
-from seamline.model.ruling import Gaps
-from seamline.model.seam import windows_over
-from seamline.model.windows import Session, Sliding, Tumbling, Window
-from seamline.spark import measures as spark_measures
+from seamline.model.protocol.seam import windows_over
+from seamline.model.time.intervals import floor_to
+from seamline.model.time.window_arithmetic import Gaps
+from seamline.spark.tasks import measures as spark_measures
 
 SCHEMA = "k STRING, i INT, b BIGINT, x DOUBLE, d DECIMAL(10,2), s STRING, p BOOLEAN, dt DATE, at TIMESTAMP"
 PLAIN = {

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.test_totals import MOST, decimal, made, ordered, told, ugly, view
 
 from seamline import Batch, KafkaSource, Pipeline, Session, Tumbling, View, avg, sum
-from seamline.lake import states
-from seamline.lake.types import INSTANT, partial_schema
-from seamline.spark import measures as spark_measures
+from seamline.lake.engine import states
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.spark.tasks import measures as spark_measures
 
 NOW = "2024-01-05"
 LARGE = "99999999999999999999.999999999999999999"

@@ -12,9 +12,9 @@ import pyspark.worker
 import pytest
 from pyspark.sql import SparkSession
 
-from seamline.spark.arrow_batches import COUNTED, FEW_BYTES, MEASURED, BatchSize, batch_size
-from seamline.spark.epochs import Epochs
-from seamline.spark.task import warm
+from seamline.spark.session.arrow_batches import COUNTED, FEW_BYTES, MEASURED, BatchSize, batch_size
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.tasks.task import warm
 
 KIB = 1 << 10
 

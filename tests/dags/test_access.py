@@ -19,8 +19,8 @@ from sqlalchemy import select
 from tests.unit.past import build
 from tests.unit.shop import Sale, opened
 
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.layout import Layout
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.web import limits
 from seamline.web.app import app
 

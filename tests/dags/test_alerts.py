@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from tests.unit.shop import DEFINITION
 
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.layout import Layout
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.orchestration import reconciling
 from seamline.supervisor.said import REFUSED, leave_mark, mark_of
 

@@ -13,19 +13,19 @@ import pytest
 from tests.dags.server import EVIL
 from tests.unit.shop import START, Sale
 
-from seamline.lake import claims
-from seamline.lake.audits import Audits
-from seamline.model.audit import Audit
-from seamline.model.claims import Claim
+from seamline.lake.tables import claims_table
+from seamline.lake.tables.audits_table import Audits
 from seamline.model.errors import BadRange
 from seamline.model.expressions import compile_expression
-from seamline.model.intervals import Interval
-from seamline.model.schema import Field, Schema, parse_type
-from seamline.quality.comparing import compare_run
+from seamline.model.protocol.audit import Audit
+from seamline.model.protocol.claims import Claim
+from seamline.model.time.intervals import Interval
+from seamline.model.types.schema import Field, Schema, parse_type
+from seamline.quality.run_comparing import compare_run
 from seamline.serve.asked import Question, as_json, condition
 from seamline.serve.read import read
 
-waiting = claims.Waiting
+waiting = claims_table.Waiting
 VIEW = "/api/v1/views/shop/sales"
 
 
@@ -176,13 +176,13 @@ def test_no_page_waits_to_be_sure_of_a_claim_of_another_host(client, shop, monke
     shop.epoch([Sale(1501, "a", 2)], watermark=START.replace(day=9))
     now = datetime.now(UTC)
     day = Interval.parse("2013-01-02/2013-01-03")
-    elsewhere = Claim("r2", "airflow:shop__batch", (day,), now, now + claims.TTL, "far 7:pid:[1] 12 34")
-    claims.Claims.ensure(shop.layout).take(elsewhere, now=now)
+    elsewhere = Claim("r2", "airflow:shop__batch", (day,), now, now + claims_table.TTL, "far 7:pid:[1] 12 34")
+    claims_table.Claims.ensure(shop.layout).take(elsewhere, now=now)
 
     def waits(_: float) -> None:
         raise AssertionError("it waits")
 
-    monkeypatch.setattr(claims, "Waiting", lambda: waiting(wait=waits))
+    monkeypatch.setattr(claims_table, "Waiting", lambda: waiting(wait=waits))
     made = client.get("/api/v1/plans/shop")
     assert made.status_code == 200, made.text
     [running] = made.json()["left_out"]

@@ -25,14 +25,12 @@ from tests.unit.shop import START, Sale, Shop
 from tests.unit.test_publish import DAYS as PUBLISHED
 from tests.unit.test_publish import SHOP, offer
 
-from seamline.lake import publishing
-from seamline.lake.audits import Audits
-from seamline.lake.claims import claims_of, holding
-from seamline.lake.control import ControlTable
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
-from seamline.local import java
-from seamline.model.audit import Audit, Finding, Wrong
+from seamline.lake.publish import publishing
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.audits_table import Audits
+from seamline.lake.tables.claims_table import claims_of, holding
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import (
     AuditFailed,
     BadRange,
@@ -49,16 +47,18 @@ from seamline.model.errors import (
     PublishRefused,
     SetupError,
 )
-from seamline.model.intervals import Interval
-from seamline.model.jobs import BuildJob
-from seamline.model.manifest import Act, Statement
-from seamline.orchestration import connections, tasks
-from seamline.orchestration.building import BuildOperator
+from seamline.model.protocol.audit import Audit, Finding, Wrong
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.time.intervals import Interval
+from seamline.orchestration import airflow_connections, tasks
+from seamline.orchestration.build_task import BuildOperator
+from seamline.orchestration.checked_definitions import JUDGED_FOR
 from seamline.orchestration.dags import build_dags, cron
 from seamline.orchestration.failures import WAITS, ByKind, of_driver, told
-from seamline.orchestration.freshness import function_of, once
+from seamline.orchestration.freshness_deadline import function_of, once
 from seamline.orchestration.pools import POOLS
-from seamline.orchestration.verdicts import JUDGED_FOR
+from seamline.runtime import java
 from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[2]
@@ -390,14 +390,16 @@ def test_upkeep_asks_the_topic_through_the_connection_if_there_is_one(monkeypatc
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
-    monkeypatch.setattr(connections, "connection_env", lambda name: {f"AIRFLOW_CONN_{name.upper()}": "{"})
+    monkeypatch.setattr(
+        airflow_connections, "connection_env", lambda name: {f"AIRFLOW_CONN_{name.upper()}": "{"}
+    )
     tasks.upkeep("shop", "kafka_default")
     assert "AIRFLOW_CONN_KAFKA_DEFAULT is neither a connection in JSON" in capsys.readouterr().out
 
     def none(name):
         raise AirflowNotFoundException(name)
 
-    monkeypatch.setattr(connections, "connection_env", none)
+    monkeypatch.setattr(airflow_connections, "connection_env", none)
     tasks.upkeep("shop", "kafka_default")
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "ledger: 0 rows repaired"
@@ -409,8 +411,8 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
     shop = Shop(tmp_path)
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(shop.warehouse))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://local")
-    monkeypatch.setattr("seamline.local.java.spark_jars", lambda: ["delta.jar"])
-    monkeypatch.setattr("seamline.local.java.java_home", Path)
+    monkeypatch.setattr("seamline.runtime.java.spark_jars", lambda: ["delta.jar"])
+    monkeypatch.setattr("seamline.runtime.java.java_home", Path)
     layout, now = shop.layout, datetime.now(UTC)
     shop.epoch([Sale(1)])
     job = BuildJob("shop", "r1", 0, (Interval.parse("2013-01-01/2013-01-03"),))
@@ -485,7 +487,7 @@ def test_a_freshness_deadline_is_looked_after_twice(folder, tmp_path):
     [alert] = made["flights__batch"].deadline
     assert alert.interval == timedelta(hours=6)
     assert (alert.callback.path, alert.callback.kwargs) == (
-        "seamline.orchestration.freshness.missed",
+        "seamline.orchestration.freshness_deadline.missed",
         {"name": "flights"},
     )
     DagSerialization.serialize_dag(made["flights__batch"])

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from seamline.lake.deadline import in_time, until
-from seamline.lake.scans import connection, relations
-from seamline.lake.states import asked
+from seamline.lake.engine.duckdb_scans import connection, relations
+from seamline.lake.engine.states import asked
 from seamline.model.errors import TooSlow
+from seamline.runtime.deadline import in_time, until
 from seamline.web import limits
 from seamline.web.limits import answered, within
 

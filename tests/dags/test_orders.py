@@ -10,16 +10,16 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 from tests.unit.shop import opened
 
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.renewing import renewing
+from seamline.lake.storage.renewing import renewing
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import BadRange, GaveUp
-from seamline.model.intervals import Interval, parse_moment
+from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration import reconciling
 from seamline.orchestration.dags import stream_dag
 from seamline.orchestration.orders import FORM, order_of
-from seamline.plan.positions import From, Place
-from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
+from seamline.plan.stream.start_positions import From, Place
 from seamline.supervisor.operations import Action, Upgrade
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
 EMPTY = {name: param.value for name, param in FORM.items()}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

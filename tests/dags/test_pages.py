@@ -10,7 +10,7 @@ from tests.dags.server import EVIL
 from tests.unit.past import build
 from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
 
-from seamline.quality.comparing import compare_run
+from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.web import answering
 

@@ -22,11 +22,11 @@ from tests.e2e.world import DAYS, ROOT, Resident, World
 from tests.ports import free_ports
 
 from seamline.client import Client
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.tables import Table
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.local.airflow import AirflowStandalone
 from seamline.model.errors import SeamlineError
-from seamline.model.intervals import parse_moment
+from seamline.model.time.intervals import parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.airflow_client import quote
 from seamline.orchestration.backfills import ENDED

@@ -15,16 +15,16 @@ from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.kernel.judging import KernelConfig, run
-from seamline.lake.audits import Audits
-from seamline.lake.layout import Layout
-from seamline.lake.master import Master
-from seamline.lake.tables import properties
-from seamline.model.audit import Audit, Wrong
-from seamline.model.catalog import load
-from seamline.model.epoch import Epoch
-from seamline.model.offsets import Lane, ranges_between
-from seamline.spark.writer import Writer
+from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.lake.log.master import Master
+from seamline.lake.storage.delta_table import properties
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.audits_table import Audits
+from seamline.model.compile.catalog import load
+from seamline.model.protocol.audit import Audit, Wrong
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, ranges_between
+from seamline.spark.stream.epoch_writer import Writer
 from seamline.testing.engine import RAW
 
 DEFINITION = """

@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from tests.e2e.world import DAYS, ROOT, Resident, World, plain
 from tests.faults.trial import eventually
 
-from seamline.lake.certificates import Certificates
-from seamline.lake.claims import claims_of
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.claims_table import claims_of
 from seamline.local.flights import Span, flights
-from seamline.model.intervals import parse_moment
+from seamline.model.time.intervals import parse_moment
 from seamline.supervisor import prespawned
 
 RESULT = "RESULT "

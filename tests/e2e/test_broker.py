@@ -15,15 +15,15 @@ from kafka import KafkaProducer
 from tests.ports import free_ports
 
 from seamline.kafka.admin import TopicAdmin
-from seamline.kafka.ends import oldest_from
-from seamline.kafka.firsts import firsts
-from seamline.kafka.present import present
+from seamline.kafka.first_records import firsts
+from seamline.kafka.present_offsets import present
 from seamline.kafka.produce import RecordWriter
+from seamline.kafka.topic_ends import oldest_from
 from seamline.local.broker import Broker
 from seamline.local.flights import Span, replay
 from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
-from seamline.model.intervals import parse_moment
-from seamline.model.tail import hashed
+from seamline.model.protocol.log_tail import hashed
+from seamline.model.time.intervals import parse_moment
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def test_what_is_there_is_told_whatever_it_was_compressed_with(
 LOOK = """
 import resource, sys
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.ends import oldest_from
-from seamline.kafka.present import present
+from seamline.kafka.topic_ends import oldest_from
+from seamline.kafka.present_offsets import present
 brokers, name = sys.argv[1:]
 connection = KafkaConnection(brokers)
 used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()

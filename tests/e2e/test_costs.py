@@ -15,16 +15,16 @@ from tests.faults.workload import Log, Workload, definition, encoded, send
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.ledger import Ledger
-from seamline.lake.master import Master
-from seamline.lake.pins import Files
-from seamline.lake.tables import Table
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.local.stack import StreamStack
-from seamline.model.jobs import BuildJob
-from seamline.spark.batch import build
-from seamline.spark.fused import touching
-from seamline.spark.stream import Driver
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.spark.build.build import build
+from seamline.spark.build.fast_path import touching
+from seamline.spark.stream.driver_loop import Driver
 
 TOPIC, PARTITIONS = "costs.points", 3
 EPOCHS, RECORDS = 5, 300

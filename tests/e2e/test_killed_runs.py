@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.e2e.world import DAYS, Resident, World
 
-from seamline.lake.failpoints import BATCH
+from seamline.runtime.failpoints import BATCH
 
 SPAN = ("--from", DAYS[0], "--to", "2013-01-03T00:00:00Z")
 UNSEEN = {"states", "generation", "built", "certified"}

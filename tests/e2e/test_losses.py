@@ -13,14 +13,14 @@ from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.lake.ledger import Ledger
+from seamline.lake.log.ledger import Ledger
 from seamline.local.stack import StreamStack
-from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import OffsetGap, TopicRecreated
-from seamline.model.holes import holes, touching
-from seamline.model.intervals import Interval
-from seamline.plan.actual import Actual
-from seamline.plan.observation import Observation
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import holes, touching
+from seamline.model.time.intervals import Interval
+from seamline.plan.stream.observation import Observation
+from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.observe import observe
 
 TOPIC, EXTRAS = "shop.losses", "shop.extras"

@@ -19,15 +19,15 @@ from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.lake.control import ControlTable
-from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable
 from seamline.local.stack import StreamStack
-from seamline.model.epoch import Kind
-from seamline.model.holes import holes, joined
+from seamline.model.protocol.epoch import Kind
+from seamline.model.protocol.holes import holes, joined
 from seamline.serve.read import read
-from seamline.supervisor.heartbeat import Heartbeat
 from seamline.supervisor.outside import stop
+from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
 TOPIC, NAME, FORK = "ops.orders", "ops", "trial"
 DEFINITION = """

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from tests.e2e.world import DAYS, Resident, World
 
-from seamline.lake.manifest import ManifestTable
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.local.flights import Span, flights
-from seamline.model.intervals import parse_moment
+from seamline.model.time.intervals import parse_moment
 
 VIEW = "flights.delay_by_carrier"
 

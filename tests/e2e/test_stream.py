@@ -18,8 +18,8 @@ from tests.faults.workload import Log, Workload, definition, send
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
-from seamline.lake.failpoints import EPOCH
 from seamline.local.stack import StreamStack
+from seamline.runtime.failpoints import EPOCH
 
 TOPIC = "faults.points"
 PATIENCE = 300

@@ -15,15 +15,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.layout import Layout
-from seamline.lake.processes import elapsed
-from seamline.lake.tables import Table
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import ChangedByOthers, GaveUp, LeaseHeld, OutOfStep
-from seamline.supervisor.driver import LOG_BYTES, rotate, rotate_in_use, session
-from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat, Identity
+from seamline.runtime.processes import elapsed
+from seamline.supervisor.driver_process import LOG_BYTES, rotate, rotate_in_use, session
 from seamline.supervisor.outside import start_detached, status, stop
 from seamline.supervisor.process import Pace, supervise, wait_before
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
 DRIVER = """
 import os, signal, subprocess, sys, time

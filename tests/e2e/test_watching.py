@@ -17,17 +17,17 @@ from tests.e2e.test_supervisor import eventually
 from tests.unit.shop import DEFINITION
 
 from seamline.cli import main
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.layout import Layout
-from seamline.model.alert import Kind
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import LeaseHeld
-from seamline.plan.actual import Actual
+from seamline.model.protocol.alert import Kind
+from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.board import Board
-from seamline.supervisor.heartbeat import Heartbeat
 from seamline.supervisor.observe import observe
 from seamline.supervisor.outside import start_detached, stop
 from seamline.supervisor.process import Pace, supervise
 from seamline.supervisor.said import REFUSED, leave_mark
+from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
 DRIVER = """
 import json, os, sys, time

@@ -14,17 +14,17 @@ from typing import Any
 import pyarrow as pa
 from tests.ports import free_ports
 
-from seamline.kernel.judging import KernelConfig, run
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
+from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.local.flights import Span, flights
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import parse_moment
-from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import parse_moment
 from seamline.serve.read import read
-from seamline.spark.writer import Writer
+from seamline.spark.stream.epoch_writer import Writer
 
 ROOT = Path(__file__).parents[2]
 DAYS = ["2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z"]

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from seamline.spark.checkpoint import Checkpoints, last
+from seamline.spark.stream.checkpoints import Checkpoints, last
 
 
 def files(folder: Path) -> list[Path]:

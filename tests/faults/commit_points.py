@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.faults.checkpoints import batches
 
-from seamline.lake.ledger import Ledger
-from seamline.lake.master import Master
-from seamline.lake.slices import Slices
-from seamline.lake.tables import EPOCH, Table
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.tables.slices import Slices
 from seamline.local.stack import StreamStack
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 from tests.protocol.shipped import PIPELINE, Stream, caught_up
 
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 
 
 def days(count: int) -> list[int | None]:

@@ -24,19 +24,19 @@ from tests.lives.streaming import Epoch, Idle, Rules, Serve
 from tests.lives.world import Entry, World
 
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
-from seamline.lake import delta_log
-from seamline.lake.audits import Audits
-from seamline.lake.claims import holding
-from seamline.lake.comparisons import Comparisons
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.audit import Audit
-from seamline.model.comparison import Comparison
-from seamline.model.compiled import compile_pipeline
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.audits_table import Audits
+from seamline.lake.tables.claims_table import holding
+from seamline.lake.tables.comparisons_table import Comparisons
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import ChangedByOthers
-from seamline.model.intervals import Interval
-from seamline.plan.repair import LEAP
+from seamline.model.protocol.audit import Audit
+from seamline.model.protocol.comparison import Comparison
+from seamline.model.time.intervals import Interval
+from seamline.plan.maintain.repair_steps import LEAP
 
 HARMLESS, ANEW, REFUSED = "harmless", "the stream starts anew", "refused"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

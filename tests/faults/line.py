@@ -24,13 +24,13 @@ from tests.faults.workload import Log, Sent, Workload, definition, send, write, 
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.failpoints import Family
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.local.stack import StreamStack
-from seamline.model.epoch import Epoch
 from seamline.model.errors import SeamlineError
-from seamline.model.offsets import OffsetRange
-from seamline.supervisor.heartbeat import Heartbeat
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import OffsetRange
+from seamline.runtime.failpoints import Family
+from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
 PATIENCE = 300.0
 

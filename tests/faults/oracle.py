@@ -11,11 +11,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from tests.faults.workload import Log, Place, Sent
 
-from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
-from seamline.lake.master import Master
-from seamline.model.epoch import Epoch, Kind
-from seamline.model.offsets import OffsetRange
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.offsets import OffsetRange
 
 PLACE = ["_topic_id", "_partition", "_offset"]
 Row = tuple[int, int, int, int]

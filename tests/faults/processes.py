@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from seamline.lake.failpoints import alive
+from seamline.runtime.failpoints import alive
 
 ORPHANS_END_WITHIN = 20.0
 

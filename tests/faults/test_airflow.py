@@ -15,10 +15,10 @@ from tests.faults.trial import Trial, eventually
 from tests.ports import free_ports
 
 from seamline.kafka.connections import KafkaConnection
-from seamline.lake.failpoints import Family, alive
-from seamline.lake.ledger import Ledger
+from seamline.lake.log.ledger import Ledger
 from seamline.local.airflow import AirflowStandalone
-from seamline.supervisor.driver import session
+from seamline.runtime.failpoints import Family, alive
+from seamline.supervisor.driver_process import session
 
 ROOT = Path(__file__).parents[2]
 SLOW_START = 600.0

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.e2e.world import DAYS, World
 
-from seamline.lake.planning import job_of, plan_run
-from seamline.lake.publishing import publish_run
+from seamline.lake.publish.planning import job_of, plan_run
+from seamline.lake.publish.publishing import publish_run
 from seamline.local.flights import Span, flights
-from seamline.model.intervals import Interval, parse_moment
+from seamline.model.time.intervals import Interval, parse_moment
 from seamline.quality.certify import certify_run, require_passed
-from seamline.spark.batch import build
+from seamline.spark.build.build import build
 
 pytestmark = pytest.mark.faults
 

@@ -13,11 +13,11 @@ import pytest
 from tests.e2e.world import DAYS, World
 from tests.faults.processes import require_none
 
-from seamline.lake.planning import job_of, plan_run
-from seamline.local.java import class_path, java_home
+from seamline.lake.publish.planning import job_of, plan_run
 from seamline.model.errors import SparkFailed
-from seamline.model.intervals import Interval, parse_moment
-from seamline.supervisor.jobs import jobs_folder
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.runtime.java import class_path, java_home
+from seamline.supervisor.job_files import jobs_folder
 
 END = "2013-01-03T00:00:00Z"
 SPAN = ("--from", DAYS[0], "--to", END)

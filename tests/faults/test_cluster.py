@@ -20,13 +20,13 @@ from tests.ports import free_ports
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.lake.builds import Builds
-from seamline.lake.master import Master
-from seamline.local.java import class_path, java_home, spark_jars
+from seamline.lake.log.master import Master
+from seamline.lake.tables.builds_table import Builds
 from seamline.local.stack import StreamStack
-from seamline.model.intervals import Interval
-from seamline.model.jobs import BuildJob
-from seamline.supervisor.jobs import jobs_folder
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.time.intervals import Interval
+from seamline.runtime.java import class_path, java_home, spark_jars
+from seamline.supervisor.job_files import jobs_folder
 
 pytestmark = pytest.mark.faults
 TOPIC = "cluster.orders"

@@ -14,10 +14,10 @@ import pytest
 from tests.faults.processes import end_all, require_none
 from tests.faults.trial import Trial, eventually
 
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.layout import Layout
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import LeaseHeld
-from seamline.supervisor.heartbeat import Heartbeat
+from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
 pytestmark = pytest.mark.faults
 TRIALS = 100

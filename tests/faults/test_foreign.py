@@ -11,7 +11,7 @@ import pytest
 from tests.faults.foreign import DEEDS, TABLES, Deltalake, Hand, Spark, fares, lived
 from tests.lives.world import World
 
-from seamline.lake.tables import Table
+from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import ChangedByOthers
 
 PAGE = Path(__file__).parents[2] / "docs/operating.md"

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from tests.unit.records import pipeline
 
 from seamline import Stream
-from seamline.kernel.judging import KernelConfig, KernelResult
-from seamline.model.compiled import compile_pipeline
-from seamline.spark.task import REPORT, gathered, kernel_task, reported
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.spark.tasks.task import REPORT, gathered, kernel_task, reported
 
 RAW = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, headers STRING"
 

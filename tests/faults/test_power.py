@@ -19,11 +19,11 @@ from tests.faults.trial import Trial
 from tests.protocol.powerless import TABLES, is_right, reads_on, root, start
 from tests.protocol.shipped import Stream
 
-from seamline.lake.damage import damage
-from seamline.lake.delta_log import entry
-from seamline.lake.lines import LINE
-from seamline.lake.master import Master
-from seamline.lake.tables import Table
+from seamline.lake.log.log_lines import LINE
+from seamline.lake.log.master import Master
+from seamline.lake.storage.delta_log import entry
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.log_damage import damage
 
 CUTS = 30
 GOING_DOWN, WITHOUT_A_FLUSH = 0x8004587D, 2

@@ -13,11 +13,11 @@ from tests.faults.line import PATIENCE, Line
 from tests.faults.processes import ORPHANS_END_WITHIN, signalled, working_in
 from tests.faults.trial import Trial, eventually
 
-from seamline.lake.failpoints import DAEMON, EPOCH, alive
-from seamline.lake.ledger import Ledger
-from seamline.lake.master import Master
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
 from seamline.model.errors import FenceLost
-from seamline.supervisor.heartbeat import Identity
+from seamline.runtime.failpoints import DAEMON, EPOCH, alive
+from seamline.supervisor.supervisor_heartbeat import Identity
 
 VICTIMS = ("jvm", "python")
 
@@ -215,7 +215,7 @@ def still(process: psutil.Process) -> bool:
 
 def leased(line: Line) -> bool:
     """Tell whether somebody holds the lease now."""
-    from seamline.lake.control import ControlTable
+    from seamline.lake.tables.control_table import ControlTable
 
     return ControlTable.ensure(line.stack.layout).held() is not None
 

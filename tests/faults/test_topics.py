@@ -14,11 +14,11 @@ from tests.faults.trial import Trial, eventually
 from tests.faults.workload import FIRST, Sent, bad, write, writer
 
 from seamline.kafka.admin import TopicAdmin
-from seamline.lake.ledger import Ledger
-from seamline.model.catalog import load
+from seamline.lake.log.ledger import Ledger
+from seamline.model.compile.catalog import load
 from seamline.model.errors import OffsetGap, TopicRecreated
-from seamline.model.holes import holes
-from seamline.model.offsets import Lane
+from seamline.model.protocol.holes import holes
+from seamline.model.protocol.offsets import Lane
 from seamline.supervisor.auditing import audit
 
 

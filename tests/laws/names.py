@@ -38,10 +38,16 @@ from seamline import (
     sum,
     top,
 )
-from seamline.lake import states
-from seamline.lake.joins import key_name
-from seamline.lake.windowing import windowed
-from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView, compile_pipeline, examine
+from seamline.lake.engine import states
+from seamline.lake.engine.lookup_joins import key_name
+from seamline.lake.engine.windowing import windowed
+from seamline.model.compile.compiled_pipeline import (
+    GROUPING,
+    CompiledPipeline,
+    CompiledView,
+    compile_pipeline,
+    examine,
+)
 from seamline.model.errors import DefinitionError
 from seamline.testing import Scenario
 from seamline.testing.judging import judged
@@ -316,7 +322,7 @@ def spelled(value: Any) -> str:
 
 def decorated(compiled: CompiledPipeline, keys: pa.Table) -> pa.Table:
     """Look the keys up."""
-    from seamline.lake.decorations import matched
+    from seamline.lake.read.decorations import matched
 
     joins = compiled.views[0].decorations
     assert joins

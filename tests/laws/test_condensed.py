@@ -9,7 +9,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.condensed import (
+from seamline.model.compile.evolution import require_order
+from seamline.model.compile.lookup_join import in_force
+from seamline.model.errors import ProtocolError, StraddlesCut
+from seamline.model.protocol.condensed import (
     Summed,
     condensed,
     count_of,
@@ -19,18 +22,15 @@ from seamline.model.condensed import (
     runs_of,
     to_text,
 )
-from seamline.model.epoch import Epoch, Kind
-from seamline.model.errors import ProtocolError, StraddlesCut
-from seamline.model.evolution import require_order
-from seamline.model.holes import closed, holes, joined, lacking, positions, rest
-from seamline.model.intervals import Grid
-from seamline.model.lookups import in_force
-from seamline.model.manifest import Act, Statement, fold
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.plan.batch import Arrivals, cuts_within, last_edge, plan_batch
-from seamline.plan.rejudging import records_of, unjudged
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import closed, holes, joined, lacking, positions, rest
+from seamline.model.protocol.manifest import Act, Statement, fold
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import Grid
+from seamline.plan.batch.batch_plan import Arrivals, cuts_within, last_edge, plan_batch
+from seamline.plan.batch.rejudging_plan import records_of, unjudged
 from seamline.quality.certify import versions
-from seamline.spark.progress import Progress
+from seamline.spark.stream.progress import Progress
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(hours=1), START)

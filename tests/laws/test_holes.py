@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import OffsetGap, TopicRecreated
-from seamline.model.holes import (
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
     fillable,
@@ -23,7 +23,7 @@ from seamline.model.holes import (
     to_register,
     undecided,
 )
-from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.protocol.offsets import Lane, OffsetRange
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD, NEW = Lane("old", 0), Lane("new", 0)

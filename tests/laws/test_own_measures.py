@@ -14,16 +14,16 @@ from tests.unit.own_measures import GeometricMean, Letters, MeanOfMeans, Span
 from tests.unit.test_definition import ORDERS, with_view
 
 from seamline import View, count, formula, own, sum
-from seamline.model.compiled import compile_pipeline, examine
-from seamline.model.definition import Pipeline
+from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.fingerprint import fingerprint
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
-from seamline.model.fingerprint import fingerprint
 from seamline.model.measures import Own
 from seamline.model.measures.laws import LAWS, broken_law
 from seamline.model.measures.own import Loaded, loaded
 from seamline.model.measures.values import small, stored
-from seamline.model.schema import parse_type
-from seamline.model.stored import from_json, to_json
+from seamline.model.types.schema import parse_type
 from seamline.model.user_code import class_hash, name_of
 
 DOUBLE = parse_type("DOUBLE", "x")

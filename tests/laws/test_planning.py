@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Grid
-from seamline.model.manifest import Act, Manifest, Statement, fold
-from seamline.plan.batch import plan_batch
-from seamline.plan.estimates import Attempt, MasterFile, Pace, estimated
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Manifest, Statement, fold
+from seamline.model.time.intervals import Grid
+from seamline.plan.batch.batch_plan import plan_batch
+from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, estimated
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(hours=1), START)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.errors import BadRange
-from seamline.model.holes import Gap
-from seamline.model.offsets import Lane
-from seamline.plan.positions import From, Place, named, passed_over
+from seamline.model.protocol.holes import Gap
+from seamline.model.protocol.offsets import Lane
+from seamline.plan.stream.start_positions import From, Place, named, passed_over
 
 ONE, TWO = Lane("t", 0), Lane("t", 1)
 

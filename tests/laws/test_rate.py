@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.definition import Stream
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.plan.epochs import FEWEST, INTERVALS, next_size
-from seamline.spark.sizing import EpochSize
+from seamline.model.definition.pipeline import Stream
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.plan.stream.epoch_numbers import FEWEST, INTERVALS, next_size
+from seamline.spark.stream.epoch_sizing import EpochSize
 
 LANE = Lane("t", 0)
 

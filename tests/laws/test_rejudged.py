@@ -9,9 +9,17 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.epoch import Epoch
-from seamline.model.manifest import Act, Manifest, Statement, fold
-from seamline.plan.rejudging import Verdict, as_judged, blocks, floors, foreign, records_of, unjudged
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Manifest, Statement, fold
+from seamline.plan.batch.rejudging_plan import (
+    Verdict,
+    as_judged,
+    blocks,
+    floors,
+    foreign,
+    records_of,
+    unjudged,
+)
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 DAYS = [f"2024-01-0{day}T00:00:00Z" for day in range(1, 6)]

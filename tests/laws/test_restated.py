@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Tumbling, View, count
-from seamline.kernel.restating import Again
+from seamline.kernel.restated_rows import Again
 from seamline.model.errors import BadRange
 from seamline.testing import Scenario
 from seamline.testing.plain import Plain

@@ -11,17 +11,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model import definition
-from seamline.model.catalog import load
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Batch, Expect, KafkaSource, Lookup, Origin, Pipeline, Rule, Stream, View
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.compile.fingerprint import fingerprint, record_version, view_facts
+from seamline.model.compile.stored_definition import CLASSES, from_json, to_json
+from seamline.model.definition import pipeline
+from seamline.model.definition.formats import Avro, Csv, Format, Json, Protobuf, Text
+from seamline.model.definition.pipeline import (
+    Batch,
+    Expect,
+    KafkaSource,
+    Lookup,
+    Origin,
+    Pipeline,
+    Rule,
+    Stream,
+    View,
+)
+from seamline.model.definition.windows import (
+    CountWindow,
+    Cumulating,
+    Global,
+    Session,
+    Sliding,
+    Tumbling,
+    Window,
+)
 from seamline.model.errors import DefinitionError
-from seamline.model.fingerprint import fingerprint, record_version, view_facts
-from seamline.model.formats import Avro, Csv, Format, Json, Protobuf, Text
 from seamline.model.measures import MEASURES, Formula, Measure, Own, Quantile, Sum
-from seamline.model.stored import CLASSES, from_json, to_json
-from seamline.model.watermark import Watermark
-from seamline.model.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling, Window
+from seamline.model.protocol.watermark import Watermark
 
 TEXT = st.text(max_size=12)
 NAMES = st.text("abcdefgh", min_size=1, max_size=6)
@@ -123,7 +141,7 @@ def test_the_demo_comes_back_and_compiles_to_the_same() -> None:
 
 def test_every_word_of_a_definition_can_be_stored() -> None:
     """A class added to the language and not to the registry would break the first start that uses it."""
-    words = {each for each in vars(definition).values() if is_dataclass(each)} - {
+    words = {each for each in vars(pipeline).values() if is_dataclass(each)} - {
         Origin,
         Format,
         Measure,

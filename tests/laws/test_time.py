@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import BadRange, DefinitionError, OffsetGap
-from seamline.model.intervals import Grid, Interval, parse_duration, parse_moment, spans
-from seamline.model.offsets import Lane, OffsetRange, advance, ranges_between
-from seamline.model.watermark import advance_watermark
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.offsets import Lane, OffsetRange, advance, ranges_between
+from seamline.model.protocol.watermark import advance_watermark
+from seamline.model.time.intervals import Grid, Interval, parse_duration, parse_moment, spans
 
 DAY = timedelta(days=1)
 GRID = Grid(DAY, datetime(2013, 1, 1, tzinfo=UTC))

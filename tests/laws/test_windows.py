@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.clock import MICROSECOND, clock_of
+from seamline.model.definition.windows import Cumulating, Session, Sliding, Tumbling, Window
 from seamline.model.errors import DefinitionError
-from seamline.model.intervals import EPOCH, Grid
-from seamline.model.ruling import Gaps, Ruling
-from seamline.model.seam import windows_over
-from seamline.model.windows import Cumulating, Session, Sliding, Tumbling, Window
+from seamline.model.protocol.seam import windows_over
+from seamline.model.time.intervals import EPOCH, Grid
+from seamline.model.time.window_arithmetic import Gaps, Ruling
+from seamline.model.time.zone_clock import MICROSECOND, clock_of
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 GRID = Grid(DAY, datetime(2000, 1, 1, tzinfo=UTC))

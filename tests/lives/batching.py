@@ -14,18 +14,18 @@ from tests.lives.operations import Operation
 from tests.lives.records import DAY, START
 from tests.lives.world import HERE, World
 
-from seamline.lake.flipping import flip_view
-from seamline.lake.history import released, rolled_back
-from seamline.lake.planning import job_of, plan_run
-from seamline.lake.publishing import publish_run
-from seamline.lake.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish.flipping import flip_view
+from seamline.lake.publish.generation_history import released, rolled_back
+from seamline.lake.publish.planning import job_of, plan_run
+from seamline.lake.publish.publishing import publish_run
 from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
-from seamline.model.intervals import Interval
-from seamline.model.seam import Side
-from seamline.plan.publish import Decision
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import Interval
+from seamline.plan.publish.publication import Decision
 from seamline.quality.certify import certify_run
-from seamline.spark.batch import build
-from seamline.spark.rejudging import rejudge
+from seamline.spark.build.build import build
+from seamline.spark.build.rejudging import rejudge
 
 BATCH_POINTS = ("states", "generation", "built", "certified")
 PUBLISH_POINTS = ("published", "served")

@@ -13,15 +13,15 @@ from tests.lives.definitions import meets
 from tests.lives.oracle import ALL, Claim, Held, Rows, Wrong, answered, named, require_same, same, wanted
 from tests.lives.world import World
 
-from seamline.lake.control import ControlTable
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
-from seamline.lake.versions import live
-from seamline.model.compiled import CompiledView
-from seamline.model.manifest import Manifest, fold
-from seamline.model.seam import Side
-from seamline.model.windows import Global, Tumbling
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.definition.windows import Global, Tumbling
+from seamline.model.protocol.manifest import Manifest, fold
+from seamline.model.protocol.seam import Side
 
 
 def check(world: World, side: Side = Side.MERGED) -> None:

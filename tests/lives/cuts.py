@@ -17,7 +17,7 @@ from tests.lives.sending import Send
 from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import World
 
-from seamline.lake import delta_log
+from seamline.lake.storage import delta_log
 from seamline.model.errors import ProtocolError
 
 

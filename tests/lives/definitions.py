@@ -11,11 +11,11 @@ from tests.lives.records import EXACT, LARGEST, POOLS, Column
 
 import seamline
 from seamline import Batch, KafkaSource, Pipeline, Rule, View, Watermark
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Stream
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.definition.pipeline import Stream
+from seamline.model.definition.windows import Global, Session, Sliding, Tumbling, Window
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import Measure
-from seamline.model.windows import Global, Session, Sliding, Tumbling, Window
 
 PLAIN = ("customer", "amount", "shop", "kind", "note", "price")
 HOSTILE = (

@@ -16,7 +16,7 @@ from tests.lives.sending import close
 from tests.lives.streaming import Epoch, Idle, Serve
 from tests.lives.world import World
 
-from seamline.model.seam import Side
+from seamline.model.protocol.seam import Side
 
 
 @dataclass(frozen=True)

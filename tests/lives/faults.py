@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from seamline.lake import delta_log, durability, failpoints
+from seamline.lake.storage import delta_log, durability
+from seamline.runtime import failpoints
 
 
 class Died(BaseException):

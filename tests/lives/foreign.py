@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 from tests.lives.operations import Operation
 from tests.lives.world import World
 
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.tables import Table
-from seamline.model.savepoint import Savepoint
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.protocol.savepoint import Savepoint
 
 NAMES = {
     "audits": "actor",

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from seamline.lake import states
-from seamline.lake.layout import Layout
-from seamline.lake.slices import Slices
-from seamline.lake.types import COORDINATES, master_schema, partial_schema, slices_schema
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.spark import catch_up, rejudging, stream
-from seamline.spark.writer import Writer
+from seamline.lake.engine import states
+from seamline.lake.storage.arrow_types import COORDINATES, master_schema, partial_schema, slices_schema
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.spark.build import rejudging
+from seamline.spark.stream import catch_up, driver_loop
+from seamline.spark.stream.epoch_writer import Writer
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -133,8 +134,8 @@ def sparkless(topics: Callable[..., object]) -> Iterator[None]:
     with (
         patch.object(catch_up, "computed", computed),
         patch.object(rejudging, "raw_records", raw_records),
-        patch.object(stream, "Topics", topics),
-        patch.object(stream, "warm", lambda _: None),
-        patch.object(stream, "jvm_pid", lambda _: None),
+        patch.object(driver_loop, "Topics", topics),
+        patch.object(driver_loop, "warm", lambda _: None),
+        patch.object(driver_loop, "jvm_pid", lambda _: None),
     ):
         yield

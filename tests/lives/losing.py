@@ -12,10 +12,10 @@ from tests.lives.operations import Operation
 from tests.lives.streaming import EPOCH_POINTS
 from tests.lives.world import HERE, World
 
-from seamline.lake.control import ControlTable
+from seamline.lake.tables.control_table import ControlTable
 from seamline.model.errors import OffsetGap
-from seamline.model.holes import AcceptedGap, Gap
-from seamline.model.offsets import Lane
+from seamline.model.protocol.holes import AcceptedGap, Gap
+from seamline.model.protocol.offsets import Lane
 
 FAR = 9
 """A day of which no record is."""

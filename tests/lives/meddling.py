@@ -17,7 +17,7 @@ from tests.lives.operations import Operation
 from tests.lives.streaming import Epoch, Serve
 from tests.lives.world import World
 
-from seamline.lake.tables import Table
+from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import ChangedByOthers
 
 MEANWHILE: tuple[Operation, ...] = (

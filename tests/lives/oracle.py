@@ -18,10 +18,10 @@ from tests.lives.definitions import Shape
 from tests.lives.records import DAY, START, Record
 from tests.lives.topic import NAME
 
-from seamline.model.compiled import CompiledView
-from seamline.model.intervals import stamp
-from seamline.model.offsets import Lane
-from seamline.model.seam import Side
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import stamp
 from seamline.testing.folding import sources
 from seamline.testing.oracle import Row, counted, presented
 

@@ -12,10 +12,10 @@ from tests.lives.operations import Operation
 from tests.lives.oracle import Wrong, answered, require_same
 from tests.lives.world import Noted, World
 
-from seamline.lake.reads import answer
-from seamline.lake.versions import live
+from seamline.lake.read.merged_read import answer
+from seamline.lake.tables.view_versions import live
 from seamline.model.errors import BadRange
-from seamline.model.seam import Side
+from seamline.model.protocol.seam import Side
 
 
 @dataclass(frozen=True)

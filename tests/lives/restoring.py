@@ -21,14 +21,14 @@ from tests.lives.sending import Send
 from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import Backup, World
 
-from seamline.lake.control import ControlTable
-from seamline.lake.publishing import publish_run
-from seamline.lake.rejudged import Rejudged
-from seamline.lake.repair import contradictions
-from seamline.lake.tables import Table
+from seamline.lake.maintain.repair import contradictions
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.rejudged import Rejudged
 from seamline.model.errors import OffsetGap, OutOfStep, SeamlineError
-from seamline.model.holes import AcceptedGap, Gap
-from seamline.plan.repair import Acceptance
+from seamline.model.protocol.holes import AcceptedGap, Gap
+from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.supervisor.operations import fillings
 from seamline.supervisor.repairing import repaired
 

@@ -16,10 +16,10 @@ from tests.lives.operations import Operation
 from tests.lives.sending import Send
 from tests.lives.world import HERE, World, abandon
 
-from seamline.lake.versions import live
+from seamline.lake.tables.view_versions import live
 from seamline.model.errors import Conflict, FenceLost
-from seamline.spark.catch_up import catch_up
-from seamline.spark.writer import Writer
+from seamline.spark.stream.catch_up import catch_up
+from seamline.spark.stream.epoch_writer import Writer
 
 EPOCH_POINTS = ("planned", "half", "files", "slices", "quarantine", "master", "ledger")
 TABLES = ("master", "quarantine", "ledger", "slices")

@@ -11,8 +11,8 @@ from tests.lives.streaming import Epoch
 from tests.lives.test_versions import shape_of
 
 from seamline import collect_distinct
-from seamline.model.compiled import GROUPING, compile_pipeline
-from seamline.model.windows import Tumbling
+from seamline.model.compile.compiled_pipeline import GROUPING, compile_pipeline
+from seamline.model.definition.windows import Tumbling
 
 
 def test_a_measure_may_have_the_name_of_a_column_that_only_other_views_have() -> None:

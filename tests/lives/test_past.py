@@ -10,8 +10,8 @@ from tests.lives.sending import Close, Send
 from tests.lives.streaming import Epoch, Kill, Widen
 from tests.lives.test_versions import shape_of
 
-from seamline.model.seam import Side
-from seamline.model.windows import Session
+from seamline.model.definition.windows import Session
+from seamline.model.protocol.seam import Side
 
 
 def test_answers_of_then_are_given_again() -> None:

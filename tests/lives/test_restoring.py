@@ -15,7 +15,7 @@ from tests.lives.sending import Close, Send
 from tests.lives.streaming import Epoch, Idle, Redefine, Serve
 from tests.lives.test_versions import shape_of
 
-from seamline.model.windows import Tumbling
+from seamline.model.definition.windows import Tumbling
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from tests.lives.sending import Close, Send
 from tests.lives.streaming import Epoch, Redefine, Serve
 
 from seamline import Batch, KafkaSource, Pipeline, View, count
-from seamline.model.compiled import compile_pipeline
-from seamline.model.seam import Side
-from seamline.model.windows import Session, Sliding, Tumbling, Window
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.windows import Session, Sliding, Tumbling, Window
+from seamline.model.protocol.seam import Side
 
 WINDOWS = [Session("45 minutes"), Sliding("2 hours", "1 hour"), Tumbling("1 hour", "5 minutes")]
 SOURCE = KafkaSource(

@@ -10,11 +10,11 @@ import pyarrow as pa
 from tests.lives.here import Frame
 from tests.lives.records import START, Record
 
-from seamline.kafka.firsts import Place
-from seamline.model.definition import KafkaSource
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.tail import Tail, hashed
-from seamline.spark.topics import Topics
+from seamline.kafka.first_records import Place
+from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.protocol.log_tail import Tail, hashed
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.stream.read_topics import Topics
 from seamline.testing.engine import RAW
 
 NAME = "events"

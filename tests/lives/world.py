@@ -20,19 +20,22 @@ from tests.lives.here import Here, sparkless
 from tests.lives.oracle import ALL, Held, Rows, Wrong
 from tests.lives.topic import Read, Topic
 
-from seamline.lake import damage, delta_log, reads, repair, states
-from seamline.lake.entries import Commit
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import ledger_row
-from seamline.model.compiled import CompiledView
-from seamline.model.epoch import Epoch, Kind
+from seamline.lake.engine import states
+from seamline.lake.log.master import ledger_row
+from seamline.lake.maintain import repair
+from seamline.lake.read import merged_read
+from seamline.lake.storage import delta_log, log_damage
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.log_entries import Commit
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import Conflict, FenceLost, NotWhole, SeamlineError
-from seamline.model.jobs import BuildJob
-from seamline.model.manifest import Manifest
-from seamline.model.offsets import OffsetRange, Vector
-from seamline.model.seam import Side
-from seamline.spark.stream import Driver
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.offsets import OffsetRange, Vector
+from seamline.model.protocol.seam import Side
+from seamline.spark.stream.driver_loop import Driver
 
 FOLDERS = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 HERE: Any = Here()
@@ -135,9 +138,9 @@ class World:
         self.stack.enter_context(fateful(self.fates))
         self.stack.enter_context(patch.object(repair, "boot", lambda: self.moves))
         # Nobody moves the tables under a read here: what is refused is refused again.
-        self.stack.enter_context(patch.object(reads, "ATTEMPTS", 2))
+        self.stack.enter_context(patch.object(merged_read, "ATTEMPTS", 2))
         # Each start looks so far beyond the end of every table, and no power cut of a life takes more.
-        self.stack.enter_context(patch.object(damage, "AHEAD", GAP))
+        self.stack.enter_context(patch.object(log_damage, "AHEAD", GAP))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,10 +9,10 @@ from tests.protocol.state import DAYS, NOW, VIEWS, Book, Build, Generation, Held
 from tests.protocol.writers import Moves
 
 from seamline.model.errors import Conflict, PublishRefused
-from seamline.model.manifest import Act, Statement
-from seamline.model.manifest import Generation as Stated
-from seamline.model.seam import NOTHING
-from seamline.plan.publish import Candidate, Decision, flip, publish
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.manifest import Generation as Stated
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.publish.publication import Candidate, Decision, flip, publish
 
 BACK = Decision("somebody", "it was better", rollback=True)
 

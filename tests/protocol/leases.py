@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from seamline.lake.sightings import Sighting, Standing
+from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.belief import Belief
 
 TTL = 2

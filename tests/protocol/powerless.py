@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from tests.protocol.shipped import VIEW, Mortal, Stream, caught_up
 
-from seamline.lake import delta_log, entries, logs, pins
-from seamline.lake.layout import Layout
-from seamline.lake.master import Master
-from seamline.lake.reads import answer
-from seamline.lake.remembered import REMEMBERED
-from seamline.lake.tables import Table
-from seamline.plan.repair import Acceptance
+from seamline.lake.log import pinned_log
+from seamline.lake.log.master import Master
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import delta_log, log_entries, table_cache
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.plan.maintain.repair_steps import Acceptance
 
 TABLES = ("master", "quarantine", "ledger", "slices")
 HOW = ("gone", "empty", "cut at a line", "torn", "zeros", "no file", "short file")
@@ -37,7 +38,7 @@ def lose(folder: Path, kept: int, how: str) -> None:
     version = kept + 1
     while (file := delta_log.entry(folder, version)).exists():
         data = file.read_bytes()
-        adds = entries.parsed(version, data).adds
+        adds = log_entries.parsed(version, data).adds
         match how:
             case "gone":
                 file.unlink()
@@ -78,7 +79,7 @@ def right_so_far(stream: Stream) -> None:
 
 def rebooted() -> None:
     """Forget what a process knows of tables: none of them outlives a power cut."""
-    for known in (pins._held, logs._known, REMEMBERED.answers):
+    for known in (table_cache._held, pinned_log._known, REMEMBERED.answers):
         known.clear()
 
 
@@ -86,7 +87,7 @@ def start(
     stream: Stream, *, boot: int, patch: pytest.MonkeyPatch, acceptance: Acceptance | None = None
 ) -> Mortal:
     """Start as the shipped driver does, after a run of the machine of its own; or repair as a person does."""
-    patch.setattr("seamline.lake.repair.boot", lambda: boot)
+    patch.setattr("seamline.lake.maintain.repair.boot", lambda: boot)
     rebooted()
     return stream.start(acceptance)
 

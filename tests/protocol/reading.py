@@ -23,7 +23,7 @@ from tests.protocol.state import (
 )
 from tests.protocol.writers import Moves
 
-from seamline.model.seam import NOTHING, Slice, counted
+from seamline.model.protocol.seam import NOTHING, Slice, counted
 
 RETRY = "retry"
 BUILDING = "building"

@@ -12,9 +12,9 @@ from tests.protocol.rules import Bounds, Rules
 from tests.protocol.state import NOW, VIEWS, Book, Slices, State, Violation, Writer, possible
 
 from seamline.model.errors import SeamlineError
-from seamline.model.manifest import Manifest
-from seamline.model.seam import NOTHING
-from seamline.plan.publish import born
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.publish.publication import born
 
 S = TypeVar("S", bound=Hashable)
 

@@ -17,31 +17,32 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.judging import KernelConfig, KernelResult, run
-from seamline.lake import delta_log, states
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.certificates import Certificates
-from seamline.lake.entries import Commit
-from seamline.lake.files import write
-from seamline.lake.generations import Generations
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.reads import answer
-from seamline.lake.slices import Slices
-from seamline.lake.tables import Table
-from seamline.lake.types import generations_schema, partial_schema, slices_schema
-from seamline.model.certificate import Certificate
-from seamline.model.compiled import CompiledPipeline, CompiledView, compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, View
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, run
+from seamline.lake.engine import states
+from seamline.lake.log.master import Master
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.arrow_types import generations_schema, partial_schema, slices_schema
+from seamline.lake.storage.data_files import write
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.log_entries import Commit
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
+from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
+from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.windows import Tumbling
-from seamline.plan.repair import Acceptance
-from seamline.spark import catch_up
-from seamline.spark.writer import Writer
+from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import Interval
+from seamline.plan.maintain.repair_steps import Acceptance
+from seamline.spark.stream import catch_up
+from seamline.spark.stream.epoch_writer import Writer
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, NamedTuple
 
-from seamline.model.intervals import Interval
-from seamline.model.manifest import Manifest, Statement, fold
-from seamline.model.seam import NOTHING
+from seamline.model.protocol.manifest import Manifest, Statement, fold
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Interval
 
 NOW = datetime(2024, 2, 1, tzinfo=UTC)
 DAYS = tuple(Interval(NOW + timedelta(days=day), NOW + timedelta(days=day + 1)) for day in range(3))

@@ -10,14 +10,14 @@ import pytest
 from tests.protocol.powerless import cut, reads_on, rebooted, root, start, versions
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.rejudged import Rejudged
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Rule, View
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.rejudged import Rejudged
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.pipeline import Rule, View
+from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.model.windows import Tumbling
-from seamline.plan.rejudging import Verdict
-from seamline.plan.repair import Acceptance
+from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.maintain.repair_steps import Acceptance
 
 WIDER = compile_pipeline(
     replace(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.protocol.shipped import VIEW, Mortal, Stream, caught_up, unanswered
 
-from seamline.lake.tables import EPOCH, Table
+from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.model.errors import ProtocolError
 
 

@@ -13,16 +13,16 @@ import pytest
 from tests.protocol.shipped import DAY, LANE, PIPELINE, START, Stream
 
 from seamline import Batch, KafkaSource, Pipeline, Rule, Tumbling, View, count
-from seamline.lake.planning import plan_run
-from seamline.lake.reads import answer
-from seamline.lake.remembered import REMEMBERED
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.epoch import Epoch
-from seamline.model.evolution import Timed
-from seamline.model.seam import Side
-from seamline.plan.serving import moved
-from seamline.spark.epochs import Epochs
-from seamline.spark.progress import Progress
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.merged_read import answer
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.compile.evolution import Timed
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.seam import Side
+from seamline.plan.stream.serving_refresh import moved
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.stream.progress import Progress
 from seamline.testing import Scenario
 
 HOUR = timedelta(hours=1)

@@ -17,12 +17,12 @@ import pytest
 from tests.protocol.search import Found, explore
 from tests.protocol.state import Violation
 
-from seamline.model.certificate import Evidence, judge
-from seamline.model.evolution import Timed
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane
-from seamline.model.watermark import advance_watermark
-from seamline.plan.epochs import idle_lanes
+from seamline.model.compile.evolution import Timed
+from seamline.model.protocol.certificate import Evidence, judge
+from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.watermark import advance_watermark
+from seamline.model.time.intervals import Interval
+from seamline.plan.stream.epoch_numbers import idle_lanes
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -19,14 +19,14 @@ from tests.protocol.rules import Bounds, Rules
 from tests.protocol.search import initial, judge, protocol_moves
 from tests.protocol.shipped import PHASES, PIPELINE, START, VIEW, Mortal, Stream, unanswered
 
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.publishing import publish_run
-from seamline.lake.reads import answer
-from seamline.lake.upkeep import maintain
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read.merged_read import answer
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict, FenceLost, PublishRefused
-from seamline.model.intervals import Interval
-from seamline.spark import catch_up
+from seamline.model.time.intervals import Interval
+from seamline.spark.stream import catch_up
 
 RULES = Rules()
 WIDE = Bounds(

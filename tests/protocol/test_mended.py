@@ -20,17 +20,17 @@ from tests.protocol.shipped import PIPELINE, Stream
 from tests.protocol.state import NOW, Violation
 
 from seamline import Rule, Tumbling, View, count
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.reads import answer
-from seamline.lake.rejudged import Rejudged, raise_floors
-from seamline.lake.remembered import REMEMBERED
-from seamline.model.compiled import compile_pipeline
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Grid
-from seamline.model.manifest import Act, Manifest, Statement, fold
-from seamline.model.seam import Status
-from seamline.plan.publish import born
-from seamline.plan.rejudging import Verdict, as_judged, filled, floors, narrowed, unjudged
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.merged_read import answer
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.rejudged import Rejudged, raise_floors
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Manifest, Statement, fold
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import Grid
+from seamline.plan.batch.rejudging_plan import Verdict, as_judged, filled, floors, narrowed, unjudged
+from seamline.plan.publish.publication import born
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(days=1), START)

@@ -26,23 +26,23 @@ from tests.protocol.powerless import (
 )
 from tests.protocol.shipped import DAY, PIPELINE, START, VIEW, Died, Stream
 
-from seamline.lake import aside, delta_log, durability
-from seamline.lake.history import rolled_back
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.publishing import publish_run
-from seamline.lake.readiness import require_repaired
-from seamline.lake.reads import answer
-from seamline.lake.repair import contradictions
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.repair import contradictions
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish.generation_history import rolled_back
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import delta_log, durability, set_aside
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.readiness import require_repaired
 from seamline.model.errors import OutOfStep, PublishRefused, ReadUnstable, SeamlineError
-from seamline.model.intervals import Interval
-from seamline.model.jobs import BuildJob
-from seamline.model.seam import Status
-from seamline.plan.publish import Decision
-from seamline.plan.repair import Acceptance
-from seamline.spark.batch import build
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import Interval
+from seamline.plan.maintain.repair_steps import Acceptance
+from seamline.plan.publish.publication import Decision
+from seamline.spark.build.build import build
 from seamline.supervisor.repairing import repaired
 
 BACK = Decision("somebody", "it was right", rollback=True)
@@ -180,14 +180,14 @@ def test_upkeep_leaves_what_was_set_aside_for_a_week(stream: Stream, monkeypatch
     [why] = maintain(PIPELINE, stream.layout).refused
     assert "the master relies on it up to 2" in why
     writer = start(stream, boot=8, patch=monkeypatch)
-    [place] = (folder / aside.FOLDER).iterdir()
+    [place] = (folder / set_aside.FOLDER).iterdir()
     assert {path.name for path in place.glob("*.json")} == {
         f"{version:020d}.json" for version in range(before["slices"] + 1, before["slices"] + 3)
     }
     reads_on(stream, writer, monkeypatch.setattr)
     maintain(PIPELINE, stream.layout)
-    assert place.exists() and lost.exists() == (lost.name in aside.files(folder))
-    aside.swept(folder, now=datetime.now(UTC) + aside.KEPT + timedelta(days=1))
+    assert place.exists() and lost.exists() == (lost.name in set_aside.files(folder))
+    set_aside.swept(folder, now=datetime.now(UTC) + set_aside.KEPT + timedelta(days=1))
     assert not place.exists()
     is_right(stream)
 
@@ -449,7 +449,7 @@ def test_an_acceptance_that_dies_is_done_again(
     restored(stream, "master", tmp_path / "master")
     yes = Acceptance("somebody", "it is gone")
     with monkeypatch.context() as patch:
-        patch.setattr("seamline.lake.repair.trim", raising)
+        patch.setattr("seamline.lake.maintain.repair.trim", raising)
         with pytest.raises(Died):
             start(stream, boot=7, patch=monkeypatch, acceptance=yes)
     start(stream, boot=7, patch=monkeypatch, acceptance=yes)

@@ -12,19 +12,21 @@ from deltalake import DeltaTable
 from tests.protocol.shipped import LANE, PHASES, PIPELINE, VIEW, Mortal, Stream, unanswered
 from tests.unit.clocks import Clock
 
-from seamline.kernel.judging import KernelResult
-from seamline.lake import delta_log, manifest, snapshot
-from seamline.lake.control import ControlTable
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.publishing import publish_run
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read import snapshot
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables import manifest_table
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.errors import FenceLost, LeaseHeld, OffsetGap, ProtocolError
 from seamline.model.measures import count, max
-from seamline.spark.writer import Writer
+from seamline.spark.stream.epoch_writer import Writer
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -305,7 +307,7 @@ def test_a_reader_misses_nothing_whatever_happens_between_its_pins(
         return look(*given)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        for module in (snapshot, manifest):
+        for module in (snapshot, manifest_table):
             patch.setattr(module, "look", meanwhile)
         found = answer(PIPELINE, VIEW, stream.layout)
     assert happened == (looks == moment + 1)

@@ -13,12 +13,12 @@ from tests.protocol import shipped
 from tests.protocol.powerless import TABLES, cut, is_right, reads_on, rebooted, root, start, versions
 from tests.protocol.shipped import PIPELINE, VIEW, Stream
 
-from seamline.lake import serving
-from seamline.lake.publishing import publish_run
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read import serving_table
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import BadRange
-from seamline.plan.repair import Acceptance
+from seamline.plan.maintain.repair_steps import Acceptance
 
 Row = tuple[int, int, int]
 
@@ -39,7 +39,7 @@ def brought_back(stream: Stream, backup: Path, *names: str) -> None:
 
 def shown(stream: Stream) -> list[Row]:
     """Bring the serving table up to date; give its rows by record: how often it counts, and in a generation."""
-    while serving.refresh(PIPELINE, stream.layout, VIEW):
+    while serving_table.refresh(PIPELINE, stream.layout, VIEW):
         pass
     rows = Table.open(stream.layout.serving(VIEW)).read(["id", "n", "batch_part"]).to_pydict()
     return sorted(zip(rows["id"], rows["n"], rows["batch_part"], strict=True))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from seamline.model.errors import KafkaUnavailable, OffsetGap, TopicRecreated
-from seamline.model.offsets import Lane
-from seamline.plan.epochs import Begin, Checkpoint, Resume, position
-from seamline.spark.topics import Topics
+from seamline.model.protocol.offsets import Lane
+from seamline.plan.stream.epoch_numbers import Begin, Checkpoint, Resume, position
+from seamline.spark.stream.read_topics import Topics
 
 MASTER = {"orders": {0: 5, 1: 3}}
 BEHIND, AHEAD = {"orders": {0: 4, 1: 3}}, {"orders": {0: 9, 1: 9}}

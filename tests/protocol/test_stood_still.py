@@ -9,9 +9,9 @@ import pytest
 from tests.protocol.powerless import cut, reads_on, rebooted, start, versions
 from tests.protocol.shipped import PIPELINE, VIEW, Stream
 
-from seamline.lake.reads import answer
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Rule
+from seamline.lake.read.merged_read import answer
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.pipeline import Rule
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=[Rule("positive", "id >= 0")]))
 """Another record version: slices of the one before get no more, and are served until the new one is built."""

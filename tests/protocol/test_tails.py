@@ -9,13 +9,13 @@ import pytest
 from tests.protocol.shipped import LANE, Stream
 from tests.protocol.test_starts import topics
 
-from seamline.lake import tails as lake
-from seamline.lake.pins import Files
-from seamline.lake.scans import relations
-from seamline.lake.tails import tails
+from seamline.lake.engine.duckdb_scans import relations
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables import log_tails as lake
+from seamline.lake.tables.log_tails import tails
 from seamline.model.errors import TopicRecreated
-from seamline.model.offsets import Lane, Vector
-from seamline.model.tail import Tail, hashed, replaced
+from seamline.model.protocol.log_tail import Tail, hashed, replaced
+from seamline.model.protocol.offsets import Lane, Vector
 
 OTHER = Lane("t", 1)
 READ = {Lane("t", 0): Tail(4, 1_000, hashed(b"a")), OTHER: Tail(9, 2_000)}
@@ -71,7 +71,7 @@ def test_a_start_stops_where_offsets_were_filled_again(monkeypatch: pytest.Monke
         asked.append(places)
         return given
 
-    monkeypatch.setattr("seamline.spark.topics.firsts", firsts)
+    monkeypatch.setattr("seamline.spark.stream.read_topics.firsts", firsts)
     found = topics([], {0: 5, 1: 0}, {0: 9, 1: 12})
     with pytest.raises(TopicRecreated, match="another record than the one that was read at 9 of t/1"):
         found.require_kept({**READ, Lane("gone", 0): Tail(3, 1)})

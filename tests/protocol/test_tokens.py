@@ -10,10 +10,10 @@ import pytest
 from tests.protocol.powerless import rebooted
 from tests.protocol.shipped import PIPELINE, Mortal, Stream
 
-from seamline.lake.control import ControlTable
-from seamline.lake.repair import contradictions
-from seamline.lake.tables import Table
-from seamline.lake.tokens import newest_token
+from seamline.lake.maintain.repair import contradictions
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.model.errors import FenceLost
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

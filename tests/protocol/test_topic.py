@@ -16,9 +16,9 @@ import pytest
 from tests.protocol.search import Found, explore
 from tests.protocol.state import NOW, Violation
 
-from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import OffsetGap
-from seamline.model.holes import (
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
     fillable,
@@ -29,7 +29,7 @@ from seamline.model.holes import (
     to_register,
     undecided,
 )
-from seamline.model.offsets import Lane, OffsetRange, advance
+from seamline.model.protocol.offsets import Lane, OffsetRange, advance
 
 SIZE = 3
 CONTROL = 1

@@ -13,23 +13,23 @@ import pytest
 from tests.protocol.powerless import TABLES, cut, is_right, reads_on, start, versions
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
-from seamline.lake import attempts
-from seamline.lake.master import Master
-from seamline.lake.pins import Files
-from seamline.lake.rejudged import ATTEMPT, Rejudged, rows_schema
-from seamline.lake.sinks import Sink, filled
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Rule
-from seamline.model.epoch import Epoch
+from seamline.lake.log.master import Master
+from seamline.lake.log.record_files import Sink, filled
+from seamline.lake.maintain import rejudging_attempts
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.rejudged import ATTEMPT, Rejudged, rows_schema
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.pipeline import Rule
 from seamline.model.errors import Conflict, OutOfStep, ProtocolError
-from seamline.model.intervals import Interval
-from seamline.plan.rejudging import Verdict
-from seamline.plan.repair import Acceptance
-from seamline.spark import rejudging
-from seamline.spark.fused import touching
-from seamline.spark.rejudging import Found
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.time.intervals import Interval
+from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.maintain.repair_steps import Acceptance
+from seamline.spark.build import rejudging
+from seamline.spark.build.fast_path import touching
+from seamline.spark.build.rejudging import Found
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("positive", "id >= 0"),)))
 SPAN = Interval(START, START + DAY)
@@ -86,7 +86,7 @@ def test_records_judged_again_of_lost_epochs_do_not_count(
     assert Rejudged(EDITED, stream.layout).verdicts().keys() == {0}
     # The rows of the master are of another record version: a task leaves them out.
     assert built_of(stream) == 3 + 1
-    monkeypatch.setattr(attempts, "PINNED_HOURS", 0)
+    monkeypatch.setattr(rejudging_attempts, "PINNED_HOURS", 0)
     maintain(PIPELINE, stream.layout)
     left = Rejudged(EDITED, stream.layout).rows()
     assert left.read([ATTEMPT])[ATTEMPT].to_pylist() == ["first"]

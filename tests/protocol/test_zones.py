@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline import Tumbling, View, count
-from seamline.lake.panes import PANE, as_kept
-from seamline.lake.planning import plan_run
-from seamline.lake.publishing import publish_run
-from seamline.lake.reads import answer
-from seamline.lake.remembered import REMEMBERED
-from seamline.lake.versions import live
-from seamline.model import windows
-from seamline.model.clock import ALWAYS, MICROSECOND, Clock
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.merged_read import answer
+from seamline.lake.tables.kept_panes import PANE, as_kept
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.definition import windows
 from seamline.model.errors import ProtocolError
-from seamline.model.intervals import EPOCH
-from seamline.model.ruling import FIRST, LAST, Ruling
-from seamline.model.seam import Status
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import EPOCH
+from seamline.model.time.window_arithmetic import FIRST, LAST, Ruling
+from seamline.model.time.zone_clock import ALWAYS, MICROSECOND, Clock
 
 HOUR = 3_600_000_000
 
@@ -124,7 +124,10 @@ def test_an_older_tzdata_cuts_no_longer_panes_than_there_are(tmp_path: Path) -> 
 
 def test_slices_that_say_nothing_of_their_panes_are_believed(tmp_path: Path) -> None:
     """Those of earlier releases; the next start says it."""
-    with patch("seamline.lake.slices.said", lambda _: {}), patch("seamline.spark.writer.state"):
+    with (
+        patch("seamline.lake.tables.slices.said", lambda _: {}),
+        patch("seamline.spark.stream.epoch_writer.state"),
+    ):
         stream = read(tmp_path, OLD)
     assert sum(n for _, n in told(OLD, stream)) == 3
     writer = stream.start()

@@ -23,10 +23,10 @@ from tests.protocol.state import (
 )
 from tests.protocol.writers import Moves
 
-from seamline.model.manifest import Act, Manifest, Statement
-from seamline.plan.upkeep import Block, blocks_between, plan_compaction
-from seamline.plan.upkeep import Held as Known
-from seamline.plan.upkeep import Piece as File
+from seamline.model.protocol.manifest import Act, Manifest, Statement
+from seamline.plan.maintain.slice_upkeep import Block, blocks_between, plan_compaction
+from seamline.plan.maintain.slice_upkeep import Held as Known
+from seamline.plan.maintain.slice_upkeep import Piece as File
 
 
 @dataclass(frozen=True)

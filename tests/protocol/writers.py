@@ -39,10 +39,10 @@ from tests.protocol.state import (
 )
 
 from seamline.model.errors import OffsetGap
-from seamline.model.offsets import Lane, OffsetRange, advance
-from seamline.model.seam import NOTHING
-from seamline.plan.epochs import Checkpoint, Resume, next_number, position
-from seamline.plan.publish import born
+from seamline.model.protocol.offsets import Lane, OffsetRange, advance
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.publish.publication import born
+from seamline.plan.stream.epoch_numbers import Checkpoint, Resume, next_number, position
 
 LANE = Lane("t", 0)
 Moves = Iterator[tuple[str, State]]

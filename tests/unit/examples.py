@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from seamline.model.catalog import Catalog, load
-from seamline.model.definition import Pipeline
+from seamline.model.compile.catalog import Catalog, load
+from seamline.model.definition.pipeline import Pipeline
 
 FOLDER = Path(__file__).parents[2] / "include" / "examples"
 

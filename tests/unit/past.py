@@ -8,13 +8,13 @@ from typing import Any
 
 from tests.unit.shop import DAY, START, Shop
 
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.certificates import Certificates
-from seamline.lake.history import past
-from seamline.lake.reads import answer
-from seamline.model.certificate import Certificate, Check
-from seamline.model.intervals import Interval
-from seamline.plan.history import Past
+from seamline.lake.publish.generation_history import past
+from seamline.lake.read.merged_read import answer
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.model.protocol.certificate import Certificate, Check
+from seamline.model.time.intervals import Interval
+from seamline.plan.publish.generation_fates import Past
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS = ("2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z")

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
-from seamline.kernel.judging import KernelConfig, KernelResult, run
-from seamline.lake.files import DataFile
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, run
+from seamline.lake.storage.data_files import DataFile
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 
 ARRIVED = datetime(2024, 3, 1, 12, tzinfo=UTC)
 

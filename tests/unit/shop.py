@@ -12,21 +12,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from seamline.lake import files
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import PRUNES, Master
-from seamline.lake.slices import Slices
-from seamline.lake.tables import Table
-from seamline.lake.types import generations_schema, master_schema, partial_schema
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Pipeline
-from seamline.model.epoch import Epoch, Kind
-from seamline.model.intervals import Interval
-from seamline.model.manifest import Act, Statement
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.seam import Slice
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import PRUNES, Master
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import generations_schema, master_schema, partial_schema
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.seam import Slice
+from seamline.model.time.intervals import Interval
 
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max, sum
@@ -196,7 +196,7 @@ class Shop:
         self.events[number] = []
         return number
 
-    def records(self, sales: list[Sale], number: int) -> files.DataFile:
+    def records(self, sales: list[Sale], number: int) -> data_files.DataFile:
         """Write the master's rows of an epoch."""
         rows = [
             {
@@ -216,7 +216,7 @@ class Shop:
             for at, sale in enumerate(sales)
         ]
         table = pa.Table.from_pylist(rows, schema=master_schema(self.compiled))
-        return files.write(table, self.master.table.root, f"{number:06d}.parquet", stats=PRUNES)
+        return data_files.write(table, self.master.table.root, f"{number:06d}.parquet", stats=PRUNES)
 
     def build(
         self,
@@ -241,7 +241,7 @@ class Shop:
         if rows.num_rows:
             own = rows.append_column("generation", pa.array([id] * rows.num_rows))
             name = f"{day:03d}-{id}.parquet"
-            written = files.write(
+            written = data_files.write(
                 own,
                 self.generations.root,
                 name,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake.accuracy import accuracy, last_intervals
-from seamline.model.intervals import Interval
+from seamline.lake.audit.answer_accuracy import accuracy, last_intervals
+from seamline.model.time.intervals import Interval
 
 HOUR = 3600
 FIRST = Interval(START, START + DAY)

@@ -14,19 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.shop import sales_pipeline
 
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.layout import Layout
-from seamline.model.alert import Kind, Standing, Statement
-from seamline.model.compiled import compile_pipeline
-from seamline.model.epoch import Epoch
-from seamline.model.fingerprint import fingerprint
-from seamline.model.offsets import Lane
-from seamline.model.stored import from_json, to_json
-from seamline.plan.actual import Actual
-from seamline.plan.alerts import PATIENCE, decide, findings
-from seamline.plan.observation import Behind, Lag, Observation, astray
-from seamline.supervisor import alerts as telling
-from seamline.supervisor.alerts import WEBHOOK, tell_alerts
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.compile.fingerprint import fingerprint
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.protocol.alert import Kind, Standing, Statement
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane
+from seamline.plan.stream.alerts import PATIENCE, decide, findings
+from seamline.plan.stream.observation import Behind, Lag, Observation, astray
+from seamline.plan.stream.stream_state import Actual
+from seamline.supervisor import alert_telling as telling
+from seamline.supervisor.alert_telling import WEBHOOK, tell_alerts
 from seamline.supervisor.board import Board, Telling
 from seamline.supervisor.said import REFUSED, leave_mark
 

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seamline.kernel.judging import KernelResult
-from seamline.model.definition import Stream
-from seamline.model.epoch import Epoch
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.model.definition.pipeline import Stream
 from seamline.model.errors import DefinitionError
 from seamline.model.memory import parse_memory
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark import epochs as epochs_module
-from seamline.spark.attempted import DRY, JUDGED, KEPT, Attempted, Note
-from seamline.spark.attempts import unread
-from seamline.spark.epochs import Epochs
-from seamline.spark.progress import Progress
-from seamline.spark.session import careful
-from seamline.spark.sizing import EpochSize
-from seamline.spark.topics import fetches
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
+from seamline.spark.session.session import careful
+from seamline.spark.stream import epoch_maker as epochs_module
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.stream.epoch_sizing import EpochSize
+from seamline.spark.stream.progress import Progress
+from seamline.spark.stream.read_topics import fetches
+from seamline.spark.tasks.kernel_attempts import unread
 
 A, B = Lane("t", 0), Lane("t", 1)
 

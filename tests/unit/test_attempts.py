@@ -10,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import attempts, files, rejudged
-from seamline.lake.attempts import REASON
-from seamline.lake.rejudged import ATTEMPT, Rejudged, rows_schema
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
+from seamline.lake.maintain import rejudging_attempts
+from seamline.lake.maintain.rejudging_attempts import REASON
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage import data_files
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables import rejudged
+from seamline.lake.tables.rejudged import ATTEMPT, Rejudged, rows_schema
 from seamline.model.errors import Conflict
-from seamline.plan.attempts import dead_attempts
-from seamline.plan.rejudging import Verdict
+from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.maintain.failed_attempts import dead_attempts
 
 slow = pytest.mark.slow
 
@@ -49,7 +51,7 @@ class Attempt:
         rows = [{"_epoch": number, "id": number} for number in epochs]
         table = pa.Table.from_pylist(rows, schema=rows_schema(shop.compiled))
         place = f"{ATTEMPT}={name}/0.parquet"
-        self.file = files.write(table, self.root, place, partition={ATTEMPT: name})
+        self.file = data_files.write(table, self.root, place, partition={ATTEMPT: name})
 
     def rows(self) -> None:
         self.held.rows().append([self.file])
@@ -84,7 +86,7 @@ def test_dead_attempts_leave_their_table_and_a_day_later_the_disk(
     assert not (unwritten.root / unwritten.file.path).parent.exists()
     assert maintain(shop.compiled, shop.layout).deleted == {}
 
-    monkeypatch.setattr(attempts, "PINNED_HOURS", 0)
+    monkeypatch.setattr(rejudging_attempts, "PINNED_HOURS", 0)
     assert maintain(shop.compiled, shop.layout).deleted == {REASON: 1}
     assert not (killed.root / killed.file.path).parent.exists()
     again = done.held.files()
@@ -108,7 +110,7 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
         monkeypatch.setattr(rejudged.Rejudged, "rows", real)
         append = table.append
 
-        def late(written: list[files.DataFile]) -> int:
+        def late(written: list[data_files.DataFile]) -> int:
             version = append(written)
             maintain(shop.compiled, shop.layout)
             return version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seamline.plan.attribution import Cause, Known, Place, causes, tally
+from seamline.plan.batch.attribution import Cause, Known, Place, causes, tally
 
 EXACT, ESTIMATED = "n", "planes"
 

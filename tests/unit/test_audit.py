@@ -10,17 +10,17 @@ import pytest
 from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.files import described
-from seamline.lake.held import HeldLog
-from seamline.lake.ledger import Ledger
-from seamline.lake.master import PRUNES
-from seamline.lake.recounted import recounted
-from seamline.lake.tables import properties
-from seamline.lake.upkeep import maintain
-from seamline.lake.volumes import unproven
-from seamline.model.audit import LaneEvidence, Wrong, audited, by_interval, miscounted, ranges_of
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane
+from seamline.lake.audit.recounted import recounted
+from seamline.lake.audit.volumes import unproven
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import PRUNES
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage.data_files import described
+from seamline.lake.storage.delta_table import properties
+from seamline.lake.tables.held_log import HeldLog
+from seamline.model.protocol.audit import LaneEvidence, Wrong, audited, by_interval, miscounted, ranges_of
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import Interval
 
 LANE = Lane("t", 0)
 FIRST = "2013-01-01T00:00:00Z"

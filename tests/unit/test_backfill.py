@@ -22,7 +22,7 @@ from seamline.model.errors import (
     OutsideLife,
     SeamlineError,
 )
-from seamline.model.intervals import Grid, Interval, parse_moment
+from seamline.model.time.intervals import Grid, Interval, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
 
 GRID = Grid(timedelta(days=1), parse_moment("2013-01-01"))

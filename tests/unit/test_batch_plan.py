@@ -9,21 +9,30 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import planning
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.layout import Layout
-from seamline.lake.planning import master_files
-from seamline.model.claims import Claim
-from seamline.model.epoch import Epoch
+from seamline.lake.publish import planning
+from seamline.lake.publish.planning import master_files
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.model.errors import BadRange
-from seamline.model.intervals import Grid, Interval
-from seamline.model.jobs import BuildJob
-from seamline.model.manifest import Act, How, Manifest, Statement, fold
-from seamline.model.restated import Restatement
-from seamline.plan.batch import NAMED, Arrivals, BatchPlan, Cause, Kind, LeftOut, needs_approval, plan_batch
-from seamline.plan.estimates import Attempt, MasterFile, Pace, estimated
-from seamline.plan.freshness import overdue
-from seamline.plan.told import facts, lines
+from seamline.model.protocol.claims import Claim
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.manifest import Act, How, Manifest, Statement, fold
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.time.intervals import Grid, Interval
+from seamline.plan.batch.batch_plan import (
+    NAMED,
+    Arrivals,
+    BatchPlan,
+    Cause,
+    Kind,
+    LeftOut,
+    needs_approval,
+    plan_batch,
+)
+from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, estimated
+from seamline.plan.stream.overdue_intervals import overdue
+from seamline.plan.wording.plan_text import facts, lines
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(days=1), START)

@@ -13,8 +13,8 @@ from tests.unit.past import build
 from tests.unit.shop import Sale, Shop, opened
 
 from seamline.cli import main
-from seamline.lake import serving
-from seamline.lake.layout import Layout
+from seamline.lake.read import serving_table
+from seamline.lake.storage.layout import Layout
 from seamline.serve.bi import ENGINES, statements, text
 from seamline.serve.read import read
 
@@ -25,7 +25,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     made = opened(tmp_path, monkeypatch)
     made.epoch([Sale(1, "a", 10), Sale(2, "b", 5)])
     build(made, "g", cut=0)
-    serving.refresh(made.compiled, made.layout, made.view, ["2013-01-01T00:00:00Z"])
+    serving_table.refresh(made.compiled, made.layout, made.view, ["2013-01-01T00:00:00Z"])
     return made
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from seamline.local import bootstrap, checkout, install, ivy, java, preflight, trust
+from seamline.local import bootstrap, checkout, install, ivy, preflight, trust
 from seamline.local.environment import environment, recorded, write_env
 from seamline.model.errors import SetupError
+from seamline.runtime import java
 
 ROOT = Path(__file__).parents[2]
 ECHO = '#!/bin/sh\nfor argument do echo "<$argument>"; done\n'

@@ -14,11 +14,11 @@ from tests.unit.records import batch, judged, kernel_run, pipeline
 
 from seamline import Avro, Tumbling, View, count
 from seamline import min as least
-from seamline.kernel.bounds import LARGE, MANY
 from seamline.kernel.formats.avro import AvroReader
-from seamline.model.compiled import compile_pipeline
-from seamline.model.schema import Schema
-from seamline.model.stored import from_json, to_json
+from seamline.kernel.record_bounds import LARGE, MANY
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.types.schema import Schema
 
 AT = "2024-03-01T10:00:00Z"
 SCHEMA = "id INT, at TIMESTAMP, items ARRAY<INT>"

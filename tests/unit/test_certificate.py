@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from seamline.model.certificate import Certificate, Evidence, judge
-from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import CertificateFailed
-from seamline.model.holes import touching
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane, OffsetRange
+from seamline.model.protocol.certificate import Certificate, Evidence, judge
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import touching
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import Interval
 from seamline.quality.certify import Log, require_passed
 
 START = datetime(2013, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import chosen
-from seamline.lake.reads import answer
+from seamline.lake.read import answering_files
+from seamline.lake.read.merged_read import answer
 
 DAYS = 6
 
@@ -27,14 +27,14 @@ def shop(tmp_path: Path) -> Shop:
 def test_an_answer_after_an_epoch_goes_by_what_is_known(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stream holds one a second, the manifest names each interval there ever was."""
     read: list[object] = []
-    parse, partition = chosen.parse_moment, chosen.Files.partition
-    monkeypatch.setattr(chosen, "parse_moment", lambda text: read.append(text) or parse(text))
+    parse, partition = answering_files.parse_moment, answering_files.Files.partition
+    monkeypatch.setattr(answering_files, "parse_moment", lambda text: read.append(text) or parse(text))
 
-    def partitions(self: chosen.Files, column: str) -> object:
+    def partitions(self: answering_files.Files, column: str) -> object:
         read.extend(range((found := partition(self, column)).length()))
         return found
 
-    monkeypatch.setattr(chosen.Files, "partition", partitions)
+    monkeypatch.setattr(answering_files.Files, "partition", partitions)
     span = {"start": START + DAY, "end": START + 2 * DAY}
     answer(shop.compiled, shop.view, shop.layout, **span)
     assert len(read) >= 2 * DAYS

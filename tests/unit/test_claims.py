@@ -14,15 +14,15 @@ import pytest
 from deltalake import DeltaTable
 from tests.unit.clocks import Clock
 
-from seamline.lake import claims as module
-from seamline.lake.claims import APP, BEAT, STATES, TTL, Claims, Waiting, claims_of, holding
-from seamline.lake.decisions import packed
-from seamline.lake.layout import Layout
-from seamline.lake.processes import myself, named
-from seamline.lake.tables import Table
-from seamline.model.claims import Claim
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables import claims_table as module
+from seamline.lake.tables.claims_table import APP, BEAT, STATES, TTL, Claims, Waiting, claims_of, holding
+from seamline.lake.tables.decision_rows import packed
 from seamline.model.errors import IntervalRunning
-from seamline.model.intervals import Interval, stamp
+from seamline.model.protocol.claims import Claim
+from seamline.model.time.intervals import Interval, stamp
+from seamline.runtime.processes import myself, named
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 DAY = Interval.parse("2024-01-01/2024-01-02")

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.shop import DEFINITION, START, Sale, Shop
 
 from seamline.cli import main
-from seamline.lake.claims import Claims, claims_of, holding
-from seamline.model.intervals import Interval
-from seamline.model.jobs import BuildJob
+from seamline.lake.tables.claims_table import Claims, claims_of, holding
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.time.intervals import Interval
 
 
 @pytest.fixture
@@ -270,8 +270,8 @@ def test_what_kafka_may_delete_unread_is_named_before_it_is_gone(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A hole is for ever; a stream that is down over a long weekend is not yet one."""
-    monkeypatch.setattr("seamline.supervisor.topics.TopicAdmin", Topic)
-    monkeypatch.setattr("seamline.supervisor.topics.resolve", lambda name, env=None: name)
+    monkeypatch.setattr("seamline.supervisor.topic_losses.TopicAdmin", Topic)
+    monkeypatch.setattr("seamline.supervisor.topic_losses.resolve", lambda name, env=None: name)
     assert main(["holes", "list", "shop"]) == 0
     assert capsys.readouterr().out.startswith(
         "soon: partition 0 of topic id t: offsets 3..8: unread, and older"

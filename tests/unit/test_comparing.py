@@ -9,18 +9,18 @@ import pytest
 from tests.unit.past import build
 from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
-from seamline.lake.builds import Builds
-from seamline.lake.comparing import compared, presented
-from seamline.lake.comparisons import Comparisons
-from seamline.lake.log import known_epochs
-from seamline.lake.rejudged import rows_schema
-from seamline.lake.scans import relations
-from seamline.lake.side_by_side import INTERVAL, evidence, joined
-from seamline.lake.tables import properties
-from seamline.lake.types import INSTANT, partial_schema
-from seamline.model.comparison import Change, Comparison
-from seamline.plan.attribution import Cause
-from seamline.quality.comparing import compare_run
+from seamline.lake.audit.generation_comparing import compared, presented
+from seamline.lake.engine.duckdb_scans import relations
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.read.side_by_side import INTERVAL, evidence, joined
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.lake.storage.delta_table import properties
+from seamline.lake.tables.builds_table import Builds
+from seamline.lake.tables.comparisons_table import Comparisons
+from seamline.lake.tables.rejudged import rows_schema
+from seamline.model.protocol.comparison import Change, Comparison
+from seamline.plan.batch.attribution import Cause
+from seamline.quality.run_comparing import compare_run
 
 
 @pytest.fixture

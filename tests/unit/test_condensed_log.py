@@ -11,15 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import ledger_packing, summaries
-from seamline.lake.files import write
-from seamline.lake.ledger_files import groups_of
-from seamline.lake.log import condensed_log, epochs_bringing, known_epochs, newest_epochs, of_ledger
-from seamline.lake.readiness import held
-from seamline.lake.rewrites import pieces, replace_files
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.condensed import Summed, condensed, count_of, first_of
+from seamline.lake.log import ledger_summaries
+from seamline.lake.log.epoch_log import condensed_log, epochs_bringing, known_epochs, newest_epochs, of_ledger
+from seamline.lake.log.ledger_files import groups_of
+from seamline.lake.maintain import ledger_packing
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage.data_files import write
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.rewrites import pieces, replace_files
+from seamline.lake.tables.readiness import held
+from seamline.model.protocol.condensed import Summed, condensed, count_of, first_of
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Blocks of four epochs."""
-    monkeypatch.setattr(summaries, "BLOCK", 4)
+    monkeypatch.setattr(ledger_summaries, "BLOCK", 4)
     monkeypatch.setattr(ledger_packing, "BLOCK", 4)
     return Shop(tmp_path)
 
@@ -91,9 +92,11 @@ def test_a_packed_file_tells_without_being_read(shop: Shop, monkeypatch: pytest.
     """A start after weeks reads the footer, and the last block for the newest epoch."""
     packed(shop)
     read: list[object] = []
-    groups = summaries.LedgerFile.epochs
+    groups = ledger_summaries.LedgerFile.epochs
     monkeypatch.setattr(
-        summaries.LedgerFile, "epochs", lambda file, blocks=None: read.append(blocks) or groups(file, blocks)
+        ledger_summaries.LedgerFile,
+        "epochs",
+        lambda file, blocks=None: read.append(blocks) or groups(file, blocks),
     )
     found = condensed_log(shop.layout)
     assert count_of(found) == 11
@@ -117,7 +120,7 @@ def test_a_summary_that_does_not_fit_is_not_believed(shop: Shop) -> None:
     before = condensed_log(shop.layout)
     rows = pq.read_table(path)
     wrong = dict(pq.read_metadata(path).metadata)
-    wrong[summaries.WHOLE] = wrong[summaries.WHOLE].replace(b'"count":', b'"count":1')
+    wrong[ledger_summaries.WHOLE] = wrong[ledger_summaries.WHOLE].replace(b'"count":', b'"count":1')
     replaced(shop, rows.replace_schema_metadata(wrong))
     assert of_ledger(Table.open(shop.layout.table("ledger"))) == before
 
@@ -150,9 +153,9 @@ def test_of_a_longer_ledger_only_the_rest_is_read(shop: Shop, monkeypatch: pytes
     shop.epoch([Sale(1)])
     shop.epoch([Sale(1)])
     read: list[int] = []
-    groups = summaries.LedgerFile.epochs
+    groups = ledger_summaries.LedgerFile.epochs
     monkeypatch.setattr(
-        summaries.LedgerFile,
+        ledger_summaries.LedgerFile,
         "epochs",
         lambda file, blocks=None: read.append(file.first) or groups(file, blocks),
     )

@@ -11,8 +11,11 @@ import pytest
 from deltalake import DeltaTable
 from tests.unit.clocks import Clock
 
-from seamline.lake import decisions, files
-from seamline.lake.control import (
+from seamline.lake.storage import data_files
+from seamline.lake.storage.delta_table import Table, properties
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables import decision_rows
+from seamline.lake.tables.control_table import (
     APP,
     BEAT,
     PASSING,
@@ -23,11 +26,9 @@ from seamline.lake.control import (
     Lease,
     restatements,
 )
-from seamline.lake.layout import Layout
-from seamline.lake.tables import Table, properties
-from seamline.model.control import Control as State
 from seamline.model.errors import ProtocolError
-from seamline.model.offsets import Lane
+from seamline.model.protocol.control import Control as State
+from seamline.model.protocol.offsets import Lane
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OLD = pa.schema(
@@ -58,7 +59,7 @@ def decided(layout: Layout) -> ControlTable:
 
 def seen(layout: Layout) -> Control:
     """Read as a process does that has never seen the table."""
-    decisions._newest.clear()
+    decision_rows._newest.clear()
     return ControlTable.ensure(layout).read()
 
 
@@ -111,7 +112,7 @@ def earlier(layout: Layout, **facts: object) -> Table:
     table = Table.ensure(layout.table("control"), OLD)
     for number, wish in enumerate(("running", "paused")):
         row = {"state": wish, "actor": "ada", "reason": "", "at": NOW}
-        file = files.write(pa.Table.from_pylist([row], schema=OLD), table.root, f"{number}.parquet")
+        file = data_files.write(pa.Table.from_pylist([row], schema=OLD), table.root, f"{number}.parquet")
         state = {
             "desired": wish,
             "actor": "ada",
@@ -169,7 +170,7 @@ def test_upkeep_packs_old_rows_and_leaves_the_newest(layout: Layout) -> None:
         if lease := control.read().lease:
             control.release(lease)
     before, version = control.read(), control.table.version
-    done = decisions.packed(control.decisions, passing=PASSING)
+    done = decision_rows.packed(control.decisions, passing=PASSING)
     assert done.packed["control"] > 8 and not done.refused
     assert control.table.refresh().version == version + 1
     assert seen(layout) == before
@@ -183,7 +184,7 @@ def test_upkeep_packs_old_rows_and_leaves_the_newest(layout: Layout) -> None:
         "again",
         *map(str, range(0, 12, 2)),
     ]
-    assert decisions.packed(control.decisions, passing=PASSING).packed == {}
+    assert decision_rows.packed(control.decisions, passing=PASSING).packed == {}
     control.want(Desired.RUNNING, actor="ada", reason="on", now=NOW)
     assert seen(layout).desired is Desired.RUNNING
 
@@ -195,6 +196,6 @@ def test_what_was_restated_is_read_beside_renewals(layout: Layout) -> None:
     lease = control.read().lease
     assert isinstance(lease, Lease)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decisions, "found_in", lambda *_: pytest.fail("a row was read"))
+        patch.setattr(decision_rows, "found_in", lambda *_: pytest.fail("a row was read"))
         control.renew(lease, now=NOW)
         assert restatements(layout) == ()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark.deadly import culprit, halves
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.tasks.deadly_records import culprit, halves
 
 RANGES = st.lists(
     st.builds(

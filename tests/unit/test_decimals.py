@@ -25,23 +25,23 @@ from seamline import Avro, Csv, Protobuf, Text, Tumbling, View, count
 from seamline.cli.doctor import digits as digits_of
 from seamline.kernel.formats import reader_of
 from seamline.kernel.formats.decimals import decimal as spelled
-from seamline.lake.log import known_epochs
-from seamline.lake.states import asked, present
-from seamline.model.compiled import compile_pipeline, rounded_version
-from seamline.model.definition import EXACT, ROUNDED
-from seamline.model.epoch import Epoch
+from seamline.lake.engine.states import asked, present
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.model.compile.compiled_pipeline import compile_pipeline, rounded_version
+from seamline.model.compile.evolution import fits, require_order
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.definition.pipeline import EXACT, ROUNDED
 from seamline.model.errors import BadRange
-from seamline.model.evolution import fits, require_order
-from seamline.model.exact_json import dumps, loads
 from seamline.model.measures import Maximum, Sum
 from seamline.model.measures.values import stored
-from seamline.model.schema import Field, SqlType, decimal
-from seamline.model.stored import from_json, to_json
-from seamline.plan.rejudging import Verdict, rounded
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.types.exact_json import dumps, loads
+from seamline.model.types.schema import Field, SqlType, decimal
+from seamline.plan.batch.rejudging_plan import Verdict, rounded
 from seamline.serve.asked import as_json, literal
 from seamline.serve.explain import typed
+from seamline.serve.pipeline_status import judged_again
 from seamline.serve.query import rows_written, shown
-from seamline.serve.status import judged_again
 from seamline.web import charts, render
 
 AT = '"at": "2024-03-01T00:00:00Z"'

@@ -13,12 +13,12 @@ from tests.unit.records import pipeline
 from tests.unit.shop import Sale, Shop, sales_pipeline
 
 from seamline import Lookup, Tumbling, View, count
-from seamline.lake import serving
-from seamline.lake.decorations import _known
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
-from seamline.model.compiled import CompiledPipeline, compile_pipeline, examine
-from seamline.spark.serving import Refresher
+from seamline.lake.read import serving_table
+from seamline.lake.read.decorations import _known
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, examine
+from seamline.spark.stream.serving_refresher import Refresher
 from seamline.testing import Scenario
 
 pytestmark = pytest.mark.slow
@@ -89,16 +89,16 @@ def test_it_changes_no_number() -> None:
 def test_a_corrected_table_shows_at_the_next_refresh_in_every_row(folder: Path) -> None:
     """Not only in the intervals that have new rows."""
     shop = opened(folder)
-    serving.refresh(shop.compiled, shop.layout, shop.view, DAYS[:1])
+    serving_table.refresh(shop.compiled, shop.layout, shop.view, DAYS[:1])
     assert [row["people_name"] for row in served(shop)] == ["Ada", "Bob", None, None]
     before = Table.open(shop.layout.serving(shop.view)).version
-    serving.refresh(shop.compiled, shop.layout, shop.view, [])
+    serving_table.refresh(shop.compiled, shop.layout, shop.view, [])
     assert Table.open(shop.layout.serving(shop.view)).version == before
     (folder / "people.csv").write_text(TABLE.replace("Ada", "Ada Lovelace") + "zz,Zoe,\n")
-    serving.refresh(shop.compiled, shop.layout, shop.view, [])
+    serving_table.refresh(shop.compiled, shop.layout, shop.view, [])
     assert [row["people_name"] for row in served(shop)] == ["Ada Lovelace", "Bob", None, "Zoe"]
     assert [row["orders"] for row in served(shop)] == [1, 1, 1, 1]
-    told = json.loads(Table.open(shop.layout.serving(shop.view)).metadata()[serving.LOOKUPS])
+    told = json.loads(Table.open(shop.layout.serving(shop.view)).metadata()[serving_table.LOOKUPS])
     assert told == dict(answer(shop.compiled, shop.view, shop.layout).lookups)
 
 
@@ -120,13 +120,13 @@ def test_a_view_is_decorated_after_its_birth(folder: Path) -> None:
     plain = sales_pipeline("1 hour")
     shop = Shop(folder / "warehouse", plain)
     shop.epoch([Sale(1)])
-    serving.refresh(plain, shop.layout, shop.view, DAYS)
+    serving_table.refresh(plain, shop.layout, shop.view, DAYS)
     shop.compiled = decorated()
     shop.view = shop.compiled.views[0]
-    serving.refresh(shop.compiled, shop.layout, shop.view, [])
+    serving_table.refresh(shop.compiled, shop.layout, shop.view, [])
     assert [(row["people_name"], row["orders"]) for row in served(shop)] == [("Ada", 1)]
     shop.view = plain.views[0]
-    serving.refresh(plain, shop.layout, shop.view, [])
+    serving_table.refresh(plain, shop.layout, shop.view, [])
     assert "people_name" not in served(shop)[0]
 
 
@@ -136,7 +136,7 @@ def test_a_broken_table_is_shown_as_it_was(
 ) -> None:
     """Numbers do not wait for names; a process that never saw the table finds it as it was last served."""
     shop = opened(folder)
-    serving.refresh(shop.compiled, shop.layout, shop.view, DAYS)
+    serving_table.refresh(shop.compiled, shop.layout, shop.view, DAYS)
     before = shown(shop)
     (folder / "people.csv").unlink()
     if text:

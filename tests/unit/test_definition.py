@@ -33,11 +33,11 @@ from seamline import (
     sum,
     top,
 )
-from seamline.model import catalog
-from seamline.model.catalog import load
-from seamline.model.compiled import compile_pipeline, examine
+from seamline.model.compile import catalog
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.fingerprint import fingerprint, record_version
 from seamline.model.errors import DefinitionError, NotFound
-from seamline.model.fingerprint import fingerprint, record_version
 
 SOURCE = KafkaSource(
     topic="shop.orders",

@@ -22,8 +22,8 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
-from seamline.lake import aside, bounds, delta_log, entries, files
-from seamline.lake.tables import TOKEN, Table, properties
+from seamline.lake.storage import column_bounds, data_files, delta_log, log_entries, set_aside
+from seamline.lake.storage.delta_table import TOKEN, Table, properties
 from seamline.model.errors import Conflict, FenceLost
 
 SCHEMA = pa.schema(
@@ -46,7 +46,7 @@ def table(tmp_path: Path) -> Table:
 
 def written(
     table: Table, number: int, *, ratio: float = 0.5, place: str = "2026-01-01T00:00:00Z"
-) -> files.DataFile:
+) -> data_files.DataFile:
     """Write a file of one row."""
     row = {
         "n": number,
@@ -56,7 +56,7 @@ def written(
         "ratio": ratio,
     }
     name = f"{next(NAMES)} é%.parquet"
-    return files.write(
+    return data_files.write(
         pa.Table.from_pylist([row], schema=SCHEMA), table.root, name, stats=["n"], partition={PLACE: place}
     )
 
@@ -115,7 +115,8 @@ class Life:
 
     def removed(self) -> None:
         names = {
-            quote(path.name, safe=entries.UNQUOTED): path.name for path in self.table.root.glob("*.parquet")
+            quote(path.name, safe=log_entries.UNQUOTED): path.name
+            for path in self.table.root.glob("*.parquet")
         }
         live = [names[path] for path in self.table.actions()["path"].to_pylist() if path in names]
         if live:
@@ -226,11 +227,11 @@ def test_whoever_has_seen_what_was_set_aside_since_looks_anew(table: Table) -> N
         table.append([], txns={"epoch": number})
     reader = Table.open(table.root)
     assert reader.txn("epoch") == 2
-    aside.set_aside(table.root, table.version - 1, "it was lost", now=datetime.now(UTC))
+    set_aside.set_aside(table.root, table.version - 1, "it was lost", now=datetime.now(UTC))
     assert reader.refresh().txn("epoch") == 0
     Table.open(table.root).append([], txns={"epoch": 7})
     assert reader.refresh().txn("epoch") == 7
-    aside.set_aside(table.root, reader.version, "it was lost", now=datetime.now(UTC))
+    set_aside.set_aside(table.root, reader.version, "it was lost", now=datetime.now(UTC))
     Table.open(table.root).append([], txns={"epoch": 8})
     assert (reader.refresh().txn("epoch"), reader.version) == (8, table.version - 1)
 
@@ -317,7 +318,7 @@ def test_the_greatest_letter_stays_the_greatest(table: Table) -> None:
     """A bound ends in it; deltalake makes another letter of it where it is escaped."""
     table.append([written(table, 1)])
     [found] = DeltaTable(str(table.root)).get_add_actions(flatten=True)["max.text"].to_pylist()
-    assert found[-1] == bounds.LAST_LETTER
+    assert found[-1] == column_bounds.LAST_LETTER
 
 
 def test_what_commits_have_said_is_known_without_listing_the_log(

@@ -10,18 +10,18 @@ from tests.unit.past import DAYS, NOW, build
 from tests.unit.shop import DAY, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.planning import plan_run
-from seamline.lake.publishing import publish_run
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
-from seamline.model.certificate import Certificate
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Batch
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.definition.pipeline import Batch
 from seamline.model.errors import PublishRefused
-from seamline.model.manifest import How
-from seamline.model.seam import Status
-from seamline.model.stored import from_json, to_json
+from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.manifest import How
+from seamline.model.protocol.seam import Status
 from seamline.quality.certify import certify_run, require_passed
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ from tests.unit.past import build
 from tests.unit.shop import DEFINITION, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
-from seamline.lake.differences import BOTH, NEW, OLD, compare
+from seamline.lake.read.row_differences import BOTH, NEW, OLD, compare
 from seamline.model.errors import BadRange
-from seamline.serve.differences import places_of
+from seamline.serve.generation_differences import places_of
 
 pytestmark = pytest.mark.slow
 

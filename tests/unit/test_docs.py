@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from seamline import Pipeline
-from seamline.model.compiled import compile_pipeline
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

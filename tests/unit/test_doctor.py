@@ -14,7 +14,7 @@ from tests.unit.shop import opened
 from seamline.cli import main
 from seamline.cli.context import catalog
 from seamline.cli.doctor import asked, packages, required, running, writable
-from seamline.lake.control import ControlTable, Desired
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import NotFound
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.supervisor import resident

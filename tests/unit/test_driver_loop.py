@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from seamline.kernel.judging import KernelResult
-from seamline.model.epoch import Epoch
+from seamline.kernel.epoch_kernel import KernelResult
 from seamline.model.errors import Conflict, KafkaUnavailable, OffsetGap, SeamlineError
-from seamline.plan.epochs import Turns
-from seamline.spark import epochs as epochs_module
-from seamline.spark import stream
-from seamline.spark.attempted import Attempted
-from seamline.spark.attempts import KernelFailed
-from seamline.spark.epochs import Epochs
-from seamline.spark.stream import Driver
+from seamline.model.protocol.epoch import Epoch
+from seamline.plan.stream.epoch_numbers import Turns
+from seamline.spark.session.attempt_notes import Attempted
+from seamline.spark.stream import driver_loop
+from seamline.spark.stream import epoch_maker as epochs_module
+from seamline.spark.stream.driver_loop import Driver
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.tasks.kernel_attempts import KernelFailed
 
 
 class Query:
@@ -69,7 +69,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.obey = lambda: None
     made.query = lambda: said.append("query") or Query()
     made.started = lambda **_: said.append("query anew") or Query()
-    monkeypatch.setattr(stream, "TICK", 0.001)
+    monkeypatch.setattr(driver_loop, "TICK", 0.001)
     return made
 
 
@@ -167,7 +167,7 @@ def test_a_new_query_waits_for_the_broker(driver: Any) -> None:
 
 def test_a_pause_declares_an_edge_as_soon_as_it_can(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the broker is away there is none; what had failed is found out first."""
-    monkeypatch.setattr(stream, "TELL_EVERY", 0.0)
+    monkeypatch.setattr(driver_loop, "TELL_EVERY", 0.0)
     driver.failure = OSError("no answer")
     driver.epochs.reread = away
     driver.rest(Query())

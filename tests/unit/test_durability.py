@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 from tests.protocol.shipped import LANE, PIPELINE, START, VIEW, Stream
 
-from seamline.lake import delta_log, durability, files
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.generations import Generations
-from seamline.lake.lookups import save
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import Master
-from seamline.lake.publishing import publish_run
-from seamline.lake.tables import EPOCH, Table
-from seamline.lake.upkeep import maintain
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Stream as Settings
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.storage import data_files, delta_log, durability
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.lookup_tables import save
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.definition.pipeline import Stream as Settings
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -92,7 +92,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 def add(table: Table, number: int, *, sync: bool | None = None) -> None:
     """Commit a row."""
     rows = pa.table({"n": [number]}, schema=SCHEMA)
-    file = files.write(rows, table.root, f"{number}/{number}.parquet")
+    file = data_files.write(rows, table.root, f"{number}/{number}.parquet")
     table.append([file], txns={"a": number}, sync=sync)
 
 
@@ -208,7 +208,7 @@ def test_the_real_calls_work_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Files, folders and the whole file system; many files at once."""
     monkeypatch.setenv("SEAMLINE_FSYNC", "on")
     table = Table.ensure(tmp_path / "builds", SCHEMA)
-    table.append([files.write(pa.table({"n": [at]}), table.root, f"{at}.parquet") for at in range(9)])
+    table.append([data_files.write(pa.table({"n": [at]}), table.root, f"{at}.parquet") for at in range(9)])
     durability.sync_disk(tmp_path)
     assert rows(table.root) == list(range(9))
 

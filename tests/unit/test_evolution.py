@@ -18,16 +18,16 @@ from tests.unit.test_definition import ORDERS
 from tests.unit.test_versions import FACTS, OLD, birth, edited, state
 
 from seamline import Lookup, Rule, Text, Tumbling, View, count, max
-from seamline.lake.layout import Layout
-from seamline.lake.master import Master
-from seamline.model.compiled import CompiledPipeline, compile_pipeline, examine
-from seamline.model.epoch import Epoch
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, examine
+from seamline.model.compile.evolution import AND, earlier, fits, require_order
+from seamline.model.compile.live_versions import live_views, stood_still
+from seamline.model.compile.lookup_join import in_force
+from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.errors import DefinitionError, ProtocolError
-from seamline.model.evolution import AND, earlier, fits, require_order
-from seamline.model.live import live_views, stood_still
-from seamline.model.lookups import in_force
-from seamline.model.manifest import Manifest
-from seamline.model.stored import from_json, to_json
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
 from seamline.serve.explain import bounds_of, explained
 
 SCHEMA = "id INT, tags ARRAY<STRING>, at TIMESTAMP"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from seamline import Batch, Expect, KafkaSource, Pipeline, Tumbling, View, sum
-from seamline.model.compiled import compile_pipeline
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import CertificateFailed
 from seamline.quality.expectations import checked
 from seamline.testing import Scenario

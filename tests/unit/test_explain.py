@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import originals, reads
-from seamline.lake.tables import Table
+from seamline.lake.read import merged_read, originals
+from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import ReadUnstable
 from seamline.serve.explain import Explanation, explained
 
@@ -47,7 +47,7 @@ def test_what_never_holds_still_is_not_said_to_be_absent(
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     shop.build(0, 0, "g")
-    monkeypatch.setattr(reads, "ATTEMPTS", 2)
+    monkeypatch.setattr(merged_read, "ATTEMPTS", 2)
     for file in Path(Table.open(shop.layout.generations(shop.view)).root).rglob("*.parquet"):
         file.unlink()
     with pytest.raises(ReadUnstable, match="did not hold still for 2 reads"):

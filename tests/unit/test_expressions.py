@@ -6,7 +6,7 @@ import pytest
 
 from seamline.model.errors import ExpressionError
 from seamline.model.expressions import compile_expression
-from seamline.model.schema import BOOLEAN, DOUBLE, INT, Schema, decimal
+from seamline.model.types.schema import BOOLEAN, DOUBLE, INT, Schema, decimal
 
 SCHEMA = Schema.parse(
     "carrier STRING NOT NULL, flight INT, seen BIGINT, delay DOUBLE, price DECIMAL(30,10), late BOOLEAN,"

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from seamline.model.epoch import Epoch, Kind
 from seamline.model.errors import KafkaUnavailable
-from seamline.model.holes import AcceptedGap, Gap, joined, rest
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark import filling
-from seamline.spark.attempted import Attempted, Note
-from seamline.spark.filling import PIECE, Filler
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import AcceptedGap, Gap, joined, rest
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.session.attempt_notes import Attempted, Note
+from seamline.spark.stream import hole_filling
+from seamline.spark.stream.hole_filling import PIECE, Filler
 
 LANE = Lane("t", 0)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -72,7 +72,7 @@ class Epochs:
 @pytest.fixture(autouse=True)
 def there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The session is nobody's."""
-    monkeypatch.setattr(filling, "alive", lambda _: True)
+    monkeypatch.setattr(hole_filling, "alive", lambda _: True)
 
 
 class Unnoted(Attempted):

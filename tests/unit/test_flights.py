@@ -11,7 +11,7 @@ import pytest
 from seamline.local.flights import TOTAL, Span, departures, flights, last_departure
 from seamline.local.mischief import HUGE_RECORDS, SORTS, Sending, plan
 from seamline.model.errors import BadRange
-from seamline.model.intervals import parse_moment
+from seamline.model.time.intervals import parse_moment
 
 pytestmark = pytest.mark.slow
 

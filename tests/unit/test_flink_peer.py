@@ -14,8 +14,8 @@ from benchmarks.peers.flink_counts import moment
 from benchmarks.peers.flink_sql import Work
 
 from seamline.local import install
-from seamline.local.java import parts
 from seamline.model.errors import SetupError
+from seamline.runtime.java import parts
 
 SYSTEMS = ("seamline", "flink_only", "flink_work")
 

@@ -9,7 +9,7 @@ import deltalake
 from deltalake import DeltaTable
 from tests.unit.shop import Shop
 
-from seamline.lake.builds import BuildRow, Builds
+from seamline.lake.tables.builds_table import BuildRow, Builds
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

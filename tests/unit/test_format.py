@@ -10,16 +10,16 @@ import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, opened
 
 from seamline.cli import main
-from seamline.lake import format
-from seamline.lake.claims import claims_of, holding
-from seamline.lake.control import ControlTable
-from seamline.lake.format import ALWAYS, FIRST, Step, format_of, migrate, require_format
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import STAMP
-from seamline.lake.renewing import renewing
-from seamline.lake.tables import Table
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.renewing import renewing
+from seamline.lake.tables import table_format
+from seamline.lake.tables.claims_table import claims_of, holding
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.manifest_table import STAMP
+from seamline.lake.tables.table_format import ALWAYS, FIRST, Step, format_of, migrate, require_format
 from seamline.model.errors import IntervalRunning, LeaseHeld, NotFound, OtherFormat
-from seamline.model.intervals import Interval
+from seamline.model.time.intervals import Interval
 
 pytestmark = pytest.mark.slow
 
@@ -50,9 +50,9 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Release:
 
             return Step(to, f"step to {to}", do)
 
-        monkeypatch.setattr(format, "RENEWED_EVERY", 0.01)
-        monkeypatch.setattr(format, "FORMAT", version)
-        monkeypatch.setattr(format, "STEPS", tuple(step(to) for to in range(FIRST + 1, version + 1)))
+        monkeypatch.setattr(table_format, "RENEWED_EVERY", 0.01)
+        monkeypatch.setattr(table_format, "FORMAT", version)
+        monkeypatch.setattr(table_format, "STEPS", tuple(step(to) for to in range(FIRST + 1, version + 1)))
         return done
 
     return become
@@ -70,8 +70,8 @@ def free(layout: Layout) -> bool:
 
 def test_tables_are_stamped_when_they_are_made_and_known_without_a_stamp(shop: Shop, tmp_path: Path) -> None:
     """Nobody sees tables that have no version yet; those of before have the first."""
-    assert Table.open(shop.layout.table("manifest")).txn(STAMP) == format.FORMAT
-    assert format_of(shop.layout) == format.FORMAT
+    assert Table.open(shop.layout.table("manifest")).txn(STAMP) == table_format.FORMAT
+    assert format_of(shop.layout) == table_format.FORMAT
     assert format_of(Layout(tmp_path, "none")) is None
     assert require_format(Layout(tmp_path, "none")).pipeline == "none"
     Table.ensure(tmp_path / "old" / "manifest", Table.open(shop.layout.table("manifest")).read().schema)

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from tests.unit.records import judged, parsed, pipeline
 
 from seamline import Avro, Csv, Json, Protobuf, Text, protobuf
-from seamline.model.compiled import compile_pipeline, examine
+from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.fingerprint import record_version
 from seamline.model.errors import DefinitionError
-from seamline.model.fingerprint import record_version
 
 AT = datetime(2024, 3, 1, 10, tzinfo=UTC)
 CSV = pipeline(

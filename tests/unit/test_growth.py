@@ -13,19 +13,20 @@ import pytest
 from benchmarks.history import WORK
 from benchmarks.past import CLOSED, TAIL, Past
 
-from seamline.lake import log, logs, pins, summaries, wholeness
-from seamline.lake.ledger_files import groups_of
-from seamline.lake.log import known_epochs
-from seamline.lake.rejudged import Rejudged, judged_log
-from seamline.lake.remembered import REMEMBERED
-from seamline.lake.summaries import BLOCK, LedgerFile
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import whole_ledger
-from seamline.model import condensed as sums
-from seamline.model.condensed import Summed, condensed, count_of
-from seamline.model.epoch import Epoch
-from seamline.plan.rejudging import Verdict
-from seamline.serve.lookups import lookups_of
+from seamline.lake.log import epoch_log, ledger_summaries, pinned_log
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.log.ledger_files import groups_of
+from seamline.lake.log.ledger_summaries import BLOCK, LedgerFile
+from seamline.lake.maintain.upkeep import whole_ledger
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.storage import log_wholeness, table_cache
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.rejudged import Rejudged, judged_log
+from seamline.model.protocol import condensed as sums
+from seamline.model.protocol.condensed import Summed, condensed, count_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.serve.lookup_versions import lookups_of
 
 pytestmark = pytest.mark.slow
 SIZES = (1_000, 8_000)
@@ -51,7 +52,13 @@ def pasts(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Past]:
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     """Count from here on, in a process that knows nothing yet."""
-    for known in (log._folded, logs._known, pins._held, summaries._kept, REMEMBERED.answers):
+    for known in (
+        epoch_log._folded,
+        pinned_log._known,
+        table_cache._held,
+        ledger_summaries._kept,
+        REMEMBERED.answers,
+    ):
         known.clear()
     found, row, text = Counts(), Epoch.from_row, Epoch.from_json
 
@@ -100,13 +107,13 @@ def test_a_log_that_is_kept_for_a_day_is_opened_once(
 ) -> None:
     """Each opening lists it: 86,400 entries of an epoch a second."""
     found: Counter[str] = Counter()
-    open_it = wholeness.opened
+    open_it = log_wholeness.opened
 
     def opened(root: Path) -> Any:
         found[root.name] += 1
         return open_it(root)
 
-    monkeypatch.setattr(wholeness, "opened", opened)
+    monkeypatch.setattr(log_wholeness, "opened", opened)
     WORK[name](pasts[SIZES[0]])
     assert found["master"] == 1
     assert max(found["quarantine"], found["slices"]) <= 1
@@ -140,7 +147,7 @@ def test_what_has_to_read_all_of_it_holds_little(
     monkeypatch.setattr(LedgerFile, "epochs", epochs)
     monkeypatch.setattr(sums, "summed", summed)
     monkeypatch.setattr(Rejudged, "verdicts", lambda self: verdicts)
-    expected = log.condensed_log(past.layout)
+    expected = epoch_log.condensed_log(past.layout)
     found = judged_log(past.compiled, past.layout)
     assert count_of(found) == size == count_of(expected)
     assert counts.epochs >= size
@@ -155,7 +162,7 @@ def test_the_warehouse_is_what_a_stream_would_have_left(pasts: dict[int, Past]) 
     past = pasts[SIZES[0]]
     plain = known_epochs(past.layout)
     assert list(plain) == [past.row(number) for number in range(past.epochs)]
-    assert log.condensed_log(past.layout) == [*condensed(plain[:-1]), plain[-1]]
+    assert epoch_log.condensed_log(past.layout) == [*condensed(plain[:-1]), plain[-1]]
     [packed, *_] = groups_of(Table.open(past.layout.table("ledger")))
     blocks = [condensed(plain[low : low + BLOCK]) for low in range(0, past.packed, BLOCK)]
     blocks[-1] = condensed(plain[BLOCK * (len(blocks) - 1) : past.packed])

@@ -11,19 +11,19 @@ from tests.unit.past import DAYS, build, past_of, query
 from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.cli import main
-from seamline.lake import publishing
-from seamline.lake.history import rolled_back
-from seamline.lake.manifest import ManifestTable, statement
-from seamline.lake.planning import job_of, plan_run
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table, properties
+from seamline.lake.publish import publishing
+from seamline.lake.publish.generation_history import rolled_back
+from seamline.lake.publish.planning import job_of, plan_run
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table, properties
+from seamline.lake.tables.manifest_table import ManifestTable, statement
 from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
-from seamline.model.intervals import Interval
-from seamline.model.jobs import BuildJob
-from seamline.model.manifest import Act, Statement
-from seamline.model.seam import Status
-from seamline.plan.history import before
-from seamline.plan.publish import Decision
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import Interval
+from seamline.plan.publish.generation_fates import before
+from seamline.plan.publish.publication import Decision
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.exact_json import dumps
-from seamline.serve import lines
+from seamline.model.types.exact_json import dumps
+from seamline.serve import json_lines
 from seamline.serve.query import plain, rows_written
 
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
@@ -55,7 +55,7 @@ def test_each_line_is_the_row_as_python_writes_it(rows: pa.Table) -> None:
 
 def test_a_window_is_spelled_once_however_many_rows_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million rows took 35 seconds, most of it for the same instants and names."""
-    start, count, said = datetime(2026, 1, 1, tzinfo=UTC), 2 * lines.BATCH, list[object]()
+    start, count, said = datetime(2026, 1, 1, tzinfo=UTC), 2 * json_lines.BATCH, list[object]()
     rows = pa.table(
         {
             "carrier": pa.array(["UA", "B6"] * (count // 2)),
@@ -64,13 +64,13 @@ def test_a_window_is_spelled_once_however_many_rows_it_has(monkeypatch: pytest.M
             "n": pa.array(range(count)),
         }
     )
-    one = lines.dumps
+    one = json_lines.dumps
 
     def dumps_(value: object, **named: object) -> str:
         said.extend(value if isinstance(value, list) else [value])
         return one(value, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lines, "dumps", dumps_)
+    monkeypatch.setattr(json_lines, "dumps", dumps_)
     out = io.StringIO()
     rows_written(rows, "json", out)
     assert len(said) <= 2 * (4 + 2 + 2 + 2)

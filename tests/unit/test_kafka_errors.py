@@ -13,8 +13,8 @@ import pytest
 from seamline.kafka import produce
 from seamline.kafka.admin import TopicAdmin, explain
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.ends import oldest_from
-from seamline.kafka.present import present
+from seamline.kafka.present_offsets import present
+from seamline.kafka.topic_ends import oldest_from
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
 
 HERE = KafkaConnection("127.0.0.1:9092")

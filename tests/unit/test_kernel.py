@@ -20,15 +20,15 @@ from tests.unit.records import batch as raw_batch
 from tests.unit.records import kernel_run, pipeline
 
 from seamline.kernel import raw
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, run
 from seamline.kernel.formats.json import JsonReader
-from seamline.kernel.judging import KernelConfig, KernelResult, run
-from seamline.lake import states
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, Rule, View
+from seamline.lake.engine import states
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, Rule, View
+from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import Measure, avg, count, distinct, formula, own, quantile, sum
-from seamline.model.offsets import Lane
-from seamline.model.windows import Tumbling
-from seamline.spark import task
+from seamline.model.protocol.offsets import Lane
+from seamline.spark.tasks import task
 
 ARRIVED = datetime(2024, 3, 1, 12, tzinfo=UTC)
 GOOD = {

@@ -8,10 +8,10 @@ import pytest
 from tests.unit.past import DAYS
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import log, logs
-from seamline.lake.answers import Answer
-from seamline.lake.reads import answer
-from seamline.model.intervals import Interval
+from seamline.lake.log import epoch_log, pinned_log
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.merged_read import answer
+from seamline.model.time.intervals import Interval
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def lacks(found: Answer) -> dict[str, int]:
 
 def forget() -> None:
     """Be a process that has read nothing yet."""
-    logs._known.clear()
-    log._folded.clear()
+    pinned_log._known.clear()
+    epoch_log._folded.clear()
 
 
 def test_an_answer_without_holes_has_no_bound(shop: Shop) -> None:

@@ -12,14 +12,14 @@ import psutil
 import pytest
 from tests.unit.clocks import Clock
 
-from seamline.lake import processes
-from seamline.lake.control import TTL, ControlTable, Desired, Lease, shown
-from seamline.lake.layout import Layout
-from seamline.lake.processes import Life, life_of, myself, named, started
-from seamline.lake.sightings import Sighting, Standing
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import TTL, ControlTable, Desired, Lease, shown
 from seamline.model.errors import LeaseHeld
+from seamline.runtime import processes
+from seamline.runtime.processes import Life, life_of, myself, named, started
+from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.belief import Belief, Watchdog
-from seamline.supervisor.heartbeat import Identity
+from seamline.supervisor.supervisor_heartbeat import Identity
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SECONDS = TTL.total_seconds()
@@ -189,7 +189,7 @@ def test_pages_go_by_beats_once_they_have_looked_twice(
     control, clock = ControlTable.ensure(layout), Clock()
     for hours, held in ((2, True), (-2, False)):
         monkeypatch.setattr(
-            "seamline.lake.control._watched", {layout.table("control"): Sighting(SECONDS, clock)}
+            "seamline.lake.tables.control_table._watched", {layout.table("control"): Sighting(SECONDS, clock)}
         )
         lease = control.take("there:1:1", now=NOW + timedelta(hours=hours))
 

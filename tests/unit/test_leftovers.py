@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import files, leftovers
-from seamline.lake.generations import CLOSED, Generations
-from seamline.lake.leftovers import cleared
-from seamline.lake.reads import answer
-from seamline.lake.retention import retain, swept
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.claims import Claim
+from seamline.lake.maintain import run_leftovers
+from seamline.lake.maintain.retention import retain, swept
+from seamline.lake.maintain.run_leftovers import cleared
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import data_files
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.generations import CLOSED, Generations
 from seamline.model.errors import Conflict
-from seamline.model.intervals import EPOCH, Interval
-from seamline.plan.leftovers import BUILT_WITHIN, REPORTED, SECOND, STAMP, begun, given_up
+from seamline.model.protocol.claims import Claim
+from seamline.model.time.intervals import EPOCH, Interval
+from seamline.plan.maintain.unneeded import BUILT_WITHIN, REPORTED, SECOND, STAMP, begun, given_up
 
 slow = pytest.mark.slow
 NOW = datetime.now(UTC)
@@ -69,7 +70,7 @@ class Build:
         whole = rows.append_column("generation", pa.array([self.id] * rows.num_rows))
         self.path = self.generations.folder(self.id) / "_cell=0" / "part.parquet"
         self.path.parent.mkdir(parents=True)
-        files.write(whole, self.path.parent, self.path.name)
+        data_files.write(whole, self.path.parent, self.path.name)
 
     def commit(self) -> None:
         self.generations.append([(self.path, MONDAY)])
@@ -102,7 +103,7 @@ def test_while_a_claim_holds_a_build_that_takes_days_is_left_alone(
     """Its run is at work; what began before its claim is not its own."""
     long, before = Build(shop, NOW), Build(shop, NOW - 2 * SECOND)
     claim = Claim("long", "test", (MONDAY,), NOW, NOW + 9 * DAY, "elsewhere 1 1")
-    monkeypatch.setattr(leftovers, "claims_of", lambda *_, **__: (claim,))
+    monkeypatch.setattr(run_leftovers, "claims_of", lambda *_, **__: (claim,))
     found = cleared(shop.layout, shop.manifest.read(), now=NOW + 3 * DAY)
     assert (found.deleted, found.left) == ({GONE: 1}, {LEFT: 1})
     assert not before.path.exists()
@@ -118,7 +119,7 @@ def test_a_build_that_slept_without_its_claim_commits_nothing(shop: Shop) -> Non
     with pytest.raises((Conflict, FileNotFoundError)):
         asleep.commit()
     # Even with its files in its hands: another second of the same sleep.
-    described = files.DataFile(f"{asleep.id}/_cell=0/part.parquet", 1, 1, "{}", {"interval": MONDAY.id})
+    described = data_files.DataFile(f"{asleep.id}/_cell=0/part.parquet", 1, 1, "{}", {"interval": MONDAY.id})
     with pytest.raises(Conflict, match="was given up"):
         asleep.generations.commit([described])
     assert not asleep.committed
@@ -160,7 +161,7 @@ def test_a_build_that_is_given_up_at_its_last_step_is_refused(
 def test_a_build_that_commits_while_upkeep_looks_is_kept(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Upkeep has listed its folder as nobody's: its commit comes first, and upkeep's is refused."""
     late = Build(shop, NOW - 2 * DAY)
-    look, waiting = leftovers.unnamed, [late.commit]
+    look, waiting = run_leftovers.unnamed, [late.commit]
 
     def listed(table: Table) -> object:
         found = look(table)
@@ -168,7 +169,7 @@ def test_a_build_that_commits_while_upkeep_looks_is_kept(shop: Shop, monkeypatch
             waiting.pop()()
         return found
 
-    monkeypatch.setattr(leftovers, "unnamed", listed)
+    monkeypatch.setattr(run_leftovers, "unnamed", listed)
     found = cleared(shop.layout, shop.manifest.read(), now=NOW)
     assert "changed since" in found.refused[0]
     assert late.committed and late.path.exists()

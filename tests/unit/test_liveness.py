@@ -8,9 +8,9 @@ from concurrent.futures import Future
 import pytest
 from tests.unit.shop import opened
 
-from seamline.plan.liveness import Seen, due, patience, verdict
-from seamline.supervisor import liveness
-from seamline.supervisor.liveness import Watch
+from seamline.plan.stream.driver_progress import Seen, due, patience, verdict
+from seamline.supervisor import driver_watch
+from seamline.supervisor.driver_watch import Watch
 
 BEGAN = "2026-01-01T00:00:00Z"
 
@@ -122,4 +122,4 @@ def test_a_broken_heartbeat_is_none(watch):
     assert watch.mark() == ""
     heartbeat(watch).write_text('{"token": 3}')
     assert watch.mark() == ""
-    assert liveness.STARTS_WITHIN > 60
+    assert driver_watch.STARTS_WITHIN > 60

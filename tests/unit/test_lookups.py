@@ -18,19 +18,19 @@ from deltalake import write_deltalake
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Rule, Tumbling, View, count, formula, sum
-from seamline.lake.casts import cast
-from seamline.lake.decorations import shown
-from seamline.lake.layout import Layout
-from seamline.lake.lookups import Lookups, load
-from seamline.lake.master import Master
-from seamline.model.compiled import compile_pipeline, examine
-from seamline.model.epoch import Epoch
+from seamline.lake.log.master import Master
+from seamline.lake.read.decorations import shown
+from seamline.lake.storage.exact_casts import cast
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.lookup_tables import Lookups, load
+from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.fingerprint import record_version
+from seamline.model.compile.lookup_join import in_force
+from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.errors import LookupBroken
-from seamline.model.fingerprint import record_version
-from seamline.model.lookups import in_force
 from seamline.model.measures import Measure
-from seamline.model.stored import from_json, to_json
-from seamline.serve.lookups import lookups_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.serve.lookup_versions import lookups_of
 from seamline.testing import Scenario
 
 SCHEMA = "carrier STRING, seats INT, at TIMESTAMP"

@@ -14,9 +14,9 @@ from tests.unit.shop import DEFINITION
 from tests.unit.test_observation import NOW, OBSERVED
 
 from seamline.cli import main
-from seamline.plan.actual import Actual
-from seamline.plan.observation import Observation
-from seamline.supervisor.metrics import FAMILIES, Streams, registry
+from seamline.plan.stream.observation import Observation
+from seamline.plan.stream.stream_state import Actual
+from seamline.supervisor.stream_metrics import FAMILIES, Streams, registry
 
 DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
 

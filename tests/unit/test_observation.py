@@ -11,20 +11,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.unit.shop import sales_pipeline
 
-from seamline.kernel.judging import KernelResult
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.layout import Layout
-from seamline.model.alert import Kind, Standing
-from seamline.model.epoch import Epoch
-from seamline.plan.actual import Actual, Driven, Facts, Leased, Supervised, actual_of
-from seamline.plan.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
-from seamline.plan.observed import cells, facts, notes
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.protocol.alert import Kind, Standing
+from seamline.model.protocol.epoch import Epoch
 from seamline.plan.spelling import last_line, span
-from seamline.spark.writer import Writer
-from seamline.supervisor.heartbeat import Heartbeat, Identity
-from seamline.supervisor.logs import following, last_lines
+from seamline.plan.stream.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
+from seamline.plan.stream.stream_state import Actual, Driven, Facts, Leased, Supervised, actual_of
+from seamline.plan.wording.observation_text import cells, facts, notes
+from seamline.spark.stream.epoch_writer import Writer
 from seamline.supervisor.observe import observe
 from seamline.supervisor.said import leave_mark, unreconciled
+from seamline.supervisor.stream_logs import following, last_lines
+from seamline.supervisor.supervisor_heartbeat import Heartbeat, Identity
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

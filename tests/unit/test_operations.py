@@ -11,31 +11,32 @@ import pyarrow as pa
 import pytest
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, opened
 
-from seamline.lake import files, forking
-from seamline.lake.control import Control, ControlTable, Desired, restatements
-from seamline.lake.forking import fork
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.let_go import LET_GO, readable
-from seamline.lake.master import Master
-from seamline.lake.processes import myself
-from seamline.lake.renewing import renewing
-from seamline.lake.tables import Table
-from seamline.lake.tokens import newest_token
-from seamline.lake.types import QUARANTINE
-from seamline.lake.upkeep import maintain
-from seamline.model.catalog import load
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.let_go import LET_GO, readable
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish import forking
+from seamline.lake.publish.forking import fork
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import QUARANTINE
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.renewing import renewing
+from seamline.lake.tables.control_table import Control, ControlTable, Desired, restatements
+from seamline.lake.tables.fencing_tokens import newest_token
+from seamline.model.compile.catalog import load
 from seamline.model.errors import BadRange, LeaseHeld, NotFound, OutOfStep
-from seamline.model.holes import AcceptedGap, Gap
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.restated import Restatement
-from seamline.model.savepoint import Savepoint
-from seamline.plan.positions import From, Place
+from seamline.model.protocol.holes import AcceptedGap, Gap
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.savepoint import Savepoint
+from seamline.model.time.intervals import Interval
+from seamline.plan.stream.start_positions import From, Place
+from seamline.runtime.processes import myself
 from seamline.serve.read import read
 from seamline.supervisor import operations
 from seamline.supervisor.operations import Action, Order, Upgrade, carry_out, fillings
-from seamline.supervisor.topics import Offsets
+from seamline.supervisor.topic_losses import Offsets
 
 LANE = Lane("t", 0)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,7 +60,7 @@ def shop(tmp_path, monkeypatch) -> Shop:
             "_reason": "odd",
         }
         rows = pa.Table.from_pylist([row], schema=QUARANTINE)
-        quarantine.append([files.write(rows, quarantine.root, f"{epoch}.parquet")])
+        quarantine.append([data_files.write(rows, quarantine.root, f"{epoch}.parquet")])
     return made
 
 

@@ -13,14 +13,15 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 from tests.unit.shop import START, Sale, Shop
 
-from seamline.lake import delta_log, files, logs, pins
-from seamline.lake.entries import ENGINE, Commit
-from seamline.lake.others import Change, after, since
-from seamline.lake.reads import answer
-from seamline.lake.remembered import REMEMBERED
-from seamline.lake.rewrites import pieces, replace_files
-from seamline.lake.tables import Table, properties
-from seamline.lake.upkeep import maintain
+from seamline.lake.log import pinned_log
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import data_files, delta_log, table_cache
+from seamline.lake.storage.delta_table import Table, properties
+from seamline.lake.storage.foreign_commits import Change, after, since
+from seamline.lake.storage.log_entries import ENGINE, Commit
+from seamline.lake.storage.rewrites import pieces, replace_files
 from seamline.model.errors import ChangedByOthers, Conflict
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -38,7 +39,7 @@ def table(tmp_path: Path) -> Table:
 
 def append(table: Table, number: int) -> None:
     rows = pa.table({"n": [number]}, schema=SCHEMA)
-    table.append([files.write(rows, table.root, f"{number}.parquet")], txns={"seamline.epoch": number})
+    table.append([data_files.write(rows, table.root, f"{number}.parquet")], txns={"seamline.epoch": number})
 
 
 def theirs(table: Table) -> DeltaTable:
@@ -232,7 +233,7 @@ def test_a_ledger_whose_files_are_gone_is_looked_at_anew(tmp_path: Path) -> None
 def pack_as_spark(table: Table, column: str) -> None:
     """Put all rows of a table into one file, with instants as INT96."""
     name, rows = "part-00000.parquet", table.refresh().read()
-    written, place = files.write(rows, table.root, name), table.root / name
+    written, place = data_files.write(rows, table.root, name), table.root / name
     pq.write_table(rows, place, use_deprecated_int96_timestamps=True)
     file = replace(written, size=place.stat().st_size)
     replace_files(table, pieces(table, column, column), [file])
@@ -248,8 +249,8 @@ def test_instants_are_read_as_spark_packs_them(table: str, tmp_path: Path) -> No
     shop.build(0, 1, "g1")
     before = answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
     pack_as_spark(*{"slices": (shop.slices.table, "to_epoch"), "ledger": (shop.ledger.table, "epoch")}[table])
-    logs.forget_past()
-    pins._held.clear()
+    pinned_log.forget_past()
+    table_cache._held.clear()
     REMEMBERED.answers.clear()
     after = answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
     assert before.table.sort_by("window_start").to_pylist() == after.table.sort_by("window_start").to_pylist()

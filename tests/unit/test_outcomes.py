@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from seamline.lake import delta_log, files, followed
-from seamline.lake.entries import Draft
-from seamline.lake.tables import TOKEN, Table
+from seamline.lake.storage import data_files, delta_log, log_follower
+from seamline.lake.storage.delta_table import TOKEN, Table
+from seamline.lake.storage.log_entries import Draft
 from seamline.model.errors import Conflict, FenceLost
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -35,7 +35,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def add(table: Table, number: int) -> None:
     """Commit a row."""
     rows = pa.table({"n": [number]}, schema=SCHEMA)
-    table.append([files.write(rows, table.root, f"{number}.parquet")], txns={"a": number})
+    table.append([data_files.write(rows, table.root, f"{number}.parquet")], txns={"a": number})
 
 
 def rows(table: Table) -> list[int]:
@@ -230,7 +230,7 @@ def test_what_deltalake_has_committed_is_read_in_the_log(
 
     add(table, 1)
     monkeypatch.setattr(DeltaTable, "create_write_transaction", unanswered)
-    file = files.write(pa.table({"n": [2]}, schema=SCHEMA), table.root, "2.parquet")
+    file = data_files.write(pa.table({"n": [2]}, schema=SCHEMA), table.root, "2.parquet")
     assert table.append([file], instead=SCHEMA) == 2
     assert rows(table) == [2]
 
@@ -246,8 +246,8 @@ def slept(table: Table, monkeypatch: pytest.MonkeyPatch) -> Table:
     for number in range(10, 14):
         add(newer, number)
     clean(newer, newer.version)
-    moment = followed.since_boot() if hasattr(followed, "since_boot") else 0.0
-    monkeypatch.setattr(followed, "since_boot", lambda: moment + 31 * DAY, raising=False)
+    moment = log_follower.since_boot() if hasattr(log_follower, "since_boot") else 0.0
+    monkeypatch.setattr(log_follower, "since_boot", lambda: moment + 31 * DAY, raising=False)
     return asleep
 
 
@@ -280,7 +280,7 @@ def test_a_decision_that_slept_is_decided_anew(slept: Table) -> None:
 def test_what_was_decided_on_nothing_goes_on_where_the_log_is(slept: Table) -> None:
     """A row of a build, that is in nobody's way."""
     slept.token = None
-    file = files.write(pa.table({"n": [1]}, schema=SCHEMA), slept.root, "1.parquet")
+    file = data_files.write(pa.table({"n": [1]}, schema=SCHEMA), slept.root, "1.parquet")
     slept.append([file])
     assert rows(slept) == [1, 10, 11, 12, 13]
 
@@ -291,7 +291,7 @@ def test_a_writer_that_falls_asleep_between_look_and_commit_takes_it_back(
     """It had looked for a checkpoint a moment before."""
     table.fence(1)
     newer = Table.open(table.root)
-    moment = followed.since_boot()
+    moment = log_follower.since_boot()
 
     def sleeps(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -300,7 +300,7 @@ def test_a_writer_that_falls_asleep_between_look_and_commit_takes_it_back(
             for number in range(10, 14):
                 add(newer, number)
         clean(newer, newer.version)
-        monkeypatch.setattr(followed, "since_boot", lambda: moment + 31 * DAY)
+        monkeypatch.setattr(log_follower, "since_boot", lambda: moment + 31 * DAY)
         link(source, target)
 
     with disk(sleeps), pytest.raises(FenceLost, match="token 2 has replaced ours, 1"):
@@ -316,7 +316,7 @@ def test_a_reader_that_meets_a_ghost_reads_the_table_anew(table: Table, cleaned:
     for number in range(1, 6):
         add(table, number)
     clean(table, cleaned)
-    file = files.write(pa.table({"n": [9]}, schema=SCHEMA), table.root, "9.parquet")
+    file = data_files.write(pa.table({"n": [9]}, schema=SCHEMA), table.root, "9.parquet")
     now = datetime.now(UTC)
     _, ghost = Draft.of([file.add(now)], {}, {}, partition_by=[], now=now).placed(1, reader.newest)
     delta_log.entry(table.root, 1).write_bytes(ghost)

@@ -17,26 +17,27 @@ from hypothesis import strategies as st
 from tests.unit.past import DAYS, build
 from tests.unit.shop import Sale, Shop, sales_pipeline
 
-from seamline.lake import cleaning, files, packing
-from seamline.lake.builds import Builds
-from seamline.lake.ledger import Ledger
-from seamline.lake.log import known_epochs
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.master import EDGE, END, FRONTIER, PRUNES, Master
-from seamline.lake.originals import Counted, of
-from seamline.lake.planning import master_files
-from seamline.lake.reads import answer
-from seamline.lake.rewrites import APP
-from seamline.lake.tables import EPOCH, TOKEN, Table
-from seamline.lake.types import QUARANTINE, master_schema
-from seamline.lake.upkeep import CHECKED, maintain
-from seamline.model.compiled import compile_pipeline
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import EDGE, END, FRONTIER, PRUNES, Master
+from seamline.lake.maintain import cleaning, packing
+from seamline.lake.maintain.upkeep import CHECKED, maintain
+from seamline.lake.publish.planning import master_files
+from seamline.lake.read.merged_read import answer
+from seamline.lake.read.originals import Counted, of
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
+from seamline.lake.storage.delta_table import EPOCH, TOKEN, Table
+from seamline.lake.storage.rewrites import APP
+from seamline.lake.tables.builds_table import Builds
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import Conflict, FenceLost
-from seamline.model.intervals import Interval
-from seamline.model.manifest import Act, Statement
-from seamline.model.offsets import Lane
-from seamline.plan.packing import packable, plan_packing
-from seamline.plan.upkeep import Held, Piece
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import Interval
+from seamline.plan.maintain.packing_groups import packable, plan_packing
+from seamline.plan.maintain.slice_upkeep import Held, Piece
 
 slow = pytest.mark.slow
 ORDER = [("_epoch", "ascending"), ("_partition", "ascending"), ("_offset", "ascending")]
@@ -249,7 +250,7 @@ def test_a_writer_that_slept_brings_nothing_back(shop: Shop) -> None:
     """It wakes with a handle of before and a file of an epoch that a newer writer has numbered anew."""
     asleep = Master.open(shop.layout)
     asleep.table.token = 1
-    mine = files.write(
+    mine = data_files.write(
         pa.Table.from_pylist([{"_epoch": 7}], schema=master_schema(shop.compiled)),
         asleep.table.root,
         f"000001-{7:012d}-00000-{'a' * 32}.parquet",
@@ -304,7 +305,7 @@ def test_refused_records_in_flight_are_not_packed_with_those_that_count(shop: Sh
     for number in (0, 1, 1, dead, flying):
         row = pa.Table.from_pylist([{"_epoch": number}], schema=QUARANTINE)
         name = f"{number}-{os.urandom(4).hex()}.parquet"
-        quarantine.append([files.write(row, quarantine.root, name)])
+        quarantine.append([data_files.write(row, quarantine.root, name)])
     shop.epoch([Sale(1)], number=held)
     done = maintain(shop.compiled, shop.layout)
     assert (done.dead, done.packed["quarantine"]) == (1, 3)
@@ -319,7 +320,9 @@ def test_a_ledger_row_lost_in_the_middle_of_a_packed_file_stops_upkeep(shop: Sho
     table = Table.open(shop.ledger.table.root)
     kept = [row for row in table.read().to_pylist() if row["epoch"] != 3]
     [old] = packing.pieces(table, "epoch", "epoch")
-    again = files.write(pa.Table.from_pylist(kept, schema=table.read().schema), table.root, "again.parquet")
+    again = data_files.write(
+        pa.Table.from_pylist(kept, schema=table.read().schema), table.root, "again.parquet"
+    )
     packing.replace_files(table, [old], [again])
     assert Table.open(table.root).txn(CHECKED) == 6
     done = maintain(shop.compiled, shop.layout)
@@ -333,7 +336,9 @@ def test_an_infinite_number_costs_statistics_and_nothing_else(shop: Shop) -> Non
     for name in live_files(shop)[:2]:
         table = Table.open(shop.master.table.root)
         [old] = [each for each in packing.pieces(table, "_epoch", "_epoch") if each.path == name]
-        bare = replace(files.described(table.root, name), stats=f'{{"numRecords": {2}}}', data_change=False)
+        bare = replace(
+            data_files.described(table.root, name), stats=f'{{"numRecords": {2}}}', data_change=False
+        )
         (table.root / f"bare-{name}").write_bytes((table.root / name).read_bytes())
         packing.replace_files(table, [old], [replace(bare, path=f"bare-{name}")])
     before = rows(shop)

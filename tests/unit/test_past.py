@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake import closing, logs
-from seamline.lake.log import known_epochs
-from seamline.lake.logs import Numbers, Past, past_of
-from seamline.lake.pins import look
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.clock import MICROSECOND
-from seamline.model.intervals import EPOCH
+from seamline.lake.log import log_edges, pinned_log
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.log.pinned_log import Numbers, Past, past_of
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.table_cache import look
+from seamline.model.time.intervals import EPOCH
+from seamline.model.time.zone_clock import MICROSECOND
 
 pytestmark = pytest.mark.slow
 
@@ -25,15 +25,15 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Know nothing, as a new process."""
-    logs._known.clear()
+    pinned_log._known.clear()
     yield
-    logs._known.clear()
+    pinned_log._known.clear()
 
 
 def past(shop: Shop) -> Past:
     """Look at the master, and give what is known of the log."""
     log = look(
-        shop.layout.table("master"), ("log", shop.view.id), lambda table: logs.log_of(table, shop.view)
+        shop.layout.table("master"), ("log", shop.view.id), lambda table: pinned_log.log_of(table, shop.view)
     )
     assert log is not None
     return past_of(shop.layout, log)
@@ -41,10 +41,10 @@ def past(shop: Shop) -> Past:
 
 def from_nothing(shop: Shop) -> Past:
     """Give the same as a new process sees it."""
-    known = dict(logs._known)
-    logs._known.clear()
+    known = dict(pinned_log._known)
+    pinned_log._known.clear()
     found = past(shop)
-    logs._known.update(known)
+    pinned_log._known.update(known)
     return found
 
 
@@ -95,8 +95,8 @@ def test_a_question_opens_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         shop.epoch([Sale(step)], watermark=START + step * DAY)
     edges = past(shop).edges
     opened: list[int] = []
-    read = closing.read
-    monkeypatch.setattr(closing, "read", lambda group: opened.append(group.first) or read(group))
+    read = log_edges.read
+    monkeypatch.setattr(log_edges, "read", lambda group: opened.append(group.first) or read(group))
     assert edges.mark_before(9) == (START + 8 * DAY - EPOCH) // MICROSECOND
     assert edges.newest(6) == (6, START + timedelta(seconds=6))
     assert edges.closing((START + 3 * DAY - EPOCH) // MICROSECOND, 11) == 3
@@ -116,9 +116,9 @@ def test_the_past_is_found_by_its_instant(tmp_path: Path) -> None:
         instant, until = START + timedelta(seconds=dice.randrange(-2, 35)), dice.randrange(30)
         wanted = [each for each in rows if each.committed_at <= instant and each.number <= until]
         last = wanted[-1].number if wanted else None
-        assert logs.last_at(table, instant, until) == last
-    assert [logs.row_of(table, number) for number in range(30)] == rows
-    assert logs.row_of(table, 30) is None
+        assert pinned_log.last_at(table, instant, until) == last
+    assert [pinned_log.row_of(table, number) for number in range(30)] == rows
+    assert pinned_log.row_of(table, 30) is None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -156,7 +156,7 @@ def test_one_commit_of_the_master_is_followed_without_the_ledger(
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     past(shop)
-    monkeypatch.setattr(logs, "read_past", lambda *_: pytest.fail("the ledger was opened"))
+    monkeypatch.setattr(pinned_log, "read_past", lambda *_: pytest.fail("the ledger was opened"))
     shop.epoch([Sale(1)])
     assert past(shop).held == Numbers((0,), (1,))
     shop.master.table.append([])

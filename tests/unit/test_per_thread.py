@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from seamline.lake import states
-from seamline.lake.scans import connection
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_scans import connection
 
 
 def asked() -> list[tuple[int]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from seamline.lake import files, pins
-from seamline.lake.tables import Table
+from seamline.lake.storage import data_files, table_cache
+from seamline.lake.storage.delta_table import Table
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -19,11 +19,11 @@ def table(tmp_path: Path) -> Table:
 
 
 def add(table: Table, number: int) -> None:
-    table.append([files.write(pa.table({"n": [number]}, SCHEMA), table.root, f"{number}.parquet")])
+    table.append([data_files.write(pa.table({"n": [number]}, SCHEMA), table.root, f"{number}.parquet")])
 
 
 def rows(table: Table) -> int | None:
-    return pins.look(table.root, "rows", lambda seen: seen.read().num_rows)
+    return table_cache.look(table.root, "rows", lambda seen: seen.read().num_rows)
 
 
 def test_what_another_commits_is_seen_at_once(table: Table) -> None:
@@ -36,7 +36,7 @@ def test_what_another_commits_is_seen_at_once(table: Table) -> None:
 
     for number in range(3):
         add(table, number)
-        assert [pins.look(table.root, "count", count) for _ in range(3)] == [number + 1] * 3
+        assert [table_cache.look(table.root, "count", count) for _ in range(3)] == [number + 1] * 3
     assert calls == [1, 2, 3]
 
 
@@ -65,12 +65,12 @@ def test_a_handle_that_is_handed_over_is_one_persons(table: Table) -> None:
     """A writer goes on with what a start has looked at; whoever looks later has a handle of his own."""
     root = table.root
     table.append([], txns={"a": 1})
-    assert pins.handed_over(root) is None
-    assert pins.look(root, "a", lambda table: table.txn("a")) == 1
-    held = pins._held[root]
+    assert table_cache.handed_over(root) is None
+    assert table_cache.look(root, "a", lambda table: table.txn("a")) == 1
+    held = table_cache._held[root]
     Table.open(root).append([], txns={"a": 2})
-    mine = pins.handed_over(root)
+    mine = table_cache.handed_over(root)
     assert mine is held.table and mine.txn("a") == 2
     mine.append([], txns={"a": 3})
-    assert pins.look(root, "a", lambda table: table.txn("a")) == 3
-    assert pins._held[root].table is not mine
+    assert table_cache.look(root, "a", lambda table: table.txn("a")) == 3
+    assert table_cache._held[root].table is not mine

@@ -16,7 +16,7 @@ from seamline.cli.produce import produce
 from seamline.local.generators import GENERATORS, Load, Record
 from seamline.local.sending import paced, send
 from seamline.model.errors import BadRange
-from seamline.model.intervals import stamp
+from seamline.model.time.intervals import stamp
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 LOAD = Load(seed=7, rate=5.0, count=3000, start=START)

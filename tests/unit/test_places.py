@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from seamline.kafka.places import Bare, Pieces
+from seamline.kafka.record_places import Bare, Pieces
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 BODY = st.none() | st.binary(max_size=300)
@@ -64,7 +64,7 @@ def test_a_batch_that_is_cut_off_is_corrupt() -> None:
 BOMB = """
 import resource, sys
 from tests.unit.test_places import bomb
-from seamline.kafka.places import Bare
+from seamline.kafka.record_places import Bare
 batch = bomb(int(sys.argv[1]))
 used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_DATA, (used + (1 << 26), used + (1 << 26)))

@@ -20,8 +20,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from seamline.local.java import parts
-from seamline.model.catalog import load
+from seamline.model.compile.catalog import load
+from seamline.runtime.java import parts
 
 ROOT = Path(__file__).parents[2]
 PINS = sorted(ROOT.glob("requirements*.txt"))

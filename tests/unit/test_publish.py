@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import sales_pipeline
 
-from seamline.lake import publishing
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.certificates import Certificates
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
-from seamline.model.certificate import Certificate, Check
+from seamline.lake.publish import publishing
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict, NotFound, PublishRefused
-from seamline.model.manifest import Act, Generation, Manifest, Statement
-from seamline.plan.publish import Candidate, Offer, certified
+from seamline.model.protocol.certificate import Certificate, Check
+from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement
+from seamline.plan.publish.publication import Candidate, Offer, certified
 from seamline.quality.certify import certificates_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

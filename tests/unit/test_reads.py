@@ -1,4 +1,4 @@
-"""The merged read against real tables, held to the plain merge of model/seam.py."""
+"""The merged read against real tables, held to the plain merge of model/protocol/seam.py."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pytest
 from deltalake import DeltaTable
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake import kept, pins, reads
-from seamline.lake.answers import Answer
-from seamline.lake.layout import Layout
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
+from seamline.lake.read import merged_read
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import file_cache, table_cache
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
 from seamline.model.errors import (
     BadRange,
     ExpressionError,
@@ -26,8 +27,8 @@ from seamline.model.errors import (
     ReadUnstable,
     StraddlesCut,
 )
-from seamline.model.manifest import Act, Statement
-from seamline.model.seam import Side, Status, counted, merge
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.seam import Side, Status, counted, merge
 
 pytestmark = pytest.mark.slow
 
@@ -201,7 +202,7 @@ def test_a_generation_that_is_not_all_there_is_never_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: str
 ) -> None:
     """A generation that is gone reads as an empty one unless its stated rows are compared (C7)."""
-    monkeypatch.setattr(reads, "ATTEMPTS", 2)
+    monkeypatch.setattr(merged_read, "ATTEMPTS", 2)
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     interval = shop.build(0, 0, "g", short_of=0 if published == "absent" else 1)
@@ -215,7 +216,7 @@ def test_a_file_that_vanished_starts_the_read_again(tmp_path: Path, monkeypatch:
     """Upkeep may take a file between pin and read; the answer is still the right one (rule 16)."""
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
-    take, calls = reads.take, []
+    take, calls = merged_read.take, []
 
     def once(*given: object) -> pa.Table:
         calls.append(1)
@@ -223,7 +224,7 @@ def test_a_file_that_vanished_starts_the_read_again(tmp_path: Path, monkeypatch:
             raise FileNotFoundError("gone")
         return take(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reads, "take", once)
+    monkeypatch.setattr(merged_read, "take", once)
     assert rows(asked(shop)) == {("a", START): (1, 1, 1)}
     assert len(calls) == 2
 
@@ -287,7 +288,7 @@ def test_handles_follow_a_table_that_was_made_anew(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "w")
     shop.epoch([Sale(1)])
     assert rows(asked(shop)) == {("a", START): (1, 1, 1)}
-    assert pins.look(tmp_path / "nowhere", "x", lambda table: table.version) is None
+    assert table_cache.look(tmp_path / "nowhere", "x", lambda table: table.version) is None
 
 
 def test_the_same_question_has_the_same_answer_until_something_happens(tmp_path: Path) -> None:
@@ -308,7 +309,7 @@ def test_the_same_question_has_the_same_answer_until_something_happens(tmp_path:
 
 def test_small_files_are_read_once_and_large_ones_where_they_are(tmp_path: Path) -> None:
     """A file that was put in the place of another is another; what does not fit is not kept at all."""
-    held = kept.Kept(small=2_000, most=10**6)
+    held = file_cache.Kept(small=2_000, most=10**6)
     path, large = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.write_table(pa.table({"n": [1]}), path)
     pq.write_table(pa.table({"n": list(range(10_000))}), large)
@@ -318,6 +319,6 @@ def test_small_files_are_read_once_and_large_ones_where_they_are(tmp_path: Path)
     path.unlink()
     pq.write_table(pa.table({"n": [2]}), path)
     assert held.of([str(path)])[0][0].to_pydict() == {"n": [2]}
-    assert kept.Kept(small=2_000, most=100).of([str(path)]) == ([], [str(path)])
+    assert file_cache.Kept(small=2_000, most=100).of([str(path)]) == ([], [str(path)])
     with pytest.raises(FileNotFoundError):
         held.of([str(tmp_path / "nowhere")])

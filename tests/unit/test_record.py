@@ -13,17 +13,17 @@ from tests.unit.records import batch, judged, kernel_run, parsed, pipeline
 
 from seamline import Batch, CountWindow, Rule, Tumbling, View, count, side, sum
 from seamline.cli import main
-from seamline.lake import states
-from seamline.lake.layout import Layout
-from seamline.lake.master import Master
-from seamline.model.catalog import load
-from seamline.model.compiled import compile_pipeline, examine
-from seamline.model.epoch import Epoch
+from seamline.lake.engine import states
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.fingerprint import fingerprint, record_version
 from seamline.model.errors import NotFound, ProtocolError
-from seamline.model.fingerprint import fingerprint, record_version
-from seamline.model.intervals import stamp
-from seamline.model.offsets import Lane
-from seamline.spark import task
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import stamp
+from seamline.spark.tasks import task
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, at TIMESTAMP, cart STRUCT<shop: STRING, tags: ARRAY<STRING>>"
 VIEW = View(

@@ -22,8 +22,8 @@ from tests.unit import (
     test_transform,
 )
 
-from seamline.model.compiled import examine
-from seamline.model.definition import Pipeline, View
+from seamline.model.compile.compiled_pipeline import examine
+from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.errors import DefinitionError
 
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"

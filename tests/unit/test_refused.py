@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.epoch import Epoch
-from seamline.plan.refusals import Refusals
-from seamline.serve.status import refusals
+from seamline.model.protocol.epoch import Epoch
+from seamline.plan.stream.refusal_news import Refusals
+from seamline.serve.pipeline_status import refusals
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEE = "See `seamline quarantine list payments`."

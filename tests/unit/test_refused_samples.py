@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 from tests.unit.shop import START, Shop
 
-from seamline.lake import files
-from seamline.lake.tables import EPOCH, Table
-from seamline.lake.types import QUARANTINE
-from seamline.lake.upkeep import maintain
-from seamline.model.epoch import Epoch
-from seamline.serve.refused import refused_by_reason
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import QUARANTINE
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.model.protocol.epoch import Epoch
+from seamline.serve.refused_records import refused_by_reason
 
 
 def refuse(shop: Shop, *reasons: str, held: bool = True) -> None:
@@ -25,7 +25,9 @@ def refuse(shop: Shop, *reasons: str, held: bool = True) -> None:
         | {"_reason": reason, "_value": b"{bad", "_detail": f"{reason} {number}"}
         for at, reason in enumerate(reasons)
     ]
-    file = files.write(pa.Table.from_pylist(rows, schema=QUARANTINE), table.root, f"{number:06d}.parquet")
+    file = data_files.write(
+        pa.Table.from_pylist(rows, schema=QUARANTINE), table.root, f"{number:06d}.parquet"
+    )
     table.append([file], txns={EPOCH: number})
     if held:
         blank = Epoch(

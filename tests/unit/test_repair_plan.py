@@ -7,8 +7,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from seamline.model.epoch import Epoch
-from seamline.plan.repair import LEAP, Bring, Go, Said, State, Step, Stop, Trim, Word, passed_over, repair
+from seamline.model.protocol.epoch import Epoch
+from seamline.plan.maintain.repair_steps import (
+    LEAP,
+    Bring,
+    Go,
+    Said,
+    State,
+    Step,
+    Stop,
+    Trim,
+    Word,
+    passed_over,
+    repair,
+)
 
 VIEW = "v/1"
 MASTER = Said(5, line=3, boot=1, taken=2, marks={VIEW: 5}, frontiers={VIEW: 5})

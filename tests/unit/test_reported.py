@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 
-from seamline.kernel.judging import KernelResult
+from seamline.kernel.epoch_kernel import KernelResult
 from seamline.model.errors import ProtocolError, SparkFailed
-from seamline.spark.attempts import KernelFailed
-from seamline.spark.epochs import Epochs
-from seamline.spark.spread import by_batches, by_numbers, complete
-from seamline.spark.task import SCHEMA, gathered, report, reported
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.tasks.kernel_attempts import KernelFailed
+from seamline.spark.tasks.spread import by_batches, by_numbers, complete
+from seamline.spark.tasks.task import SCHEMA, gathered, report, reported
 
 
 def stream(rows: list[dict[str, Any]]) -> bytes:

@@ -12,13 +12,13 @@ from tests.unit.past import NOW
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.cli import main
-from seamline.lake.builds import BuildRow, Builds
-from seamline.model.certificate import Certificate, Making
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Expect
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval
-from seamline.quality import expectations, pages
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.pipeline import Expect
+from seamline.model.protocol.certificate import Certificate, Making
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.time.intervals import Interval
+from seamline.quality import expectations, quality_pages
 from seamline.quality.certify import certify_run, versions
 
 pytestmark = pytest.mark.slow
@@ -114,7 +114,7 @@ def test_a_value_that_is_markup_is_text_on_the_page(shop: Shop) -> None:
     rule = gx.expectations.ExpectColumnValuesToNotMatchRegex(column="status", regex="<")
     suite = gx.ExpectationSuite(name=EVIL, expectations=[rule])
     found = expectations.batch_of(gx, rows).validate(suite, result_format=expectations.COUNTED)
-    html = pages.page_of(found)
+    html = quality_pages.page_of(found)
     assert "alert(1)" in html
     assert not {"script", "b"} & set(Tags(html).tags)
 
@@ -136,7 +136,7 @@ def test_a_certificate_says_how_its_generation_was_made() -> None:
     made = Making("v2", {"cities": ("a", "b")}, ("cities to b",), 10, 1.5, "cli:ada", "reports/r/index.html")
     one = Certificate("v", "f", "g", day, 7, "r", "", START, (), made)
     assert Certificate.from_json(one.to_json()) == one
-    assert "look-up cities: versions a, b" in "\n".join(pages.spoken(one))
+    assert "look-up cities: versions a, b" in "\n".join(quality_pages.spoken(one))
     older = one.to_json().partition(', "made"')[0] + "}"
     assert Certificate.from_json(older) == replace(one, made=Making())
 

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from seamline.model.errors import SetupError
-from seamline.spark import session
+from seamline.spark.session import session
 from seamline.supervisor import resident
 
 

@@ -14,26 +14,27 @@ from tests.unit.records import pipeline
 
 from seamline import Lookup, Rule, Tumbling, View, count
 from seamline.cli import main
-from seamline.kernel.restating import Again
-from seamline.lake import builds, files, manifest
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.control import Control, ControlTable, restatements
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable, manifest_of
-from seamline.lake.master import Master
-from seamline.lake.rejudged import Rejudged
-from seamline.lake.restating import restate
-from seamline.lake.tables import Table
-from seamline.model.catalog import load
-from seamline.model.compiled import compile_pipeline
-from seamline.model.epoch import Epoch
+from seamline.kernel.restated_rows import Again
+from seamline.lake.log.master import Master
+from seamline.lake.publish.lookup_restating import restate
+from seamline.lake.storage import data_files
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables import builds_table, manifest_table
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.control_table import Control, ControlTable, restatements
+from seamline.lake.tables.manifest_table import ManifestTable, manifest_of
+from seamline.lake.tables.rejudged import Rejudged
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, ProtocolError
-from seamline.model.intervals import Interval, parse_moment
-from seamline.model.manifest import Act, Statement, fold
-from seamline.model.restated import Restatement, restated
-from seamline.plan.batch import plan_batch
-from seamline.plan.rejudging import Verdict
-from seamline.serve.lookups import lookups_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Statement, fold
+from seamline.model.protocol.restatement import Restatement, restated
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.plan.batch.batch_plan import plan_batch
+from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.serve.lookup_versions import lookups_of
 from seamline.testing import Scenario
 from seamline.testing.plain import Plain
 
@@ -412,12 +413,18 @@ def test_tables_of_before_know_of_no_restatement(tmp_path: Path) -> None:
     layout = Layout(tmp_path, "p")
     build = BuildRow("r", "v/1", "2024-01-01T00:00:00Z", "g", 4, 1, 1, 1, 0, 0, "", 0.5, "", NOW)
     for name, schema, row in (
-        ("manifest", manifest.SCHEMA, vars(Statement(Act.PUBLISH, "v/1", 4, build.interval, "g", seq=1))),
-        ("builds", builds.SCHEMA, vars(build)),
+        (
+            "manifest",
+            manifest_table.SCHEMA,
+            vars(Statement(Act.PUBLISH, "v/1", 4, build.interval, "g", seq=1)),
+        ),
+        ("builds", builds_table.SCHEMA, vars(build)),
     ):
         older = pa.schema([field for field in schema if field.name != "restated"])
         table = Table.ensure(layout.table(name), older)
-        table.append([files.write(pa.Table.from_pylist([row], schema=older), table.root, "first.parquet")])
+        table.append(
+            [data_files.write(pa.Table.from_pylist([row], schema=older), table.root, "first.parquet")]
+        )
     assert manifest_of(layout).published["v/1", build.interval].restated == 0
     held = ManifestTable.ensure(layout)
     held.commit([replace(held.read().published["v/1", build.interval], generation="h", restated=2)])

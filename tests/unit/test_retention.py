@@ -13,18 +13,19 @@ from tests.unit.past import DAYS, NOW, build, past_of
 from tests.unit.shop import DAY, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
-from seamline.lake import cleaning, publishing, retention
-from seamline.lake.history import rolled_back
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.compiled import compile_pipeline
+from seamline.lake.maintain import cleaning, retention
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish import publishing
+from seamline.lake.publish.generation_history import rolled_back
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, PublishRefused
-from seamline.model.intervals import Interval
-from seamline.model.manifest import Act, Statement, fold
-from seamline.plan.leftovers import STAMP
-from seamline.plan.publish import Decision
-from seamline.plan.retention import Kept, interlock
+from seamline.model.protocol.manifest import Act, Statement, fold
+from seamline.model.time.intervals import Interval
+from seamline.plan.maintain.deletable import Kept, interlock
+from seamline.plan.maintain.unneeded import STAMP
+from seamline.plan.publish.publication import Decision
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from seamline.model.errors import BadRange
-from seamline.model.intervals import Grid, Interval, parse_moment
-from seamline.orchestration.intervals import RunRequest, before_the_clock, resolve
+from seamline.model.time.intervals import Grid, Interval, parse_moment
+from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve
 
 DAY = Interval.parse("2013-03-01/2013-03-02")
 WEEK = Interval.parse("2013-03-01/2013-03-08")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.runs import Run, both, less, size, spelled, united
+from seamline.model.protocol.offset_runs import Run, both, less, size, spelled, united
 
 RUNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seamline.model.errors import DefinitionError
-from seamline.model.schema import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, decimal
+from seamline.model.types.schema import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, decimal
 
 
 def test_reads_names_types_and_nullability() -> None:

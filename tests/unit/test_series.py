@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from seamline.lake.windowing import spelled
-from seamline.model.compiled import GROUPING, CompiledView, compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, View
+from seamline.lake.engine.windowing import spelled
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView, compile_pipeline
+from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
+from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.model.windows import Tumbling
 from seamline.web.answering import by_key
 
 HOSTILE = [("a, b", "c"), ("a", "b, c"), (None, "NULL"), ("NULL", None), ("", "x"), ('""', "x"), ("a", "c")]

@@ -11,13 +11,13 @@ from tests.unit.past import DAYS, build
 from tests.unit.shop import DAY, START, Sale, Shop, opened
 
 from seamline.cli import main
-from seamline.lake.answers import Answer
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table, properties
-from seamline.lake.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table, properties
 from seamline.model.errors import BadRange
-from seamline.model.manifest import Act, Statement, as_of
-from seamline.model.seam import Side, Status
+from seamline.model.protocol.manifest import Act, Statement, as_of
+from seamline.model.protocol.seam import Side, Status
 
 pytestmark = pytest.mark.slow
 

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
-from seamline.lake import behind as module
-from seamline.lake import remembered, serving
-from seamline.lake.behind import SERVED
-from seamline.lake.layout import Layout
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
-from seamline.model import windows
-from seamline.model.clock import Clock
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.lake.read import answer_cache, serving_table
+from seamline.lake.read import serving_lag as module
+from seamline.lake.read.merged_read import answer
+from seamline.lake.read.serving_lag import SERVED
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.definition import windows
 from seamline.model.errors import ChangedByOthers
-from seamline.spark.serving import Refresher
+from seamline.model.time.zone_clock import Clock
+from seamline.spark.stream.serving_refresher import Refresher
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ DAYS = [f"2013-01-0{day}T00:00:00Z" for day in (1, 2, 3)]
 
 
 def refresh(shop: Shop, intervals: list[str]) -> None:
-    serving.refresh(shop.compiled, shop.layout, shop.view, intervals)
+    serving_table.refresh(shop.compiled, shop.layout, shop.view, intervals)
 
 
 def served(shop: Shop) -> pa.Table:
@@ -69,7 +69,7 @@ def test_a_refresh_replaces_what_is_behind_and_no_other(tmp_path: Path) -> None:
 def stated(shop: Shop) -> tuple[int | None, str]:
     """Give the epoch up to which the table says that it counts, by its last txn and in words."""
     table = Table.open(shop.layout.serving(shop.view))
-    return table.txn(SERVED), str(table.metadata()[serving.HELD])
+    return table.txn(SERVED), str(table.metadata()[serving_table.HELD])
 
 
 def test_a_refresher_makes_up_for_one_that_was_killed(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_view_whose_table_cannot_be_refreshed_is_in_the_way_of_no_other(
             raise ChangedByOthers("changed", hint="bring it back.")
         return False
 
-    monkeypatch.setattr(serving, "refresh", refreshed)
+    monkeypatch.setattr(serving_table, "refresh", refreshed)
     other = replace(shop.view, name="other")
     refresher = Refresher(replace(shop.compiled, views=(shop.view, other)), shop.layout)
     refresher.refresh()
@@ -160,7 +160,7 @@ def test_a_table_that_is_far_behind_goes_on_step_by_step(
     assert stated(shop) == (2, "2")
     refresh(shop, [])
     assert stated(shop) == (4, "4")
-    assert not serving.refresh(shop.compiled, shop.layout, shop.view)
+    assert not serving_table.refresh(shop.compiled, shop.layout, shop.view)
 
 
 def test_windows_that_a_new_release_of_tzdata_moves_are_shown_where_they_are(
@@ -177,9 +177,9 @@ def test_windows_that_a_new_release_of_tzdata_moves_are_shown_where_they_are(
     moved = sales_pipeline(text=text)
     assert moved.views[0].id == shop.view.id
     # Another process: none learns of new rules while it runs.
-    remembered.REMEMBERED.answers.clear()
+    answer_cache.REMEMBERED.answers.clear()
     shop.compiled, shop.view = moved, moved.views[0]
-    assert [serving.refresh(moved, shop.layout, shop.view) for _ in range(2)] == [True, False]
+    assert [serving_table.refresh(moved, shop.layout, shop.view) for _ in range(2)] == [True, False]
     starts = {row["window_start"]: row["orders"] for row in served(shop).to_pylist()}
     assert starts == {START - 2 * HOUR: 1, START + 22 * HOUR: 1}
 
@@ -203,7 +203,7 @@ def test_a_refresher_that_read_first_and_commits_last_redoes_its_work(
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     refresh(shop, DAYS)
-    slow, met = serving.answer, []
+    slow, met = serving_table.answer, []
 
     def overtaken(*given: object, **named: object) -> object:
         found = slow(*given, **named)  # type: ignore[arg-type]
@@ -213,7 +213,7 @@ def test_a_refresher_that_read_first_and_commits_last_redoes_its_work(
             refresh(shop, DAYS)
         return found
 
-    monkeypatch.setattr(serving, "answer", overtaken)
+    monkeypatch.setattr(serving_table, "answer", overtaken)
     refresh(shop, DAYS)
     assert [(row["orders"], row["epoch"]) for row in served(shop).to_pylist()] == [(2, 1)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.plan.building import AT_ONCE, LEAST, PLENTY, TURNS, Counts, shares, turns
+from seamline.plan.batch.work_shares import AT_ONCE, LEAST, PLENTY, TURNS, Counts, shares, turns
 
 SIZES = st.lists(st.integers(0, 4 * LEAST), max_size=60)
 

@@ -14,18 +14,19 @@ import pytest
 from deltalake import DeltaTable
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import delta_log, files, mending
-from seamline.lake.control import ControlTable
-from seamline.lake.damage import damage
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.log import known_epochs
-from seamline.lake.settings import HOUR, RETENTION, retention
-from seamline.lake.shortening import shortened
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.lake.wholeness import classic
-from seamline.spark.writer import Writer
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage import data_files, delta_log
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.log_cleanup import shortened
+from seamline.lake.storage.log_damage import damage
+from seamline.lake.storage.log_wholeness import classic
+from seamline.lake.storage.table_settings import HOUR, RETENTION, retention
+from seamline.lake.tables import mending
+from seamline.lake.tables.control_table import ControlTable
+from seamline.spark.stream.epoch_writer import Writer
 
 SCHEMA = pa.schema([("n", pa.int64())])
 NOW = datetime.now(UTC)
@@ -51,7 +52,7 @@ def add(table: Table, number: int) -> None:
     if number % 10:
         table.append([], txns={"a": number})
         return
-    file = files.write(
+    file = data_files.write(
         pa.table({"n": [number]}, schema=SCHEMA), table.root, f"{table.version}-{number}.parquet"
     )
     table.append([file], txns={"a": number})
@@ -109,9 +110,9 @@ def test_a_checkpoint_is_on_disk_before_anything_goes(table: Table, monkeypatch:
     age(table.root, until=119)
     done: list[str] = []
     monkeypatch.setattr(
-        "seamline.lake.durability.sync_files", lambda paths: done.extend(p.name for p in paths)
+        "seamline.lake.storage.durability.sync_files", lambda paths: done.extend(p.name for p in paths)
     )
-    monkeypatch.setattr("seamline.lake.durability.sync_folder", lambda path: done.append(path.name))
+    monkeypatch.setattr("seamline.lake.storage.durability.sync_folder", lambda path: done.append(path.name))
     real = Path.unlink
 
     def unlink(self: Path, missing_ok: bool = False) -> None:

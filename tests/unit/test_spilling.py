@@ -11,13 +11,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from seamline.spark import spilled
-from seamline.spark.partials import spilling
+from seamline.spark.build.partial_states import spilling
+from seamline.spark.tasks import spilled_states
 
 SPILL = """
 import resource
-from seamline.kernel.judging import engine
-from seamline.spark.partials import spilling
+from seamline.kernel.epoch_kernel import engine
+from seamline.spark.build.partial_states import spilling
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
 con = engine()
 for _ in range(2):
@@ -38,7 +38,7 @@ def test_what_killed_processes_left_is_deleted(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    start = spilled.shared()
+    start = spilled_states.shared()
     stay = [
         f"{start}{os.getppid()}",
         f"{start}x",
@@ -57,6 +57,6 @@ def test_what_killed_processes_left_is_deleted(tmp_path: Path, monkeypatch: pyte
     assert left == sorted([*stay, f"{start}{away}"])
     assert (tmp_path / "target" / "duckdb_temp_storage-0.tmp").exists()
     # What this process has spilled since is in use.
-    spilled.own().mkdir()
+    spilled_states.own().mkdir()
     spilling(con, "1g")
-    assert spilled.own().exists()
+    assert spilled_states.own().exists()

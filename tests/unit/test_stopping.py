@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 SUPERVISOR = """
 import sys
-from seamline.lake.layout import Layout, warehouse
+from seamline.lake.storage.layout import Layout, warehouse
 from seamline.supervisor.process import supervise
 supervise(sys.argv[1], Layout(warehouse(), sys.argv[1]), command=lambda token: ["sleep", "600"])
 """

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from tests.unit.records import ARRIVED, batch, kernel_run, pipeline, read
 
-from seamline.kernel.judging import KernelConfig, engine, run
+from seamline.kernel.epoch_kernel import KernelConfig, engine, run
 from seamline.kernel.strays import REASON
 from seamline.kernel.survey import surveyed
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Batch
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import stamp
-from seamline.model.offsets import Lane
-from seamline.spark.task import gathered, report
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.definition.pipeline import Batch
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import stamp
+from seamline.spark.tasks.task import gathered, report
 
 SCHEMA = "id INT NOT NULL, at TIMESTAMP"
 HOUR = timedelta(hours=1)

@@ -11,9 +11,9 @@ from tests.unit.records import pipeline
 from seamline import CountWindow, View, count
 from seamline.kernel.judgement import REPEATED
 from seamline.kernel.survey import counted, survey_schema
-from seamline.lake.layout import Layout
-from seamline.model.compiled import compile_pipeline
-from seamline.spark.register import Register
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.spark.stream.register import Register
 
 AT = datetime(2024, 3, 1, 9, tzinfo=UTC)
 PAIRS = View("pairs", keys=["gate"], window=CountWindow(2), measures={"n": count()})

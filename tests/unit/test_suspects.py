@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.spark import suspects as module
-from seamline.spark.suspects import Piece, Suspects, inside, shares, without
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.tasks import deadly_suspects as module
+from seamline.spark.tasks.deadly_suspects import Piece, Suspects, inside, shares, without
 
 A, B = Lane("t", 0), Lane("t", 1)
 Place = tuple[Lane, int]

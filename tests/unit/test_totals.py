@@ -18,20 +18,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
-from seamline.lake import serving, states
-from seamline.lake.generations import Generations
-from seamline.lake.held import HeldLog
-from seamline.lake.reads import answer
-from seamline.lake.recounted import recounted
-from seamline.lake.slices import Slices
-from seamline.lake.tables import Table
-from seamline.lake.types import INSTANT, arrow_type
-from seamline.lake.upkeep import maintain
-from seamline.model.compiled import CompiledView, compile_pipeline
-from seamline.model.definition import Batch, KafkaSource, Pipeline, View
+from seamline.lake.audit.recounted import recounted
+from seamline.lake.engine import states
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.read import serving_table
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.held_log import HeldLog
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
+from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
+from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import Measure, avg, count, formula, ratio, sum
 from seamline.model.measures.plain import Sum
-from seamline.model.windows import Tumbling
 from seamline.serve.explain import bounds_of, explained
 
 SCALES = (0, 1, 10, 18, 37, 38)
@@ -245,7 +246,7 @@ def test_what_others_do_with_tables_of_before_keeps_the_carry(old: Shop) -> None
     assert recounted(old.compiled, old.view, old.layout, log).findings == ()
     maintain(old.compiled, old.layout)
     assert of_customers(old) == after
-    serving.refresh(old.compiled, old.layout, old.view)
+    serving_table.refresh(old.compiled, old.layout, old.view)
     served = Table.open(old.layout.serving(old.view)).read().to_pylist()
     assert {row["customer"]: (row["total"], row["total__beyond"]) for row in served} == after
     generations = Generations.ensure(old.layout, old.view)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.pins import Files
-from seamline.lake.tables import Table
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.intervals import Interval
-from seamline.spark import partials
-from seamline.spark.fused import Gathered, split, touching
-from seamline.spark.partials import Partials, Share
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.table_cache import Files
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.time.intervals import Interval
+from seamline.spark.build import partial_states
+from seamline.spark.build.fast_path import Gathered, split, touching
+from seamline.spark.build.partial_states import Partials, Share
 
 pytestmark = pytest.mark.slow
 
@@ -54,13 +54,13 @@ def test_a_file_above_the_cut_is_not_touched(tmp_path: Path) -> None:
     assert known(without_ids(), tmp_path, BOTH, 1) == ["2013-01-01", ""]
 
 
-@pytest.mark.parametrize("few", [partials.APART, 1])
+@pytest.mark.parametrize("few", [partial_states.APART, 1])
 @pytest.mark.parametrize("where", ["amount > 0", "customer IS NOT NULL", "amount > 100"])
 def test_what_a_view_leaves_out_of_such_a_file_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, few: int
 ) -> None:
     """It stands in the certificate, whether rows were looked at one by one or not, of few intervals and of many."""
-    monkeypatch.setattr(partials, "APART", few)
+    monkeypatch.setattr(partial_states, "APART", few)
     pipeline = without_ids(where=where)
     shop = Shop(tmp_path, pipeline)
     for first in (0, MINUTES - 2, MINUTES):

@@ -13,10 +13,10 @@ from tests.unit import steps
 from tests.unit.records import judged, pipeline
 
 from seamline import Rule, Tumbling, View, sum
-from seamline.model.compiled import compile_pipeline, examine
-from seamline.model.definition import EXACT, ROUNDED
-from seamline.model.fingerprint import record_version
-from seamline.model.stored import from_json, to_json
+from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.fingerprint import record_version
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.definition.pipeline import EXACT, ROUNDED
 from seamline.model.user_code import code_hash
 from seamline.testing import Scenario
 

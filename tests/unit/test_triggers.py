@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from seamline.model.epoch import Epoch
-from seamline.spark.triggers import Told, Triggers, trigger_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.triggers import Told, Triggers, trigger_of
 
 PROGRESS = {
     "batchId": 7,

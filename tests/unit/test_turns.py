@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import Sale, Shop
 
-from seamline.plan.epochs import Turns, step_end, tasks
+from seamline.plan.stream.epoch_numbers import Turns, step_end, tasks
 
 SIZES = {0: 5, 1: 5, 3: 0, 4: 20, 7: 1}
 

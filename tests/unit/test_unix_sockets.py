@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from seamline.spark import unix_sockets
+from seamline.spark.session import unix_sockets
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from seamline.spark.unix_sockets import own_folder
+from seamline.spark.session.unix_sockets import own_folder
 print(own_folder(Path(sys.argv[1])), flush=True)
 time.sleep(600)
 """

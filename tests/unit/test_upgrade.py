@@ -13,23 +13,23 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop
 
 from seamline.cli import main
 from seamline.cli import upgrade as command
-from seamline.lake import files
-from seamline.lake.certificates import Certificates
-from seamline.lake.generations import Generations
-from seamline.lake.layout import definitions
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.types import generations_schema
-from seamline.model.catalog import load
-from seamline.model.certificate import Certificate, Check
-from seamline.model.compiled import CompiledPipeline
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import generations_schema
+from seamline.lake.storage.layout import definitions
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import CertificateFailed
-from seamline.model.intervals import EPOCH, Grid, Interval
-from seamline.model.manifest import Act, Statement, fold
-from seamline.model.restated import Restatement
-from seamline.model.stored import to_json
-from seamline.plan.batch import Arrivals, BatchPlan, needs_approval
-from seamline.plan.publish import born
-from seamline.plan.upgrade import common
+from seamline.model.protocol.certificate import Certificate, Check
+from seamline.model.protocol.manifest import Act, Statement, fold
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.time.intervals import EPOCH, Grid, Interval
+from seamline.plan.batch.batch_plan import Arrivals, BatchPlan, needs_approval
+from seamline.plan.batch.view_upgrade import common
+from seamline.plan.publish.publication import born
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def build_new(shop: Shop, cut: int = 0, *, met: bool = True) -> None:
         ]
         schema = generations_schema(view)
         written = pa.Table.from_pylist(rows, schema=schema.remove(len(schema) - 1))
-        file = files.write(
+        file = data_files.write(
             written,
             table.root,
             f"{day}-{cut}.parquet",

@@ -14,15 +14,17 @@ from deltalake import DeltaTable
 from deltalake.transaction import RemoveAction
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake import cleaning, compaction, files, serving
-from seamline.lake.ledger import Ledger
-from seamline.lake.reads import answer
-from seamline.lake.tables import EPOCH, Table
-from seamline.lake.types import QUARANTINE
-from seamline.lake.upkeep import CHECKED, maintain
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.maintain import cleaning, compaction
+from seamline.lake.maintain.upkeep import CHECKED, maintain
+from seamline.lake.read import serving_table
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import QUARANTINE
+from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.model.errors import BadRange, StraddlesCut
-from seamline.model.manifest import Act, Statement
-from seamline.plan.upkeep import (
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.plan.maintain.slice_upkeep import (
     Block,
     Held,
     Merge,
@@ -213,7 +215,7 @@ def test_dead_epochs_are_taken_out_and_nothing_younger(shop: Shop) -> None:
     quarantine = Table.ensure(shop.layout.table("quarantine"), QUARANTINE)
     for number in (dead, flying):
         row = pa.Table.from_pylist([{"_epoch": number}], schema=QUARANTINE)
-        quarantine.append([files.write(row, quarantine.root, f"{number}.parquet")])
+        quarantine.append([data_files.write(row, quarantine.root, f"{number}.parquet")])
     shop.epoch([Sale(1)], number=held, edge=False)
     before = answered(shop)
     assert maintain(shop.compiled, shop.layout).dead == 2
@@ -308,7 +310,7 @@ def test_what_nobody_can_commit_is_deleted(shop: Shop) -> None:
     shop.slices.table.fence(2)
     names = [f"000001-{7:012d}-{7:012d}.parquet", f"000002-{8:012d}-{8:012d}.parquet", "notes.parquet"]
     for name in names:
-        files.write(pa.table({"x": [1]}), shop.slices.table.root, name)
+        data_files.write(pa.table({"x": [1]}), shop.slices.table.root, name)
     done = maintain(shop.compiled, shop.layout)
     assert done.deleted == {"of an older token": 1}
     assert done.left["slices files that a writer may still commit"] == 2
@@ -324,7 +326,7 @@ def test_removed_files_stay_for_readers_for_a_day(shop: Shop) -> None:
     left = {path.name for path in root.glob("00*.parquet")}
     assert len(left) == 7
     old = datetime.now(UTC) - timedelta(days=2)
-    file = files.write(shop.partials([]), root, f"000001-{3:012d}-{9:012d}.parquet")
+    file = data_files.write(shop.partials([]), root, f"000001-{3:012d}-{9:012d}.parquet")
     table = Table.open(root)
     table.append([file])
     table.append([], removes=[RemoveAction(file.path, False, int(old.timestamp() * 1000), size=file.size)])
@@ -338,7 +340,7 @@ def test_what_refreshes_replaced_leaves_the_disk_a_day_later(
     """A stream refreshes every few seconds, for years."""
     day = shop.interval(Sale(0)).id
     for _ in range(3):
-        serving.refresh(shop.compiled, shop.layout, shop.view, [day])
+        serving_table.refresh(shop.compiled, shop.layout, shop.view, [day])
     root = shop.layout.serving(shop.view)
     before = Table.open(root).read()
     maintain(shop.compiled, shop.layout)

@@ -16,18 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.closing import Edges, Marks
-from seamline.lake.logs import Numbers
-from seamline.lake.presented import Answer
-from seamline.lake.reads import answer
-from seamline.lake.snapshot import Snapshot
-from seamline.lake.standings import answering
-from seamline.lake.verdicts import least, verdicts_of
-from seamline.lake.ways import id_of
-from seamline.lake.windowing import windowed_schema
-from seamline.model.intervals import EPOCH
-from seamline.model.manifest import Act, Manifest, Statement
-from seamline.model.seam import Side, Status
+from seamline.lake.engine.windowing import windowed_schema
+from seamline.lake.log.log_edges import Edges, Marks
+from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.read.answer_ways import id_of
+from seamline.lake.read.merged_read import answer
+from seamline.lake.read.presentation import Answer
+from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.read.standings import answering
+from seamline.lake.read.window_verdicts import least, verdicts_of
+from seamline.model.protocol.manifest import Act, Manifest, Statement
+from seamline.model.protocol.seam import Side, Status
+from seamline.model.time.intervals import EPOCH
 from seamline.serve.query import footer
 
 COMPILED = sales_pipeline()

@@ -13,27 +13,27 @@ import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.cli import main
-from seamline.kernel.judging import KernelResult
-from seamline.lake import serving
-from seamline.lake.flipping import flip_view, flip_views
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.reads import answer
-from seamline.lake.tables import Table
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Batch, Rule
-from seamline.model.epoch import Epoch
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.lake.publish.flipping import flip_view, flip_views
+from seamline.lake.read import serving_table
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.compile.fingerprint import fingerprint
+from seamline.model.compile.live_versions import foremost, live_views, stood_still
+from seamline.model.compile.stored_definition import to_json
+from seamline.model.definition.pipeline import Batch, Rule
 from seamline.model.errors import BadRange, DefinitionError, ProtocolError, PublishRefused
-from seamline.model.fingerprint import fingerprint
-from seamline.model.live import foremost, live_views, stood_still
-from seamline.model.manifest import Act, Generation, Manifest, Statement, fold
 from seamline.model.measures import count, min
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.seam import Status
-from seamline.model.stored import to_json
-from seamline.plan.publish import Candidate, born, flip, publish, retire
-from seamline.spark.catch_up import foreign
-from seamline.spark.writer import Writer
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement, fold
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.seam import Status
+from seamline.plan.publish.publication import Candidate, born, flip, publish, retire
+from seamline.spark.stream.catch_up import foreign
+from seamline.spark.stream.epoch_writer import Writer
 
 pytestmark = pytest.mark.slow
 
@@ -231,7 +231,7 @@ def test_an_edited_definition_reads_the_served_version(shop: Shop) -> None:
     found = answer(NEW, NEW.views[0], shop.layout)
     assert found.table.equals(expected.table)
     assert (found.version, "total" in found.table.column_names) == (shop.view.fingerprint, True)
-    serving.refresh(NEW, shop.layout, NEW.views[0], DAYS[:1])
+    serving_table.refresh(NEW, shop.layout, NEW.views[0], DAYS[:1])
     assert "total" in Table.open(shop.layout.serving(shop.view)).read().column_names
 
 
@@ -285,7 +285,7 @@ def test_a_later_version_answers_new_intervals_at_once(shop: Shop) -> None:
 
 def test_the_serving_table_changes_its_columns_with_the_flip(shop: Shop) -> None:
     """Rows of two versions in one table would be added up by somebody."""
-    serving.refresh(OLD, shop.layout, shop.view, DAYS[:1])
+    serving_table.refresh(OLD, shop.layout, shop.view, DAYS[:1])
     new_shop(shop)
     shop.state(Act.PUBLISH, epoch=1, interval=DAYS[1], generation="x")
     with pytest.raises(PublishRefused, match="2013-01-01"):

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from seamline.lake import delta_log, entries, files, pins, wholeness
-from seamline.lake.tables import Table
+from seamline.lake.storage import data_files, delta_log, log_entries, log_wholeness, table_cache
+from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import NotWhole
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -37,7 +37,9 @@ def table(tmp_path: Path) -> Table:
 def add(table: Table, number: int) -> None:
     """Commit a row, and say so."""
     rows = pa.table({"n": [number]}, schema=SCHEMA)
-    table.append([files.write(rows, table.root, f"{number}-{table.version}.parquet")], txns={"a": number})
+    table.append(
+        [data_files.write(rows, table.root, f"{number}-{table.version}.parquet")], txns={"a": number}
+    )
 
 
 def spoil(table: Table, version: int, how: str) -> None:
@@ -54,23 +56,23 @@ def rows(table: Table) -> list[int]:
 def test_a_commit_of_ours_is_whole_as_a_whole_only(table: Table) -> None:
     """At whatever byte it is cut, or zeros begin."""
     data = delta_log.entry(table.root, 3).read_bytes()
-    assert entries.flaw(data) == ""
+    assert log_entries.flaw(data) == ""
     for at in range(len(data)):
-        assert entries.flaw(data[:at])
-        assert entries.flaw(data[:at] + bytes(len(data) - at))
+        assert log_entries.flaw(data[:at])
+        assert log_entries.flaw(data[:at] + bytes(len(data) - at))
 
 
 def test_a_commit_of_others_is_whole_if_its_lines_are_actions(tmp_path: Path) -> None:
     """They say nothing to check them by."""
     write_deltalake(str(tmp_path), pa.table({"n": [1]}))
     data = delta_log.entry(tmp_path, 0).read_bytes()
-    assert entries.flaw(data) == entries.flaw(data + b"\n") == ""
-    assert entries.flaw(b"")
+    assert log_entries.flaw(data) == log_entries.flaw(data + b"\n") == ""
+    assert log_entries.flaw(b"")
     ends = [at for at in range(len(data)) if data[at : at + 1] == b"\n"]
     for at in range(1, len(data)):
-        assert bool(entries.flaw(data[:at])) == (at not in ends and at - 1 not in ends)
+        assert bool(log_entries.flaw(data[:at])) == (at not in ends and at - 1 not in ends)
     for text in (b"{", b"[]\n", b'{"txn": {}}\n', b'{"add": 1}\n{"remove": 2}\n', b"7"):
-        assert entries.flaw(text)
+        assert log_entries.flaw(text)
 
 
 @pytest.mark.parametrize("how", CUTS)
@@ -123,7 +125,7 @@ def test_only_what_is_above_the_newest_checkpoint_is_looked_at(table: Table) -> 
     spoil(table, 3, "empty")
     assert rows(Table.open(table.root)) == list(range(1, 8))
     (table.root / "_delta_log" / "_last_checkpoint").unlink()
-    assert wholeness.based(table.root) == 6
+    assert log_wholeness.based(table.root) == 6
     assert rows(Table.open(table.root)) == list(range(1, 8))
 
 
@@ -132,7 +134,7 @@ def test_a_checkpoint_that_is_not_whole_is_named(table: Table, how: str) -> None
     """deltalake opens nothing from it."""
     DeltaTable(str(table.root)).create_checkpoint()
     add(table, 7)
-    file = wholeness.classic(table.root, 6)
+    file = log_wholeness.classic(table.root, 6)
     data = file.read_bytes()
     if how == "gone":
         file.unlink()
@@ -140,21 +142,21 @@ def test_a_checkpoint_that_is_not_whole_is_named(table: Table, how: str) -> None
         file.write_bytes({"empty": b"", "cut off": data[:-30], "zeros": bytes(len(data))}[how])
     with pytest.raises(NotWhole, match=r"0006\.checkpoint\.parquet is not whole: it is"):
         Table.open(table.root)
-    assert wholeness.based(table.root) == -1
+    assert log_wholeness.based(table.root) == -1
     assert table.refresh().version == 7
 
 
 def test_a_log_that_was_replaced_is_read_anew(table: Table) -> None:
     """A start sets aside what is not whole, and what comes after it: whoever follows must not mix both."""
     reader = Table.open(table.root)
-    assert pins.look(table.root, "rows", rows) == [1, 2, 3, 4, 5, 6]
+    assert table_cache.look(table.root, "rows", rows) == [1, 2, 3, 4, 5, 6]
     for version in (6, 5):
         delta_log.entry(table.root, version).unlink()
     starter = Table.open(table.root)
     for number in (50, 60, 70):
         add(starter, number)
     assert rows(reader.refresh()) == [1, 2, 3, 4, 50, 60, 70]
-    assert pins.look(table.root, "rows", rows) == [1, 2, 3, 4, 50, 60, 70]
+    assert table_cache.look(table.root, "rows", rows) == [1, 2, 3, 4, 50, 60, 70]
     assert reader.newest == starter.newest
 
 

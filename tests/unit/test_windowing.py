@@ -24,17 +24,17 @@ from seamline import (
     max,
     sum,
 )
-from seamline.lake import states
-from seamline.lake.reads import answer
-from seamline.lake.scans import aligned, span_number
-from seamline.lake.types import INSTANT
-from seamline.lake.verdicts import touching
-from seamline.lake.windowing import windowed
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import CompiledView, compile_pipeline
-from seamline.model.intervals import EPOCH
-from seamline.model.seam import Phase
-from seamline.model.windows import Window
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_scans import aligned, span_number
+from seamline.lake.engine.windowing import windowed
+from seamline.lake.read.merged_read import answer
+from seamline.lake.read.window_verdicts import touching
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
+from seamline.model.definition.windows import Window
+from seamline.model.protocol.seam import Phase
+from seamline.model.time.intervals import EPOCH
+from seamline.model.time.zone_clock import MICROSECOND
 from seamline.quality.certify import presented
 
 MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)

@@ -89,6 +89,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> NoReturn:
     """Run the command line of this process, and end with its exit code."""
-    from seamline.lake.ending import end
+    from seamline.runtime.process_exit import end
 
     end(main())

@@ -21,8 +21,8 @@ def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int
 
     Exit code 39 where anything is wrong. Every audit is kept.
     """
-    from seamline.lake.audits import Audits
-    from seamline.plan.audited import facts, lines
+    from seamline.lake.tables.audits_table import Audits
+    from seamline.plan.wording.audit_text import facts, lines
     from seamline.supervisor.auditing import audit as made
 
     compiled, layout = opened(pipeline)
@@ -40,9 +40,9 @@ def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int
 )
 def comparisons(view: str, interval: str | None, limit: int) -> int:
     """Show what each generation changed of what was answered before, and why; exit code 1 for an alarm."""
-    from seamline.lake.comparisons import comparisons_of
-    from seamline.lake.versions import named, served
-    from seamline.plan.attribution import line
+    from seamline.lake.tables.comparisons_table import comparisons_of
+    from seamline.lake.tables.view_versions import named, served
+    from seamline.plan.batch.attribution import line
 
     pipeline, _, name = view.partition(".")
     compiled, layout = opened(pipeline)
@@ -64,9 +64,9 @@ def comparisons(view: str, interval: str | None, limit: int) -> int:
 @click.option("--to", "end", help="End of the span, UTC; it is not in.")
 def accuracy(view: str, start: str | None, end: str | None) -> None:
     """Show how much answers of an age moved until they were final, over all keys and panes."""
-    from seamline.lake.accuracy import accuracy as made
-    from seamline.lake.accuracy import last_intervals
-    from seamline.lake.versions import named, served
+    from seamline.lake.audit.answer_accuracy import accuracy as made
+    from seamline.lake.audit.answer_accuracy import last_intervals
+    from seamline.lake.tables.view_versions import named, served
 
     pipeline, _, name = view.partition(".")
     compiled, layout = opened(pipeline)

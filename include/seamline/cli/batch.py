@@ -8,10 +8,10 @@ import click
 
 from seamline.cli.building import built
 from seamline.cli.context import actor, catalog, opened, span
-from seamline.model.defaults import times_told
+from seamline.model.compile.defaults import times_told
 from seamline.model.errors import BackfillFailed, BadRange
-from seamline.model.intervals import Interval, parse_moment
-from seamline.plan.told import lines
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.plan.wording.plan_text import lines
 
 
 @click.command()
@@ -25,7 +25,7 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
 
     Nothing is changed.
     """
-    from seamline.lake.planning import plan_run
+    from seamline.lake.publish.planning import plan_run
 
     compiled, layout = opened(pipeline)
     asked = span(start, end)
@@ -63,7 +63,7 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Stay until it is done.")
 def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> None:
     """Rebuild the intervals of [FROM, TO) through Airflow; TO is not in."""
-    from seamline.lake.planning import plan_run
+    from seamline.lake.publish.planning import plan_run
     from seamline.orchestration.airflow_api import AirflowApi
 
     compiled, layout = opened(pipeline)
@@ -95,11 +95,11 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
 @click.option("--version", default="", help="A version of the table; as the table is now if left out.")
 def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, version: str) -> None:
     """Make what was read of [FROM, TO) again with a corrected look-up; the next dirty run builds it."""
-    from seamline.lake import restating
+    from seamline.lake.publish import lookup_restating
 
     compiled, layout = opened(pipeline)
     asked = Interval(parse_moment(start), parse_moment(end))
-    made = restating.restate(
+    made = lookup_restating.restate(
         compiled,
         layout,
         lookup,
@@ -117,7 +117,7 @@ def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, versi
 @click.argument("pipeline")
 def upkeep(pipeline: str) -> None:
     """Compact and clean the tables of a pipeline, and warn of what Kafka may delete before it was read."""
-    from seamline.supervisor.upkeep import upkeep as keep_up
+    from seamline.supervisor.asked_upkeep import upkeep as keep_up
 
     click.echo(keep_up(*opened(pipeline)))
 
@@ -126,9 +126,9 @@ def upkeep(pipeline: str) -> None:
 @click.argument("pipeline")
 def migrate(pipeline: str) -> None:
     """Bring the tables of a pipeline to this release's format; its stream must be stopped, and no build running."""
-    from seamline.lake.format import migrate as brought
-    from seamline.lake.layout import Layout, warehouse
-    from seamline.lake.manifest import FORMAT
+    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.tables.manifest_table import FORMAT
+    from seamline.lake.tables.table_format import migrate as brought
 
     done = brought(Layout(warehouse(), catalog().pipeline(pipeline).name), actor=actor())
     for name in done:
@@ -142,7 +142,7 @@ def migrate(pipeline: str) -> None:
 @click.option("--to", default="", help="A fingerprint, or how one begins; the definition's own if left out.")
 def flip(view: str, to: str) -> None:
     """Serve another version of a view, once it is built; the one it replaces stays live to flip back to."""
-    from seamline.lake.flipping import flip_view
+    from seamline.lake.publish.flipping import flip_view
 
     name, _, view_name = view.partition(".")
     statements = flip_view(*opened(name), view_name, to=to)
@@ -158,7 +158,7 @@ def flip(view: str, to: str) -> None:
 @click.option("--reason", required=True, help="Kept in the manifest.")
 def retire(view: str, version: str, reason: str) -> None:
     """Stop feeding a version that is neither served nor declared; its tables stay."""
-    from seamline.lake.flipping import retire_version
+    from seamline.lake.publish.flipping import retire_version
 
     name, _, view_name = view.partition(".")
     done = retire_version(*opened(name), view_name, version, reason=f"{actor()}: {reason}")

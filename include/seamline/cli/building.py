@@ -10,15 +10,15 @@ import click
 
 from seamline.cli.context import actor
 from seamline.model.errors import CertificateFailed, NotApproved
-from seamline.plan.batch import needs_approval
-from seamline.plan.told import lines
+from seamline.plan.batch.batch_plan import needs_approval
+from seamline.plan.wording.plan_text import lines
 
 if TYPE_CHECKING:
-    from seamline.lake.layout import Layout
-    from seamline.model.compiled import CompiledPipeline
-    from seamline.model.intervals import Interval
-    from seamline.model.jobs import BuildJob
-    from seamline.plan.batch import BatchPlan
+    from seamline.lake.storage.layout import Layout
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
+    from seamline.model.protocol.job_arguments import BuildJob
+    from seamline.model.time.intervals import Interval
+    from seamline.plan.batch.batch_plan import BatchPlan
 
 
 def built(
@@ -35,7 +35,7 @@ def built(
 
     See ``carried_out`` for what is raised.
     """
-    from seamline.lake.planning import plan_run
+    from seamline.lake.publish.planning import plan_run
 
     judged_again(compiled, layout)
     made = plan_run(compiled, layout, asked=asked, dirty=dirty, bounded=bounded)
@@ -46,19 +46,19 @@ def built(
 
 def judged_again(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
     """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
-    from seamline.lake.log import each_epoch
-    from seamline.lake.readiness import require_repaired
-    from seamline.lake.rejudged import Rejudged
-    from seamline.plan.rejudging import unjudged
+    from seamline.lake.log.epoch_log import each_epoch
+    from seamline.lake.tables.readiness import require_repaired
+    from seamline.lake.tables.rejudged import Rejudged
+    from seamline.plan.batch.rejudging_plan import unjudged
 
     require_repaired(layout)
     version = compiled.record_version
     todo = unjudged(each_epoch(layout), version, Rejudged(compiled, layout).verdicts())
     if not todo:
         return
-    from seamline.spark.failing import failing, stopped
-    from seamline.spark.rejudging import rejudge
-    from seamline.spark.session import session
+    from seamline.spark.build.rejudging import rejudge
+    from seamline.spark.session.session import session
+    from seamline.spark.tasks.job_failures import failing, stopped
 
     spark = session(f"seamline run {compiled.name}")
     try:
@@ -82,8 +82,8 @@ def carried_out(
 
     Raises NotApproved where the plan needs approval, CertificateFailed where any of it is held back.
     """
-    from seamline.lake.claims import holding
-    from seamline.lake.planning import job_of
+    from seamline.lake.publish.planning import job_of
+    from seamline.lake.tables.claims_table import holding
 
     bound = compiled.definition.batch.approve_above
     if needs_approval(made, bound) and not approve:
@@ -101,14 +101,14 @@ def build_and_publish(
     compiled: CompiledPipeline, layout: Layout, job: BuildJob, *, err: bool = False
 ) -> None:
     """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
-    from seamline.lake.planning import small
-    from seamline.lake.publishing import publish_run
+    from seamline.lake.publish.planning import small
+    from seamline.lake.publish.publishing import publish_run
     from seamline.quality.certify import certify_run
-    from seamline.quality.comparing import compare_and_tell
     from seamline.quality.expectations import imported_meanwhile
-    from seamline.spark.batch import build
-    from seamline.spark.failing import stopped
-    from seamline.spark.session import session
+    from seamline.quality.run_comparing import compare_and_tell
+    from seamline.spark.build.build import build
+    from seamline.spark.session.session import session
+    from seamline.spark.tasks.job_failures import stopped
 
     imported_meanwhile(compiled)
     spark = session(f"seamline run {compiled.name}", brief=small(layout, job))

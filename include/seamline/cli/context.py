@@ -6,26 +6,26 @@ import getpass
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from seamline.model.catalog import Catalog, load
-from seamline.model.compiled import CompiledPipeline
+from seamline.model.compile.catalog import Catalog, load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
-from seamline.model.intervals import Interval, parse_moment
+from seamline.model.time.intervals import Interval, parse_moment
 
 if TYPE_CHECKING:
-    from seamline.lake.layout import Layout
+    from seamline.lake.storage.layout import Layout
 
 
 def catalog() -> Catalog:
     """Load the definitions by setting."""
-    from seamline.lake.layout import definitions
+    from seamline.lake.storage.layout import definitions
 
     return load(definitions())
 
 
 def opened(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables' places; OtherFormat where another release's tables are."""
-    from seamline.lake.format import require_format
-    from seamline.lake.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.tables.table_format import require_format
 
     pipeline = catalog().pipeline(name)
     return pipeline, require_format(Layout(warehouse(), pipeline.name))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import click
 from packaging.requirements import Requirement
 
-from seamline.model.catalog import Catalog
+from seamline.model.compile.catalog import Catalog
 from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
 
 if TYPE_CHECKING:
-    from seamline.model.compiled import CompiledPipeline
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
     from seamline.orchestration.airflow_api import AirflowApi
 
 
@@ -99,8 +99,8 @@ def looked(name: str, look: Callable[[], str]) -> Finding:
 
 def java() -> Iterator[Finding]:
     """Look for Java, Spark's jars and the Spark jobs."""
-    from seamline.local.java import java_home, spark_jars
-    from seamline.supervisor.jobs import jobs_folder
+    from seamline.runtime.java import java_home, spark_jars
+    from seamline.supervisor.job_files import jobs_folder
 
     def jars() -> str:
         named = os.environ.get("SEAMLINE_JARS")
@@ -113,7 +113,7 @@ def java() -> Iterator[Finding]:
 
 def folders() -> Iterator[Finding]:
     """Try to write where tables and state are kept."""
-    from seamline.lake.layout import home, warehouse
+    from seamline.lake.storage.layout import home, warehouse
 
     for name, place in (("SEAMLINE_WAREHOUSE", warehouse()), ("SEAMLINE_HOME", home())):
         yield writable(name, place)
@@ -146,12 +146,12 @@ def definitions(found: Catalog) -> Iterator[Finding]:
 
 def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
     """Tell of a pipeline with decimals whether rows of it were read by an older rule."""
-    from seamline.lake.layout import Layout, warehouse
-    from seamline.lake.log import each_epoch
-    from seamline.lake.rejudged import Rejudged
-    from seamline.lake.tables import Table
-    from seamline.model.compiled import rounded_version
-    from seamline.plan.rejudging import rounded
+    from seamline.lake.log.epoch_log import each_epoch
+    from seamline.lake.storage.delta_table import Table
+    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.tables.rejudged import Rejudged
+    from seamline.model.compile.compiled_pipeline import rounded_version
+    from seamline.plan.batch.rejudging_plan import rounded
 
     layout = Layout(warehouse(), name)
     if not Table.exists(layout.table("ledger")):
@@ -173,7 +173,7 @@ def brokers(connection: str) -> str:
 
 def running(found: Catalog) -> Iterator[Finding]:
     """Tell of each stream, and of the resident driver, that is wanted whether it is kept up."""
-    from seamline.lake.control import Desired
+    from seamline.lake.tables.control_table import Desired
     from seamline.supervisor import resident
     from seamline.supervisor.outside import status
 

@@ -20,7 +20,7 @@ def driver() -> None:
 @click.option("--reason", default="", help="Kept with the wish.")
 def start(reason: str) -> None:
     """Want it to run, start its supervisor here if none lives, and say how to use it."""
-    from seamline.lake.control import ControlTable, Desired
+    from seamline.lake.tables.control_table import ControlTable, Desired
     from seamline.supervisor import resident
     from seamline.supervisor.outside import start_detached
 
@@ -50,7 +50,7 @@ def stop(reason: str) -> None:
 @driver.command()
 def status() -> None:
     """Tell what it should be doing, whether it does, and its last error; exit code 6 if it is wanted and not up."""
-    from seamline.lake.control import Desired
+    from seamline.lake.tables.control_table import Desired
     from seamline.supervisor import resident
     from seamline.supervisor.outside import status as status_of
 

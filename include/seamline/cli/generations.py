@@ -9,8 +9,8 @@ import click
 
 from seamline.cli.context import actor, interval_of, opened
 from seamline.model.errors import NotFound
-from seamline.model.intervals import parse_duration
-from seamline.model.manifest import How
+from seamline.model.protocol.manifest import How
+from seamline.model.time.intervals import parse_duration
 
 VIEW = click.argument("view", metavar="PIPELINE.VIEW")
 INTERVAL = click.argument("interval")
@@ -22,10 +22,10 @@ INTERVAL = click.argument("interval")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def history(view: str, interval: str, format: str) -> None:
     """List every generation of INTERVAL (its start, UTC): what became of it, who built it and why."""
-    from seamline.lake.history import past
-    from seamline.lake.manifest import manifest_of
-    from seamline.lake.versions import named
-    from seamline.serve.history import spoken, table
+    from seamline.lake.publish.generation_history import past
+    from seamline.lake.tables.manifest_table import manifest_of
+    from seamline.lake.tables.view_versions import named
+    from seamline.serve.generation_lines import spoken, table
     from seamline.serve.query import rows_written
 
     name, _, view_name = view.partition(".")
@@ -52,8 +52,8 @@ def rollback(
     """Serve an earlier generation of INTERVAL, which no dirty run builds until it is released."""
     if release and (to or despite_certificate):
         raise click.UsageError("--release changes no number: leave --to and --despite-certificate out.")
-    from seamline.lake.history import released, rolled_back
-    from seamline.plan.publish import Decision
+    from seamline.lake.publish.generation_history import released, rolled_back
+    from seamline.plan.publish.publication import Decision
 
     name, _, view_name = view.partition(".")
     pipeline, layout = opened(name)
@@ -81,7 +81,7 @@ def rollback(
 @click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
 def diff(view: str, interval: str, earlier: str, later: str, format: str, limit: int | None) -> None:
     """Compare two generations of INTERVAL by key and window: rows that differ, and by how much (that on stderr)."""
-    from seamline.serve.differences import counts, generations
+    from seamline.serve.generation_differences import counts, generations
     from seamline.serve.query import rows_written
 
     name, _, view_name = view.partition(".")
@@ -101,11 +101,11 @@ def diff(view: str, interval: str, earlier: str, later: str, format: str, limit:
 @click.option("--generation", default="", help="A generation; else the served one, else the newest.")
 def certificate(view: str, interval: str, generation: str) -> int:
     """Show the proof of a generation of INTERVAL in words, and where its report is; exit code 1 if it is not green."""
-    from seamline.lake.history import past
-    from seamline.lake.manifest import manifest_of
-    from seamline.lake.versions import named
-    from seamline.plan.history import chosen, foremost
-    from seamline.quality.pages import spoken
+    from seamline.lake.publish.generation_history import past
+    from seamline.lake.tables.manifest_table import manifest_of
+    from seamline.lake.tables.view_versions import named
+    from seamline.plan.publish.generation_fates import chosen, foremost
+    from seamline.quality.quality_pages import spoken
 
     name, _, view_name = view.partition(".")
     pipeline, layout = opened(name)
@@ -138,8 +138,8 @@ def publish(
     """Publish what a run has built, as the DAG's last task does."""
     if despite_certificate and not reason:
         raise click.UsageError("--despite-certificate needs --reason.")
-    from seamline.lake.publishing import publish_run
-    from seamline.plan.publish import Decision
+    from seamline.lake.publish.publishing import publish_run
+    from seamline.plan.publish.publication import Decision
 
     compiled, layout = opened(pipeline)
     only = [interval_of(compiled, each).id for each in intervals]
@@ -171,9 +171,9 @@ def retention(pipeline: str, keep: int, older_than: str | None, delete: bool, re
     """Show which generations may be deleted, and why the others may not; nothing is changed without --delete."""
     if delete and not reason:
         raise click.UsageError("--delete needs --reason.")
-    from seamline.lake.manifest import manifest_of
-    from seamline.lake.retention import retain, swept, verdicts
-    from seamline.serve.history import retained
+    from seamline.lake.maintain.retention import retain, swept, verdicts
+    from seamline.lake.tables.manifest_table import manifest_of
+    from seamline.serve.generation_lines import retained
 
     _, layout = opened(pipeline)
     age = parse_duration(older_than) if older_than else None

@@ -11,7 +11,7 @@ from seamline.cli.context import actor, opened, span
 from seamline.model.errors import BadRange
 
 if TYPE_CHECKING:
-    from seamline.model.intervals import Interval
+    from seamline.model.time.intervals import Interval
 
 
 @click.group()
@@ -23,12 +23,12 @@ def holes() -> None:
 @click.argument("pipeline")
 def list_(pipeline: str) -> None:
     """Show the register, what is missing now between the log and the topic, and what Kafka may delete unread soon."""
-    from seamline.lake.control import ControlTable
-    from seamline.lake.layout import Layout, warehouse
-    from seamline.lake.log import condensed_log
-    from seamline.model.holes import holes as register
-    from seamline.model.holes import rest, to_register, undecided
-    from seamline.supervisor.topics import ageing, missing, soon
+    from seamline.lake.log.epoch_log import condensed_log
+    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.tables.control_table import ControlTable
+    from seamline.model.protocol.holes import holes as register
+    from seamline.model.protocol.holes import rest, to_register, undecided
+    from seamline.supervisor.topic_losses import ageing, missing, soon
 
     epochs = condensed_log(Layout(warehouse(), pipeline))
     lacking = rest(epochs)
@@ -53,9 +53,9 @@ def list_(pipeline: str) -> None:
 @click.option("--to", "end", help="to here; it is not in. Without bounds no interval can be certified.")
 def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> None:
     """Let the stream go on without what is missing now; it registers it at its next start."""
-    from seamline.lake.control import ControlTable
-    from seamline.model.holes import AcceptedGap, undecided
-    from seamline.supervisor.topics import missing
+    from seamline.lake.tables.control_table import ControlTable
+    from seamline.model.protocol.holes import AcceptedGap, undecided
+    from seamline.supervisor.topic_losses import missing
 
     compiled, layout = opened(pipeline)
     control = ControlTable.ensure(layout)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from seamline.cli.context import catalog, opened, pairs
-from seamline.model.defaults import times_told
+from seamline.model.compile.defaults import times_told
 from seamline.model.errors import DefinitionError
 
 
@@ -102,7 +102,7 @@ def query(
 )
 def sql(name: str, engine: str) -> None:
     """Write the SQL by which another engine reads merged views, from their serving tables."""
-    from seamline.lake.versions import named
+    from seamline.lake.tables.view_versions import named
     from seamline.serve.bi import statements
 
     pipeline, _, view = name.partition(".")
@@ -134,7 +134,7 @@ def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int)
 @click.argument("pipelines", metavar="[PIPELINE]...", nargs=-1)
 def status(pipelines: tuple[str, ...]) -> None:
     """Say how far each pipeline is: epoch, edge, watermark, stream, intervals by state."""
-    from seamline.serve.status import status_of
+    from seamline.serve.pipeline_status import status_of
 
     for name in pipelines or sorted(catalog().pipelines):
         click.echo("\n".join(status_of(*opened(name))))
@@ -144,7 +144,7 @@ def status(pipelines: tuple[str, ...]) -> None:
 @click.argument("pipeline")
 def lookups(pipeline: str) -> None:
     """Show the look-ups: of pinned ones, which epochs and intervals have rows made with each version."""
-    from seamline.serve.lookups import lookups_of
+    from seamline.serve.lookup_versions import lookups_of
 
     click.echo("\n".join(lookups_of(*opened(pipeline))))
 

@@ -19,7 +19,7 @@ def metrics(host: str, port: int, once: bool, no_broker: bool) -> None:
     from prometheus_client import generate_latest, start_http_server
 
     from seamline.model.errors import SetupError
-    from seamline.supervisor.metrics import registry
+    from seamline.supervisor.stream_metrics import registry
 
     made = registry(broker=not no_broker)
     if once:

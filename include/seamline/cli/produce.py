@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from seamline.cli.context import opened
 from seamline.model.errors import NotFound
-from seamline.model.intervals import parse_moment, stamp
+from seamline.model.time.intervals import parse_moment, stamp
 
 FLIGHTS = "flights"
 COMMON = frozenset({"pipeline", "seed", "seconds", "count", "speedup", "start"})

@@ -20,7 +20,7 @@ def quarantine() -> None:
 )
 def listed(pipeline: str, samples: int) -> None:
     """Show the refused records by reason, with samples."""
-    from seamline.serve.refused import quarantined
+    from seamline.serve.refused_records import quarantined
 
     click.echo("\n".join(quarantined(*opened(pipeline), samples=samples)))
 

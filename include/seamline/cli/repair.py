@@ -24,11 +24,11 @@ def repair(pipeline: str, accept: bool, reason: str) -> int:
     """
     if accept and not reason:
         raise click.UsageError("--accept needs --reason.")
-    from seamline.lake.repair import contradictions
+    from seamline.lake.maintain.repair import contradictions
 
     compiled, layout = opened(pipeline)
     if accept:
-        from seamline.plan.repair import Acceptance
+        from seamline.plan.maintain.repair_steps import Acceptance
         from seamline.supervisor.repairing import repaired
 
         click.echo("\n".join(repaired(compiled, layout, Acceptance(actor(), reason))))

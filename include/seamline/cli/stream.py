@@ -97,7 +97,7 @@ def pause(pipeline: str, reason: str) -> None:
 @click.option("--reason", default="", help="Kept with it.")
 def savepoint(pipeline: str, name: str | None, reason: str) -> None:
     """Name the newest position of the log and the versions that are served; without NAME list the savepoints."""
-    from seamline.lake.control import ControlTable
+    from seamline.lake.tables.control_table import ControlTable
 
     if name:
         carried_out(pipeline, "savepoint", reason=reason, name=name)
@@ -124,10 +124,10 @@ def restore(pipeline: str, name: str, reason: str) -> None:
 )
 def fork(pipeline: str, name: str, other: str) -> None:
     """Let another pipeline begin with the log up to a savepoint; it reads on from there by itself."""
-    from seamline.lake.control import ControlTable
-    from seamline.lake.forking import fork as make
-    from seamline.lake.layout import Layout
-    from seamline.model.savepoint import named
+    from seamline.lake.publish.forking import fork as make
+    from seamline.lake.storage.layout import Layout
+    from seamline.lake.tables.control_table import ControlTable
+    from seamline.model.protocol.savepoint import named
 
     compiled, layout = opened(pipeline)
     point = named(ControlTable.ensure(layout).read().savepoints, name)
@@ -149,7 +149,7 @@ def carried_out(
     **asked: Any,
 ) -> None:
     """Carry out an order and say what was done."""
-    from seamline.plan.positions import Place
+    from seamline.plan.stream.start_positions import Place
     from seamline.supervisor.operations import Action, Order, Upgrade, carry_out
 
     compiled, layout = opened(pipeline)
@@ -166,8 +166,8 @@ def carried_out(
 
 def up(name: str) -> None:
     """Start a supervisor on this machine if none lives."""
-    from seamline.lake.control import ControlTable
-    from seamline.lake.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor.outside import start_detached
 
     if not ControlTable.ensure(Layout(warehouse(), name)).held():
@@ -176,8 +176,8 @@ def up(name: str) -> None:
 
 def want(name: str, state: str, reason: str) -> None:
     """Write the desired state, whatever format the tables are of: a stream must be stopped to migrate them."""
-    from seamline.lake.control import ControlTable, Desired
-    from seamline.lake.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.tables.control_table import ControlTable, Desired
 
     pipeline = catalog().pipeline(name)
     table = ControlTable.ensure(Layout(warehouse(), pipeline.name))
@@ -189,7 +189,7 @@ def want(name: str, state: str, reason: str) -> None:
 @click.argument("pipeline")
 def supervise(pipeline: str) -> int:
     """Run the stream's driver and keep it up, in the foreground, while it is wanted."""
-    from seamline.supervisor.liveness import watching
+    from seamline.supervisor.driver_watch import watching
     from seamline.supervisor.process import supervise as keep_up
 
     compiled, layout = opened(pipeline)
@@ -205,8 +205,8 @@ def drain(pipeline: str, reason: str) -> None:
     Once the stream has read them all it moves the watermark past the last interval, which can be built then.
     A record that comes all the same is late, and counted.
     """
-    from seamline.lake.control import ControlTable, Drained
-    from seamline.supervisor.topics import offsets_now
+    from seamline.lake.tables.control_table import ControlTable, Drained
+    from seamline.supervisor.topic_losses import offsets_now
 
     compiled, layout = opened(pipeline)
     source, lanes = compiled.definition.source, offsets_now(compiled).ends

@@ -14,8 +14,8 @@ from seamline.cli.context import catalog
 from seamline.cli.stream import stream
 
 if TYPE_CHECKING:
-    from seamline.model.compiled import CompiledPipeline
-    from seamline.plan.observation import Observation
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
+    from seamline.plan.stream.observation import Observation
 
 RIGHT = ("epoch", "lag", "rows/s", "restarts", "oldest unread", "caught up in", "behind by")
 
@@ -29,7 +29,7 @@ RIGHT = ("epoch", "lag", "rows/s", "restarts", "oldest unread", "caught up in", 
 @click.option("--watch", type=click.FloatRange(min=0.5), metavar="SECONDS", help="Look again, until Ctrl-C.")
 def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float | None) -> None:
     """Show what streams should do and what they do, how far they are, their lag and what is wrong with them."""
-    from seamline.lake.layout import warehouse
+    from seamline.lake.storage.layout import warehouse
     from seamline.supervisor.observe import observe_all
 
     wanted = chosen(pipelines)
@@ -46,7 +46,7 @@ def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float
 
 def chosen(names: Sequence[str]) -> dict[str, CompiledPipeline | None]:
     """Find streams by name, all of them by none; those whose definition is gone or broken too, else NotFound."""
-    from seamline.lake.layout import warehouse
+    from seamline.lake.storage.layout import warehouse
     from seamline.supervisor.observe import streams_of
 
     defined = catalog()
@@ -60,7 +60,7 @@ def show(found: Sequence[Observation], format: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from seamline.plan.observed import cells, facts, notes
+    from seamline.plan.wording.observation_text import cells, facts, notes
 
     if format == "json":
         for each in found:
@@ -86,9 +86,9 @@ def show(found: Sequence[Observation], format: str) -> None:
 @click.option("--supervisor", is_flag=True, help="The supervisor's output, not the driver's.")
 def logs(pipeline: str, lines: int, follow: bool, supervisor: bool) -> None:
     """Show the last lines of the driver's output, of rotated files too."""
-    from seamline.lake.layout import home
+    from seamline.lake.storage.layout import home
     from seamline.model.errors import NotFound
-    from seamline.supervisor.logs import following, last_lines
+    from seamline.supervisor.stream_logs import following, last_lines
 
     log = home() / "streams" / pipeline / ("supervisor.log" if supervisor else "driver.log")
     found = last_lines(log, lines)

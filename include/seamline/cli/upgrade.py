@@ -9,7 +9,7 @@ import click
 from seamline.cli.building import carried_out, judged_again
 from seamline.cli.context import opened, span
 from seamline.model.errors import CertificateFailed
-from seamline.plan.told import lines
+from seamline.plan.wording.plan_text import lines
 
 
 @click.command()
@@ -39,8 +39,8 @@ def upgrade(
 
     Rows that differ are written to stdout, all else to stderr. Without --flip nothing that is served changes.
     """
-    from seamline.lake.flipping import flip_view
-    from seamline.model.intervals import spans
+    from seamline.lake.publish.flipping import flip_view
+    from seamline.model.time.intervals import spans
     from seamline.serve.query import rows_written
     from seamline.serve.upgrades import spoken, to_build, versions
     from seamline.serve.upgrades import upgrade as compared

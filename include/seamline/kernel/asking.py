@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from seamline.kernel.formats import Reader
 from seamline.kernel.judgement import ROW
-from seamline.lake.joins import relation_of
-from seamline.model.compiled import CompiledPipeline
+from seamline.lake.engine.lookup_joins import relation_of
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 if TYPE_CHECKING:
-    from seamline.kernel.judging import KernelConfig
+    from seamline.kernel.epoch_kernel import KernelConfig
 
 WriteSql = Callable[[CompiledPipeline, Reader, str], str]
 """Writes the query of a pipeline and a reader over a relation."""

@@ -14,14 +14,14 @@ from datetime import timedelta
 from itertools import chain
 
 from seamline.kernel.formats import Reader
-from seamline.lake.joins import joined, sought
-from seamline.lake.scans import literal
-from seamline.lake.states import quoted
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.explode import Explode
+from seamline.lake.engine.duckdb_scans import literal
+from seamline.lake.engine.lookup_joins import joined, sought
+from seamline.lake.engine.states import quoted
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.explode import Explode
+from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
 from seamline.model.expressions import Expression
-from seamline.model.intervals import EPOCH, LAST
-from seamline.model.record import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
+from seamline.model.time.intervals import EPOCH, LAST
 
 MICROSECOND = timedelta(microseconds=1)
 PLACES = ("_topic", "_partition", "_offset")

@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 
 from seamline.kernel.judgement import REPEATED
-from seamline.lake.states import quoted
-from seamline.model.compiled import CompiledPipeline
+from seamline.lake.engine.states import quoted
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 PLACE = pa.schema([("_topic_id", pa.string()), ("_partition", pa.int32()), ("_offset", pa.int64())])
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.types import COORDINATES, HEADERS, INSTANT
-from seamline.model.offsets import Lane
+from seamline.lake.storage.arrow_types import COORDINATES, HEADERS, INSTANT
+from seamline.model.protocol.offsets import Lane
 
 if TYPE_CHECKING:
-    from seamline.kernel.judging import KernelConfig
+    from seamline.kernel.epoch_kernel import KernelConfig
 
 CHUNK = 250_000
 """Records: a task's share of a full epoch, by and large. A chunk costs 20 ms, however few it has."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from seamline.lake.types import INSTANT
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.intervals import EPOCH, stamp
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.zone_clock import MICROSECOND
 
 REASON = "too many intervals"
 TIMES = frozenset({REASON, "event time in the future", "event time in the past"})

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 import duckdb
 import pyarrow as pa
 
+from seamline.kernel.epoch_kernel import KernelConfig, engine, judged
 from seamline.kernel.formats import reader_of
-from seamline.kernel.judging import KernelConfig, engine, judged
 from seamline.kernel.marks import PLACE, marked
 from seamline.kernel.raw import chunks, fresh
 from seamline.kernel.strays import Strays
-from seamline.lake.states import quoted
-from seamline.lake.types import INSTANT, arrow_type
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.record import SELECTED
-from seamline.model.schema import Field
+from seamline.lake.engine.states import quoted
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.record_rules import SELECTED
+from seamline.model.types.schema import Field
 
 
 def survey_fields(pipeline: CompiledPipeline) -> tuple[Field, ...]:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.judgement import PLACES, REFUSED, TAKEN
-from seamline.lake.casts import cast
-from seamline.lake.types import arrow_type
-from seamline.model.transform import Transform
+from seamline.lake.storage.arrow_types import arrow_type
+from seamline.lake.storage.exact_casts import cast
+from seamline.model.compile.transform import Transform
 from seamline.model.user_code import function_of
 
 REASON = "error in transform"

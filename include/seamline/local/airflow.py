@@ -19,7 +19,7 @@ import psutil
 from seamline.local.preflight import require_free_ports
 from seamline.model.errors import AirflowUnavailable, SetupError
 from seamline.orchestration.airflow_api import AirflowApi
-from seamline.supervisor.driver import end_session, session, tail
+from seamline.supervisor.driver_process import end_session, session, tail
 
 COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 LOCKED, LOCKED_AT_MOST = "database is locked", 5

@@ -156,7 +156,7 @@ class Broker:
     def _command(self, main_class: str, heap: str) -> list[str]:
         home, jars = self._java, self._jars
         if home is None or jars is None:
-            from seamline.local.java import java_home, kafka_jars
+            from seamline.runtime.java import java_home, kafka_jars
 
             home, jars = home or java_home(), jars or kafka_jars()
         class_path = os.pathsep.join(str(jar) for jar in jars)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seamline.local.environment import recorded
 from seamline.local.ivy import missing
-from seamline.local.java import CLASSES, find_java, parts
+from seamline.runtime.java import CLASSES, find_java, parts
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from seamline.local.journal import Journal
 from seamline.local.mischief import plan
 from seamline.local.sending import Progress, send
 from seamline.model.errors import BadRange
-from seamline.model.intervals import parse_moment, stamp
+from seamline.model.time.intervals import parse_moment, stamp
 
 TOTAL = 336_776
 COLUMNS = {

@@ -14,9 +14,9 @@ from pathlib import Path
 from seamline.local import ivy
 from seamline.local.checkout import Checkout, classes_of, fingerprint, text
 from seamline.local.environment import environment, recorded, write_env
-from seamline.local.java import PARTS, find_java, lacks_vector, parts, write_shim
 from seamline.local.trust import trust_options
 from seamline.model.errors import SetupError
+from seamline.runtime.java import PARTS, find_java, lacks_vector, parts, write_shim
 
 NO_NETWORK = re.compile(
     "resolution|resolve host|dns error|NewConnectionError|Could not fetch URL|error sending request"
@@ -87,7 +87,7 @@ def archive_classes(checkout: Checkout, own_java: bool) -> bool:
     told = {**environment(checkout.root), "SEAMLINE_HOME": str(checkout.state)}
     told["JAVA_TOOL_OPTIONS"] = f"{told.get('JAVA_TOOL_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip()
     fresh = checkout.classes.with_suffix(".new")
-    command = [str(checkout.python), "-m", "seamline.spark.class_data", str(fresh)]
+    command = [str(checkout.python), "-m", "seamline.spark.tasks.class_data", str(fresh)]
     checkout.jars.mkdir(parents=True, exist_ok=True)
     checkout.classes_stamp.unlink(missing_ok=True)
     checkout.classes.unlink(missing_ok=True)

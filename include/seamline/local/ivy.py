@@ -10,8 +10,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
-from seamline.local.java import Part
 from seamline.model.errors import SetupError
+from seamline.runtime.java import Part
 
 # Without a root Ivy asks Maven Central. The checksums that count are ours, and nothing is resolved: no pom is read.
 SETTINGS = """\

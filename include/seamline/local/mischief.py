@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from seamline.model.intervals import stamp
+from seamline.model.time.intervals import stamp
 
 OUT_OF_ORDER = 0.02
 LATE = 0.005

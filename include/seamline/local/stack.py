@@ -17,16 +17,16 @@ from typing import Any
 import psutil
 
 from seamline.kafka.connections import KafkaConnection
-from seamline.lake.control import ControlTable
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.master import Master
-from seamline.model.catalog import load
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Kind
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
-from seamline.model.jobs import StreamJob
-from seamline.supervisor.jobs import jobs_folder
+from seamline.model.protocol.epoch import Kind
+from seamline.model.protocol.job_arguments import StreamJob
+from seamline.supervisor.job_files import jobs_folder
 
 EVERY = 0.1
 """Seconds between two looks at what is waited for."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRefused, NotFound
-from seamline.model.intervals import Grid, Interval, stamp
+from seamline.model.time.intervals import Grid, Interval, stamp
 from seamline.orchestration.airflow_client import AirflowClient, quote
 from seamline.orchestration.backfills import ENDED, BackfillPlan, Progress, body_of
 from seamline.orchestration.pools import POOLS

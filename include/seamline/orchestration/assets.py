@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from airflow.sdk import Asset
 
-from seamline.model.definition import Pipeline
+from seamline.model.definition.pipeline import Pipeline
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from seamline.model.intervals import Interval, stamp
+from seamline.model.time.intervals import Interval, stamp
 
 ENDED = ("success", "failed")
 

@@ -28,19 +28,19 @@ from airflow.sdk import (  # type: ignore[attr-defined]
     task,
 )
 
-from seamline.model.compiled import grid_of
-from seamline.model.definition import Pipeline
+from seamline.model.compile.compiled_pipeline import grid_of
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
-from seamline.model.intervals import parse_duration, parse_moment
+from seamline.model.time.intervals import parse_duration, parse_moment
 from seamline.orchestration import reconciling, tasks
 from seamline.orchestration.assets import Assets
-from seamline.orchestration.building import BuildOperator
+from seamline.orchestration.build_task import BuildOperator
+from seamline.orchestration.checked_definitions import judged
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.forms import AUDIT, FORM
-from seamline.orchestration.freshness import freshness
+from seamline.orchestration.freshness_deadline import freshness
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
-from seamline.orchestration.verdicts import judged
 from seamline.supervisor import resident
 
 
@@ -64,7 +64,7 @@ def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str
 
 def parsed_dags() -> dict[str, DAG]:
     """Make the DAGs that Airflow asks for, by the settings."""
-    from seamline.lake.layout import definitions, home
+    from seamline.lake.storage.layout import definitions, home
 
     return build_dags(definitions(), home(), only=get_parsing_context().dag_id)
 
@@ -181,7 +181,9 @@ def deadline(pipeline: Pipeline) -> DeadlineAlert | None:
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=parse_duration(pipeline.batch.fresh_within),
-        callback=SyncCallback("seamline.orchestration.freshness.missed", kwargs={"name": pipeline.name}),
+        callback=SyncCallback(
+            "seamline.orchestration.freshness_deadline.missed", kwargs={"name": pipeline.name}
+        ),
         name="freshness",
     )
 

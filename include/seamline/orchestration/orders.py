@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from seamline.model.errors import BadRange
-from seamline.orchestration.intervals import flag, form_span, require_spelled
-from seamline.plan.positions import Place
+from seamline.orchestration.run_intervals import flag, form_span, require_spelled
+from seamline.plan.stream.start_positions import Place
 
 if TYPE_CHECKING:
     from seamline.supervisor.operations import Order

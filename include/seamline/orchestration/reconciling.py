@@ -12,14 +12,14 @@ from airflow.sdk import Asset, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange, GaveUp, SetupError
-from seamline.model.intervals import stamp
-from seamline.orchestration.connections import connection_env, connection_env_if_any
+from seamline.model.time.intervals import stamp
+from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
 from seamline.orchestration.failures import told
 from seamline.orchestration.orders import order_of
 from seamline.orchestration.tasks import asked_by, compiled
 
 if TYPE_CHECKING:
-    from seamline.lake.control import ControlTable, Lease
+    from seamline.lake.tables.control_table import ControlTable, Lease
 
 STARTS_WITHIN = 60.0
 ASKED_WITHIN = timedelta(hours=1)
@@ -32,8 +32,8 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
 
     It leaves a mark: who shows the stream's state can say since when nobody has looked. It tells and prints alerts.
     """
-    from seamline.lake.control import ControlTable, Desired
-    from seamline.lake.layout import Layout, home, warehouse
+    from seamline.lake.storage.layout import Layout, home, warehouse
+    from seamline.lake.tables.control_table import ControlTable, Desired
     from seamline.supervisor.operations import carry_out
     from seamline.supervisor.outside import status
     from seamline.supervisor.said import RECONCILED, leave_mark
@@ -65,9 +65,9 @@ def require_new(action: str, asked: datetime, *, now: datetime) -> None:
 
 def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
     """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
-    from seamline.lake.layout import Layout, definitions, warehouse
-    from seamline.model.catalog import load
-    from seamline.supervisor.alerts import tell_alerts
+    from seamline.lake.storage.layout import Layout, definitions, warehouse
+    from seamline.model.compile.catalog import load
+    from seamline.supervisor.alert_telling import tell_alerts
 
     try:
         pipeline = load(definitions()).pipeline(name)
@@ -80,7 +80,7 @@ def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
 @told
 def reconcile_driver() -> None:
     """Start a supervisor of the resident driver where one is wanted and none lives."""
-    from seamline.lake.control import ControlTable
+    from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor import resident
 
     control = ControlTable.ensure(resident.layout())
@@ -91,7 +91,7 @@ def reconcile_driver() -> None:
 
 def started(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
     """Start a supervisor and wait for its lease; give its token and its process id."""
-    from seamline.lake.layout import home
+    from seamline.lake.storage.layout import home
     from seamline.supervisor.outside import start_detached
 
     before = control.read().lease
@@ -105,9 +105,9 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
 
     Whether one lives is seen by its beats, which takes some seconds.
     """
-    from seamline.lake.control import Desired
-    from seamline.lake.layout import home
-    from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
+    from seamline.lake.storage.layout import home
+    from seamline.lake.tables.control_table import Desired
+    from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
 
     found = control.read()
     if found.desired not in (Desired.RUNNING, Desired.PAUSED):

@@ -13,16 +13,16 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
 from seamline.model.errors import DefinitionError
-from seamline.orchestration.connections import connection_env, connection_env_if_any
+from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
 from seamline.orchestration.failures import told
-from seamline.orchestration.intervals import RunRequest, before_the_clock, resolve
-from seamline.plan.batch import needs_approval
-from seamline.plan.told import lines, table
+from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve
+from seamline.plan.batch.batch_plan import needs_approval
+from seamline.plan.wording.plan_text import lines, table
 
 if TYPE_CHECKING:
-    from seamline.lake.layout import Layout
-    from seamline.model.compiled import CompiledPipeline
-    from seamline.model.manifest import Statement
+    from seamline.lake.storage.layout import Layout
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
+    from seamline.model.protocol.manifest import Statement
 
 TOLD = 50
 """How many intervals an event names: it is kept in Airflow's database."""
@@ -46,9 +46,9 @@ def request_of(context: Any, length: timedelta) -> RunRequest:
 
 def compiled(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables by the settings; OtherFormat where another release's tables are."""
-    from seamline.lake.format import require_format
-    from seamline.lake.layout import Layout, definitions, warehouse
-    from seamline.model.catalog import load
+    from seamline.lake.storage.layout import Layout, definitions, warehouse
+    from seamline.lake.tables.table_format import require_format
+    from seamline.model.compile.catalog import load
 
     return load(definitions()).pipeline(name), require_format(Layout(warehouse(), name))
 
@@ -56,8 +56,8 @@ def compiled(name: str) -> tuple[CompiledPipeline, Layout]:
 @told
 def plan(name: str) -> dict[str, Any]:
     """Decide what the run builds, print it, and hand the build's arguments on; skip when that is nothing."""
-    from seamline.lake.claims import claims_of, require_free
-    from seamline.lake.planning import job_of, plan_run
+    from seamline.lake.publish.planning import job_of, plan_run
+    from seamline.lake.tables.claims_table import claims_of, require_free
 
     context = get_current_context()
     run = str(context["run_id"])
@@ -96,7 +96,7 @@ def certify(name: str, asset: Asset) -> None:
 
     What was found is summed up in the XCom ``certificates`` either way, with the path of the run's report.
     """
-    from seamline.lake.claims import Claims
+    from seamline.lake.tables.claims_table import Claims
     from seamline.quality.certify import certificates_of, certify_run, require_passed
 
     context = get_current_context()
@@ -136,9 +136,9 @@ def publish(name: str, asset: Asset) -> None:
     The others are held back: ``certify`` has failed for them, and the run fails with it. What an attempt has published
     that died before it was heard is told by the next one.
     """
-    from seamline.lake.claims import Claims
-    from seamline.lake.manifest import ManifestTable
-    from seamline.lake.publishing import answering, publish_run
+    from seamline.lake.publish.publishing import answering, publish_run
+    from seamline.lake.tables.claims_table import Claims
+    from seamline.lake.tables.manifest_table import ManifestTable
 
     context = get_current_context()
     run = str(context["run_id"])
@@ -193,7 +193,7 @@ def changes(statements: Sequence[Statement]) -> dict[str, Any]:
 @told
 def upkeep(name: str, connection: str) -> None:
     """Compact and clean up; each step says what it did, and what Kafka may delete before it was read."""
-    from seamline.supervisor.upkeep import upkeep as keep_up
+    from seamline.supervisor.asked_upkeep import upkeep as keep_up
 
     print(keep_up(*compiled(name), env=connection_env_if_any(connection)))
 
@@ -201,9 +201,9 @@ def upkeep(name: str, connection: str) -> None:
 @told
 def audit(name: str, connection: str) -> None:
     """Compare Kafka, ledger, log and views, and keep what was found; AuditFailed, unless the form says not to."""
-    from seamline.lake.audits import Audits
-    from seamline.plan.audited import lines as spelled
-    from seamline.plan.audited import require_sound
+    from seamline.lake.tables.audits_table import Audits
+    from seamline.plan.wording.audit_text import lines as spelled
+    from seamline.plan.wording.audit_text import require_sound
     from seamline.supervisor.auditing import audit as made
 
     context = get_current_context()

@@ -9,30 +9,30 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake import states
-from seamline.lake.builds import BuildRow, Builds
-from seamline.lake.certificates import Certificates
-from seamline.lake.control import restatements
-from seamline.lake.failpoints import reach
-from seamline.lake.generations import Generations
-from seamline.lake.layout import Layout
-from seamline.lake.rejudged import judged_log
-from seamline.lake.spans import micros
-from seamline.lake.types import partial_schema
-from seamline.lake.versions import live
-from seamline.lake.windowing import windowed, windowed_schema
-from seamline.model.certificate import Certificate, Evidence, Making, judge, only_open
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.epoch import Epoch
+from seamline.lake.engine import states
+from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.windowing import windowed, windowed_schema
+from seamline.lake.storage.arrow_types import partial_schema
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.rejudged import judged_log
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import CertificateFailed, NotFound
-from seamline.model.holes import holes, joined, touching
-from seamline.model.intervals import Interval, parse_moment
-from seamline.model.restated import about
-from seamline.model.ruling import Gaps
-from seamline.plan.batch import Arrivals
-from seamline.quality import pages
+from seamline.model.protocol.certificate import Certificate, Evidence, Making, judge, only_open
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import holes, joined, touching
+from seamline.model.protocol.restatement import about
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.model.time.window_arithmetic import Gaps
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.plan.batch.batch_plan import Arrivals
+from seamline.quality import quality_pages
 from seamline.quality.expectations import checked
+from seamline.runtime.failpoints import reach
 
 
 def certify_run(
@@ -78,7 +78,7 @@ def certify_run(
                 one = certificate(view, row, interval, log, audit, made, now)
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
-    pages.write(report, run, certificates, written)
+    quality_pages.write(report, run, certificates, written)
     Certificates.ensure(layout).append(certificates)
     reach("certified")
     return certificates

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.quality.pages import page_of
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.quality.quality_pages import page_of
 
 COUNTED = {"result_format": "SUMMARY"}
 LOCATED = {"result_format": "COMPLETE"}

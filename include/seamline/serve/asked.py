@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.lake.answers import Answer
-from seamline.lake.deadline import in_time
-from seamline.model.compiled import CompiledView
-from seamline.model.decimals import fitted
+from seamline.lake.read.answers import Answer
+from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import BadRange
-from seamline.model.exact_json import dumps
-from seamline.model.intervals import parse_moment, stamp
-from seamline.model.schema import Field, Kind
+from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.types.decimals import fitted
+from seamline.model.types.exact_json import dumps
+from seamline.model.types.schema import Field, Kind
+from seamline.runtime.deadline import in_time
 from seamline.serve.query import as_csv, plain
 
 MOST_ROWS = 10_000

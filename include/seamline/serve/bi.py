@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from seamline.lake.layout import Layout
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 
 ENGINES = ("duckdb", "spark", "trino")
 

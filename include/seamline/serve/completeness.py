@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seamline.lake.certificates import Certificates
-from seamline.lake.control import restatements
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.rejudged import parted_log
-from seamline.lake.tables import Table
-from seamline.lake.versions import live
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.holes import holes, touching
-from seamline.model.manifest import Manifest
-from seamline.plan.batch import by_arrival, unknown
-from seamline.serve.status import state
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.rejudged import parted_log
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.protocol.holes import holes, touching
+from seamline.model.protocol.manifest import Manifest
+from seamline.plan.batch.batch_plan import by_arrival, unknown
+from seamline.serve.pipeline_status import state
 
 
 @dataclass(frozen=True)

@@ -11,30 +11,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.restating import Again
-from seamline.lake import layout as places
-from seamline.lake import originals, reads, states
-from seamline.lake.answers import Answer
-from seamline.lake.certificates import Certificates
-from seamline.lake.control import restatements
-from seamline.lake.layout import Layout
-from seamline.lake.rejudged import Rejudged, log_beside
-from seamline.lake.snapshot import Snapshot
-from seamline.lake.spans import Span, micros
-from seamline.lake.tables import Table
-from seamline.lake.types import INSTANT, arrow_type
-from seamline.lake.versions import named, served
-from seamline.lake.ways import IntervalAnswer, id_of
-from seamline.lake.windowing import spelled as spelled_set
-from seamline.model.catalog import load
-from seamline.model.certificate import Certificate
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
+from seamline.kernel.restated_rows import Again
+from seamline.lake.engine import states
+from seamline.lake.engine.pane_ranges import Span, micros
+from seamline.lake.engine.windowing import spelled as spelled_set
+from seamline.lake.read import merged_read, originals
+from seamline.lake.read.answer_ways import IntervalAnswer, id_of
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.storage import layout as places
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.rejudged import Rejudged, log_beside
+from seamline.lake.tables.view_versions import named, served
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.intervals import EPOCH, Interval, parse_moment, stamp
-from seamline.model.restated import Restatement, about
-from seamline.model.ruling import Ruling, Whole
-from seamline.model.seam import Side
+from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import EPOCH, Interval, parse_moment, stamp
+from seamline.model.time.window_arithmetic import Ruling, Whole
+from seamline.model.time.zone_clock import MICROSECOND
 
 Row = Mapping[str, Any]
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -152,7 +153,7 @@ def explained(
     pipeline, view = served(pipeline, layout, view)
     values, start = typed(view, key), beginning(view, asked[0])
     once = partial(taken_apart, pipeline, view, layout, values, (start, asked[1]), page=page, size=size)
-    return reads.settled(view, once)
+    return merged_read.settled(view, once)
 
 
 def taken_apart(
@@ -168,7 +169,7 @@ def taken_apart(
     """Take apart one number from what is pinned now; Unsettled, or a file that is gone, where tables move meanwhile."""
     snapshot = Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
     wanted = Span.between(bounds[0], bounds[0] + timedelta(microseconds=1))
-    answer, taken = reads.read_snapshot(snapshot, wanted, Side.MERGED)
+    answer, taken = merged_read.read_snapshot(snapshot, wanted, Side.MERGED)
     row = the_row(view, answer.table, values, *bounds)
     span = Interval(row["window_start"], row["window_end"] or FOREVER)
     panes = pc.and_(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seamline.model.intervals import stamp
+from seamline.model.time.intervals import stamp
 from seamline.serve.explain import Explanation, spelled
 from seamline.serve.query import shown
 

@@ -13,10 +13,10 @@ import pyarrow.parquet
 from rich.console import Console
 from rich.table import Table
 
-from seamline.lake.answers import Answer
-from seamline.model.intervals import stamp
-from seamline.model.seam import Status
-from seamline.serve.lines import json_lines
+from seamline.lake.read.answers import Answer
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import stamp
+from seamline.serve.json_lines import json_lines
 
 NOTES = 10
 FORMATS = ("table", "json", "csv", "parquet")

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
-from seamline.lake import layout as places
-from seamline.lake.answers import Answer
-from seamline.lake.format import require_format
-from seamline.lake.layout import Layout
-from seamline.lake.reads import answer
-from seamline.lake.versions import named
-from seamline.model.catalog import known
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage import layout as places
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.table_format import require_format
+from seamline.lake.tables.view_versions import named
+from seamline.model.compile.catalog import known
 from seamline.model.errors import BadRange
-from seamline.model.intervals import parse_moment
-from seamline.model.seam import Phase, Side
+from seamline.model.protocol.seam import Phase, Side
+from seamline.model.time.intervals import parse_moment
 
 EPOCH = re.compile(r"\d{1,18}", re.ASCII)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from seamline.lake import layout as places
-from seamline.lake.layout import Layout
-from seamline.lake.sides import side_rows
-from seamline.model.catalog import load
+from seamline.lake.read.named_sides import side_rows
+from seamline.lake.storage import layout as places
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.catalog import load
 from seamline.model.errors import NotFound
 
 

@@ -9,27 +9,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.control import restatements
-from seamline.lake.differences import Difference, compare
-from seamline.lake.history import certificates_of
-from seamline.lake.layout import Layout
-from seamline.lake.manifest import manifest_of
-from seamline.lake.planning import costed, reaches_of
-from seamline.lake.reads import answer
-from seamline.lake.rejudged import parted_log
-from seamline.lake.spans import named as starts_of
-from seamline.lake.versions import named, served
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import CompiledPipeline, CompiledView
+from seamline.lake.engine.pane_ranges import named as starts_of
+from seamline.lake.publish.generation_history import certificates_of
+from seamline.lake.publish.planning import costed, reaches_of
+from seamline.lake.read.merged_read import answer
+from seamline.lake.read.row_differences import Difference, compare
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.manifest_table import manifest_of
+from seamline.lake.tables.rejudged import parted_log
+from seamline.lake.tables.view_versions import named, served
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import BadRange, NotFound, PublishRefused
-from seamline.model.intervals import Interval
-from seamline.model.manifest import Manifest
-from seamline.model.stored import version_of
-from seamline.plan.batch import Arrivals, BatchPlan, plan_batch
-from seamline.plan.upgrade import Common, missing
-from seamline.plan.upgrade import common as common_of
-from seamline.serve.differences import common as measures_of
-from seamline.serve.differences import counts, places_of
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.time.intervals import Interval
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.plan.batch.batch_plan import Arrivals, BatchPlan, plan_batch
+from seamline.plan.batch.view_upgrade import Common, missing
+from seamline.plan.batch.view_upgrade import common as common_of
+from seamline.serve.generation_differences import common as measures_of
+from seamline.serve.generation_differences import counts, places_of
 from seamline.serve.query import short
 
 

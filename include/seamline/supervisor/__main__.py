@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from seamline.lake.ending import end
-from seamline.lake.format import require_format
-from seamline.lake.layout import Layout, warehouse
+from seamline.lake.storage.layout import Layout, warehouse
+from seamline.lake.tables.table_format import require_format
 from seamline.model.errors import SeamlineError, disk_full
+from seamline.runtime.process_exit import end
 from seamline.supervisor import resident
-from seamline.supervisor.liveness import watching
-from seamline.supervisor.logs import say
+from seamline.supervisor.driver_watch import watching
 from seamline.supervisor.process import supervise
+from seamline.supervisor.stream_logs import say
 
 
 def main(pipeline: str) -> int:

@@ -8,14 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from seamline.kafka.connections import KafkaConnection, resolve
-from seamline.kafka.ends import TopicEnds, ends_of
-from seamline.kafka.present import present
-from seamline.lake.held import HeldLog
-from seamline.lake.layout import Layout
-from seamline.lake.recounted import recounted
-from seamline.lake.versions import live
-from seamline.lake.volumes import unproven
-from seamline.model.audit import (
+from seamline.kafka.present_offsets import present
+from seamline.kafka.topic_ends import TopicEnds, ends_of
+from seamline.lake.audit.recounted import recounted
+from seamline.lake.audit.volumes import unproven
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.held_log import HeldLog
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.audit import (
     Audit,
     LaneEvidence,
     ViewAudit,
@@ -24,10 +25,9 @@ from seamline.model.audit import (
     miscounted,
     ranges_of,
 )
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.holes import positions
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane
+from seamline.model.protocol.holes import positions
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import Interval
 
 ANSWERS_WITHIN = 8.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from seamline.lake.control import TTL
+from seamline.lake.tables.control_table import TTL
 
 
 class Belief:

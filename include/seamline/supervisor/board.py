@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from seamline.model.alert import Key, Kind, Standing, Statement
-from seamline.model.intervals import parse_moment, stamp
+from seamline.model.protocol.alert import Key, Kind, Standing, Statement
+from seamline.model.time.intervals import parse_moment, stamp
 from seamline.supervisor.said import of_file
 
 FILE = "alerts.json"

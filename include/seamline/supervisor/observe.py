@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import TypeVar
 
 from seamline.kafka.connections import resolve
-from seamline.kafka.ends import TopicEnds, ends_of, oldest_from
-from seamline.lake.control import Control, ControlTable, Desired, shown
-from seamline.lake.layout import Layout, home
-from seamline.lake.log import newest_epochs
-from seamline.lake.master import Master
-from seamline.lake.pins import look
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.definition import KafkaSource
-from seamline.model.epoch import Epoch
+from seamline.kafka.topic_ends import TopicEnds, ends_of, oldest_from
+from seamline.lake.log.epoch_log import newest_epochs
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout, home
+from seamline.lake.storage.table_cache import look
+from seamline.lake.tables.control_table import Control, ControlTable, Desired, shown
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.pipeline import KafkaSource
 from seamline.model.errors import SeamlineError
-from seamline.model.holes import Gap, gaps, undecided
-from seamline.model.intervals import parse_duration
-from seamline.model.offsets import Lane
-from seamline.plan.actual import Driven, Facts, Leased, Supervised, actual_of
-from seamline.plan.observation import Behind, Lag, Observation, Sample, astray, rates, rows_per_second
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import Gap, gaps, undecided
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import parse_duration
+from seamline.plan.stream.observation import Behind, Lag, Observation, Sample, astray, rates, rows_per_second
+from seamline.plan.stream.stream_state import Driven, Facts, Leased, Supervised, actual_of
 from seamline.supervisor.board import Board
-from seamline.supervisor.heartbeat import GAVE_UP, Heartbeat
 from seamline.supervisor.said import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverSaid, mark_of
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
 
 RECENT = 200
 """Epochs: what the rates of the last minute are made of."""

@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from seamline.lake import readiness
-from seamline.lake.control import ControlTable, Desired
-from seamline.lake.flipping import flip_views
-from seamline.lake.layout import Layout
-from seamline.lake.log import condensed_log
-from seamline.lake.manifest import manifest_of
-from seamline.lake.processes import Life, life_of
-from seamline.model.compiled import CompiledPipeline
+from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.publish.flipping import flip_views
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables import readiness
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.lake.tables.manifest_table import manifest_of
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
-from seamline.model.holes import AcceptedGap, gaps, positions, rest, to_register
-from seamline.model.intervals import Interval
-from seamline.model.manifest import Manifest
-from seamline.model.offsets import Lane, OffsetRange, Vector
-from seamline.model.savepoint import Savepoint, named, with_one_more
-from seamline.plan.positions import From, Place, passed_over
-from seamline.supervisor.topics import Offsets, offsets_now
+from seamline.model.protocol.holes import AcceptedGap, gaps, positions, rest, to_register
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
+from seamline.model.protocol.savepoint import Savepoint, named, with_one_more
+from seamline.model.time.intervals import Interval
+from seamline.plan.stream.start_positions import From, Place, passed_over
+from seamline.runtime.processes import Life, life_of
+from seamline.supervisor.topic_losses import Offsets, offsets_now
 
 
 class Action(StrEnum):

@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 
 import psutil
 
-from seamline.lake.control import TTL, Control, ControlTable, Desired, Lease, shown
-from seamline.lake.layout import Layout, home, warehouse
-from seamline.lake.sightings import Sighting, Standing
-from seamline.lake.tables import EPOCH, Table
-from seamline.supervisor.driver import end_session, rotate
-from seamline.supervisor.heartbeat import Heartbeat, folder
-from seamline.supervisor.logs import say
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.layout import Layout, home, warehouse
+from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease, shown
+from seamline.runtime.sightings import Sighting, Standing
+from seamline.supervisor.driver_process import end_session, rotate
+from seamline.supervisor.stream_logs import say
+from seamline.supervisor.supervisor_heartbeat import Heartbeat, folder
 
 
 @dataclass(frozen=True)

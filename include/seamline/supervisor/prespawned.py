@@ -22,8 +22,8 @@ from typing import TextIO
 import psutil
 
 import seamline
-from seamline.lake.private import private_folder
-from seamline.supervisor.jobs import jobs_folder
+from seamline.runtime.private_folder import private_folder
+from seamline.supervisor.job_files import jobs_folder
 
 LOOKS_EVERY = 5.0
 ANSWERS_WITHIN = 5.0

@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seamline.lake.control import ControlTable, Desired, Lease, held_by
-from seamline.lake.layout import Layout, home
-from seamline.lake.mending import mend
-from seamline.lake.processes import elapsed, myself
+from seamline.lake.storage.layout import Layout, home
+from seamline.lake.tables.control_table import ControlTable, Desired, Lease, held_by
+from seamline.lake.tables.mending import mend
 from seamline.model.errors import (
     ChangedByOthers,
     ConnectionMissing,
@@ -36,15 +35,16 @@ from seamline.model.errors import (
     TopicRecreated,
     disk_full,
 )
-from seamline.model.jobs import StreamJob
+from seamline.model.protocol.job_arguments import StreamJob
+from seamline.runtime.processes import elapsed, myself
 from seamline.supervisor.belief import Belief, Watchdog
-from seamline.supervisor.driver import Driver, rotate_in_use, tail
-from seamline.supervisor.heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
-from seamline.supervisor.jobs import jobs_folder
-from seamline.supervisor.liveness import Watch
-from seamline.supervisor.logs import say
+from seamline.supervisor.driver_process import Driver, rotate_in_use, tail
+from seamline.supervisor.driver_watch import Watch
+from seamline.supervisor.job_files import jobs_folder
 from seamline.supervisor.outside import end_leftover
 from seamline.supervisor.said import REFUSED, leave_mark
+from seamline.supervisor.stream_logs import say
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.watcher import Watcher
 
 WAITS_FOR_A_PERSON = {

@@ -6,20 +6,20 @@ import os
 import socket
 from datetime import UTC, datetime
 
-from seamline.kernel.judging import KernelResult
-from seamline.lake.control import ControlTable
-from seamline.lake.layout import Layout
-from seamline.lake.log import newest_epochs
-from seamline.lake.manifest import manifest_of
-from seamline.lake.mending import mend
-from seamline.lake.processes import myself
-from seamline.lake.renewing import renewing
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.model.manifest import Manifest
-from seamline.model.seam import NOTHING
-from seamline.plan.repair import Acceptance
-from seamline.spark.writer import Writer
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.lake.log.epoch_log import newest_epochs
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.renewing import renewing
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.manifest_table import manifest_of
+from seamline.lake.tables.mending import mend
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.maintain.repair_steps import Acceptance
+from seamline.runtime.processes import myself
+from seamline.spark.stream.epoch_writer import Writer
 
 RENEWED_EVERY = 5.0
 

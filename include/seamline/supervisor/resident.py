@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from seamline.lake.layout import Layout, home, warehouse
-from seamline.supervisor.heartbeat import folder
-from seamline.supervisor.jobs import jobs_folder
+from seamline.lake.storage.layout import Layout, home, warehouse
+from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.supervisor_heartbeat import folder
 
 NAME = "_driver"
 DAG = "seamline__driver"

@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
-from seamline.model.intervals import parse_moment, stamp
-from seamline.plan.observation import Sample
+from seamline.model.time.intervals import parse_moment, stamp
+from seamline.plan.stream.observation import Sample
 
 RECONCILED = "reconciled"
 """The mark of Airflow's last look."""

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from seamline.lake.layout import Layout, definitions
-from seamline.model import catalog
-from seamline.model.compiled import CompiledPipeline
-from seamline.supervisor.alerts import tell_alerts
+from seamline.lake.storage.layout import Layout, definitions
+from seamline.model.compile import catalog
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.supervisor.alert_telling import tell_alerts
 
 
 class Definitions:

@@ -9,12 +9,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from seamline.lake.joins import key_name, value
-from seamline.lake.lookups import load
-from seamline.lake.types import key_fields
-from seamline.model.compiled import CompiledView
+from seamline.lake.engine.lookup_joins import key_name, value
+from seamline.lake.storage.arrow_types import key_fields
+from seamline.lake.tables.lookup_tables import load
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.compile.lookup_join import Join
 from seamline.model.errors import LookupBroken
-from seamline.model.lookups import Join
 
 Rows = list[dict[str, Any]]
 

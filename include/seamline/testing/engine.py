@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval
-from seamline.model.manifest import Manifest
-from seamline.model.restated import Restatement
-from seamline.model.seam import Side
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import Interval
 
 RAW = pa.schema(
     [

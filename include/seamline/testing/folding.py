@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from seamline.lake.types import arrow_type
-from seamline.model.compiled import CompiledMeasure, CompiledView
+from seamline.lake.storage.arrow_types import arrow_type
+from seamline.model.compile.compiled_pipeline import CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Place, Ratio, Sum
 
 Folded = tuple[Place, tuple[Any, ...]]

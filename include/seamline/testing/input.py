@@ -5,10 +5,10 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from seamline.lake import states
-from seamline.lake.types import master_schema
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.record import SELECTED
+from seamline.lake.engine import states
+from seamline.lake.storage.arrow_types import master_schema
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.record_rules import SELECTED
 from seamline.testing.folding import query, sources
 from seamline.testing.oracle import Row
 

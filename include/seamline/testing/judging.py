@@ -11,18 +11,18 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.epoch_kernel import judged as kernel_judged
 from seamline.kernel.formats import reader_of
-from seamline.kernel.judging import KernelConfig
-from seamline.kernel.judging import judged as kernel_judged
 from seamline.kernel.marks import PLACE, marked
 from seamline.kernel.raw import fresh
-from seamline.lake.layout import Layout
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
-from seamline.model.intervals import Interval
-from seamline.model.offsets import Lane
-from seamline.model.restated import Restatement, restated
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.restatement import Restatement, restated
+from seamline.model.time.intervals import Interval
 
 
 @dataclass(frozen=True)

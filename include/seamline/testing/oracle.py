@@ -10,12 +10,12 @@ from typing import Any
 
 import duckdb
 
-from seamline.lake.windowing import spelled
-from seamline.model.clock import MICROSECOND
-from seamline.model.compiled import GROUPING, NUMBER, CompiledView
-from seamline.model.intervals import EPOCH
+from seamline.lake.engine.windowing import spelled
+from seamline.model.compile.compiled_pipeline import GROUPING, NUMBER, CompiledView
 from seamline.model.measures import Place
-from seamline.model.seam import NOTHING, Side, windows_over
+from seamline.model.protocol.seam import NOTHING, Side, windows_over
+from seamline.model.time.intervals import EPOCH
+from seamline.model.time.zone_clock import MICROSECOND
 from seamline.testing.folding import measured
 
 

@@ -16,24 +16,22 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from seamline.lake import states
-from seamline.lake.layout import Layout
-from seamline.lake.lookups import Lookups
-from seamline.lake.restating import decided
-from seamline.model.certificate import Check, Evidence, judge, only_open
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.epoch import Epoch
+from seamline.lake.engine import states
+from seamline.lake.publish.lookup_restating import decided
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.lookup_tables import Lookups
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.evolution import fits, require_order
+from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import CertificateFailed
-from seamline.model.evolution import fits, require_order
-from seamline.model.intervals import EPOCH, Interval
-from seamline.model.lookups import in_force
-from seamline.model.manifest import Generation, Manifest, Statement, fold
-from seamline.model.restated import Restatement, about
-from seamline.model.seam import NOTHING, Side
-from seamline.plan.batch import plan_batch
-from seamline.plan.epochs import next_number
-from seamline.plan.publish import Candidate, born, certified, publish
-from seamline.plan.rejudging import (
+from seamline.model.protocol.certificate import Check, Evidence, judge, only_open
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Generation, Manifest, Statement, fold
+from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.seam import NOTHING, Side
+from seamline.model.time.intervals import EPOCH, Interval
+from seamline.plan.batch.batch_plan import plan_batch
+from seamline.plan.batch.rejudging_plan import (
     Verdict,
     as_judged,
     filled,
@@ -42,7 +40,9 @@ from seamline.plan.rejudging import (
     timed_log,
     unjudged,
 )
-from seamline.spark.progress import Progress
+from seamline.plan.publish.publication import Candidate, born, certified, publish
+from seamline.plan.stream.epoch_numbers import next_number
+from seamline.spark.stream.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES, cuts_of
 from seamline.testing.input import input_of

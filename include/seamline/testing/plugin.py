@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from seamline.model.compiled import compile_pipeline
-from seamline.model.definition import Pipeline
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.pipeline import Pipeline
 from seamline.testing.scenario import Scenario
 
 KEPT: pytest.StashKey[Sequence[Scenario]] = pytest.StashKey()

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from seamline.kernel.judgement import REPEATED
 from seamline.kernel.marks import PLACE, marks_schema
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.record import SELECTED
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.record_rules import SELECTED
 
 Seen = dict[tuple[Any, ...], list[datetime]]
 """The event times of each interval and event id."""

@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.model.compiled import CompiledPipeline, compile_pipeline
-from seamline.model.definition import Pipeline
-from seamline.model.epoch import Epoch
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.compile.evolution import fits
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.evolution import fits
-from seamline.model.intervals import Interval, parse_duration, parse_moment, stamp
-from seamline.model.offsets import Lane, OffsetRange
-from seamline.model.restated import Restatement
-from seamline.model.seam import Side
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import Interval, parse_duration, parse_moment, stamp
 from seamline.testing.engine import PHASES, RAW, Engine
 from seamline.testing.plain import Plain
 from seamline.testing.timeline import Event, drawn

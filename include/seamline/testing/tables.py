@@ -11,31 +11,31 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from seamline.kernel.judging import KernelConfig, KernelResult
-from seamline.lake import reads
-from seamline.lake.layout import Layout
-from seamline.lake.log import known_epochs
-from seamline.lake.lookups import Lookups
-from seamline.lake.manifest import ManifestTable
-from seamline.lake.planning import job_of, plan_run
-from seamline.lake.publishing import publish_run
-from seamline.lake.restating import restate
-from seamline.lake.tables import Table
-from seamline.lake.upkeep import maintain
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import EPOCH, Interval
-from seamline.model.lookups import in_force
-from seamline.model.restated import Restatement
-from seamline.model.seam import Side
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult
+from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.publish.lookup_restating import restate
+from seamline.lake.publish.planning import job_of, plan_run
+from seamline.lake.publish.publishing import publish_run
+from seamline.lake.read import merged_read
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.lookup_tables import Lookups
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.lookup_join import in_force
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import EPOCH, Interval
 from seamline.quality.certify import certify_run, require_passed
-from seamline.quality.comparing import compare_run
-from seamline.spark.batch import build
-from seamline.spark.progress import Progress
-from seamline.spark.register import Register
-from seamline.spark.rejudging import rejudge
-from seamline.spark.task import REPORT, gathered, kernel_task, reported
-from seamline.spark.writer import Writer
+from seamline.quality.run_comparing import compare_run
+from seamline.spark.build.build import build
+from seamline.spark.build.rejudging import rejudge
+from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.progress import Progress
+from seamline.spark.stream.register import Register
+from seamline.spark.tasks.task import REPORT, gathered, kernel_task, reported
 from seamline.testing.engine import cuts_of
 
 
@@ -185,7 +185,7 @@ class Tables:
     def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
         found = self.pipeline.view(view)
         assert found is not None
-        answer = reads.answer(self.pipeline, found, self.layout, side=side, version=found.fingerprint)
+        answer = merged_read.answer(self.pipeline, found, self.layout, side=side, version=found.fingerprint)
         told = ("epoch", "certified", "complete", "phase")
         rows: list[dict[str, Any]] = answer.table.drop_columns(
             [name for name in told if name in answer.table.column_names]

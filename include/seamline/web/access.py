@@ -14,11 +14,11 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends, Request
 
-from seamline.lake.format import require_format
-from seamline.lake.layout import Layout, definitions, warehouse
-from seamline.model.catalog import known
-from seamline.model.compiled import CompiledPipeline
-from seamline.orchestration.connections import connection_env_if_any
+from seamline.lake.storage.layout import Layout, definitions, warehouse
+from seamline.lake.tables.table_format import require_format
+from seamline.model.compile.catalog import known
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.orchestration.airflow_connections import connection_env_if_any
 
 
 def may_read(pipeline: str, request: Request, user: GetUserDep) -> None:

@@ -12,10 +12,10 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from seamline.model.errors import BadRange
-from seamline.model.intervals import Interval
+from seamline.model.time.intervals import Interval
 from seamline.orchestration.airflow_api import AirflowApi
-from seamline.orchestration.intervals import form_span
 from seamline.orchestration.orders import order_of
+from seamline.orchestration.run_intervals import form_span
 from seamline.web.access import builders, kafka_env, logged_for, opened, operators, readers
 from seamline.web.api import ANSWERS
 from seamline.web.inside import InsideAirflow

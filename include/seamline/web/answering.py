@@ -13,16 +13,16 @@ from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 
-from seamline.lake.layout import Layout
-from seamline.lake.log import condensed_log
-from seamline.lake.reads import answer
-from seamline.lake.versions import named, served
-from seamline.lake.windowing import spelled as spelled_set
-from seamline.model.compiled import GROUPING, CompiledPipeline, CompiledView
+from seamline.lake.engine.windowing import spelled as spelled_set
+from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.read.merged_read import answer
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.view_versions import named, served
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange
-from seamline.model.intervals import parse_moment, stamp
-from seamline.model.schema import Kind
-from seamline.model.seam import Status
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.types.schema import Kind
 from seamline.serve.asked import Question, condition, literal
 from seamline.serve.bi import ansi, text
 from seamline.serve.read import side_of

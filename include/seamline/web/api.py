@@ -13,14 +13,14 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 
 from seamline import __version__
-from seamline.lake.answers import Answer
-from seamline.lake.layout import definitions
-from seamline.lake.planning import plan_run
-from seamline.lake.versions import named, served
-from seamline.model.catalog import known
-from seamline.model.intervals import parse_moment
-from seamline.orchestration.intervals import form_span
-from seamline.plan.told import facts as planned
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.read.answers import Answer
+from seamline.lake.storage.layout import definitions
+from seamline.lake.tables.view_versions import named, served
+from seamline.model.compile.catalog import known
+from seamline.model.time.intervals import parse_moment
+from seamline.orchestration.run_intervals import form_span
+from seamline.plan.wording.plan_text import facts as planned
 from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, one_key, tag, written
 from seamline.web.access import kafka_env, opened, readable, readers
 from seamline.web.limits import answered, paced
@@ -174,7 +174,7 @@ def completeness(
 @router.get("/comparisons/{pipeline}/{view}", dependencies=[readers])
 def comparisons(pipeline: str, view: str) -> Response:
     """List what each generation changed of what was answered before it, and why."""
-    from seamline.lake.comparisons import comparisons_of
+    from seamline.lake.tables.comparisons_table import comparisons_of
 
     compiled, layout = opened(pipeline)
     _, version = served(compiled, layout, named(compiled, layout, view))
@@ -185,8 +185,8 @@ def comparisons(pipeline: str, view: str) -> Response:
 @router.get("/audits/{pipeline}", dependencies=[readers])
 def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
     """Give the newest audits."""
-    from seamline.lake.audits import audits_of
-    from seamline.plan.audited import facts
+    from seamline.lake.tables.audits_table import audits_of
+    from seamline.plan.wording.audit_text import facts
 
     return as_json({"audits": [facts(each) for each in audits_of(opened(pipeline)[1], limit)]})
 
@@ -217,7 +217,7 @@ def description(request: Request, _: GetUserDep) -> JSONResponse:
 @router.get("/streams/{pipeline}", dependencies=[readers])
 def stream(pipeline: str, broker: bool = True) -> Response:
     """Tell what a stream should do and what it does, its lag and what is wrong with it."""
-    from seamline.plan.observed import facts
+    from seamline.plan.wording.observation_text import facts
     from seamline.supervisor.observe import observe
 
     compiled, layout = opened(pipeline)

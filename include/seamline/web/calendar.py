@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from seamline.model.intervals import Grid, parse_moment, stamp
-from seamline.model.seam import Status
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import Grid, parse_moment, stamp
 from seamline.serve.completeness import Cell
 
 DAY = timedelta(days=1)

@@ -7,9 +7,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from seamline.model.comparison import Comparison
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import stamp
+from seamline.model.protocol.comparison import Comparison
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.time.intervals import stamp
 
 Figure = dict[str, Any]
 PHASES = 60

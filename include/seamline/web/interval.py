@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from seamline.lake.certificates import Certificates
-from seamline.lake.layout import Layout
-from seamline.lake.planning import plan_run
-from seamline.lake.tables import Table
-from seamline.model.compiled import CompiledPipeline
-from seamline.model.intervals import stamp
-from seamline.plan.told import lines as planned
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.time.intervals import stamp
+from seamline.plan.wording.plan_text import lines as planned
 from seamline.web.calendar import Square
 
 

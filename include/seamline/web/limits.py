@@ -18,10 +18,10 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seamline.lake.deadline import too_slow, until
-from seamline.lake.scans import connection
-from seamline.lake.states import own
+from seamline.lake.engine.duckdb_scans import connection
+from seamline.lake.engine.states import own
 from seamline.model.errors import BadRange, TooSlow
+from seamline.runtime.deadline import too_slow, until
 
 MOST_BYTES = 64 * 1024
 SECONDS = 30.0

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from seamline.lake.audits import audits_of
-from seamline.lake.comparisons import comparisons_of
-from seamline.lake.versions import named, served
+from seamline.lake.tables.audits_table import audits_of
+from seamline.lake.tables.comparisons_table import comparisons_of
+from seamline.lake.tables.view_versions import named, served
 from seamline.model.errors import SeamlineError
-from seamline.plan.observed import FINE
+from seamline.plan.wording.observation_text import FINE
 from seamline.serve.completeness import completeness
 from seamline.supervisor.observe import observe
 from seamline.web.access import opened

@@ -12,23 +12,23 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from seamline.lake.audits import audits_of
-from seamline.lake.comparisons import comparisons_of
-from seamline.lake.layout import definitions
-from seamline.lake.log import newest_epochs
-from seamline.lake.planning import plan_run
-from seamline.lake.versions import named, served
-from seamline.model.catalog import known
+from seamline.lake.log.epoch_log import newest_epochs
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.storage.layout import definitions
+from seamline.lake.tables.audits_table import audits_of
+from seamline.lake.tables.comparisons_table import comparisons_of
+from seamline.lake.tables.view_versions import named, served
+from seamline.model.compile.catalog import known
 from seamline.model.errors import BadRange, NotFound, SeamlineError
-from seamline.orchestration.intervals import form_span
-from seamline.plan.audited import lines as audited
-from seamline.plan.observed import cells as observed
-from seamline.plan.observed import facts as facts_of
-from seamline.plan.observed import notes
-from seamline.plan.told import total
+from seamline.orchestration.run_intervals import form_span
+from seamline.plan.wording.audit_text import lines as audited
+from seamline.plan.wording.observation_text import cells as observed
+from seamline.plan.wording.observation_text import facts as facts_of
+from seamline.plan.wording.observation_text import notes
+from seamline.plan.wording.plan_text import total
 from seamline.serve.asked import one_key
 from seamline.serve.completeness import completeness as cells_of
-from seamline.serve.refused import refused_by_reason
+from seamline.serve.refused_records import refused_by_reason
 from seamline.web import charts
 from seamline.web.access import kafka_env, opened, operates, readable, readers
 from seamline.web.answering import Asked, drawn
@@ -170,9 +170,9 @@ def differences(pipeline: str, request: Request, view: Text = "") -> Response:
 @router.get("/pipelines/{pipeline}/accuracy/{view}", dependencies=[readers])
 def accuracy(pipeline: str, view: str, request: Request) -> Response:
     """Tell how far first answers were from the final ones; a part of other pages."""
-    from seamline.lake.accuracy import accuracy as accuracy_of
-    from seamline.lake.accuracy import last_intervals
-    from seamline.plan.accurate import typical
+    from seamline.lake.audit.answer_accuracy import accuracy as accuracy_of
+    from seamline.lake.audit.answer_accuracy import last_intervals
+    from seamline.plan.wording.accuracy_text import typical
 
     compiled, layout = opened(pipeline)
     _, shown = served(compiled, layout, named(compiled, layout, view))

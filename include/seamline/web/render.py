@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from seamline import __version__
-from seamline.model.intervals import parse_moment, stamp
+from seamline.model.time.intervals import parse_moment, stamp
 from seamline.plan.spelling import span
-from seamline.plan.told import size
+from seamline.plan.wording.plan_text import size
 from seamline.serve.asked import MEDIA
 from seamline.serve.asked import as_json as spelled
 

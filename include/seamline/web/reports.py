@@ -9,9 +9,9 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
-from seamline.lake.layout import Layout, warehouse
+from seamline.lake.storage.layout import Layout, warehouse
+from seamline.model.compile.problems import NAME
 from seamline.model.errors import NotFound
-from seamline.model.problems import NAME
 
 PAGE = re.compile(r"[\w.-]+\.html")
 LONGEST = 250

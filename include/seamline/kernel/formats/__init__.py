@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from seamline.kernel.formats.reader import Reader
-from seamline.model.compiled import CompiledPipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 __all__ = ["Reader", "reader_of"]
 READERS = {

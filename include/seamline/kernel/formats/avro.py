@@ -10,8 +10,8 @@ from typing import Any
 from fastavro import _read_py, parse_schema, schemaless_reader
 
 from seamline.kernel.formats.decoded import DecodedReader
-from seamline.model.formats import Format
-from seamline.model.schema import Schema
+from seamline.model.definition.formats import Format
+from seamline.model.types.schema import Schema
 
 CONFLUENT = 5
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from seamline.kernel.formats.decimals import decimal
 from seamline.kernel.formats.reader import SHOWN, Reader, cast
-from seamline.lake.scans import literal
-from seamline.lake.states import quoted
-from seamline.model.schema import Field, Kind
+from seamline.lake.engine.duckdb_scans import literal
+from seamline.lake.engine.states import quoted
+from seamline.model.types.schema import Field, Kind
 
 WHOLE = r"[+-]?\d+"
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"

@@ -6,7 +6,7 @@ DECIMAL(4,2)): what is cast here has no exponent, and no digit but zeros behind 
 
 from __future__ import annotations
 
-from seamline.model.schema import SqlType
+from seamline.model.types.schema import SqlType
 
 DIGITS = 38
 EXPONENT = r"([+-]?)(\d*)\.?(\d*)[eE]([+-]?\d+)"

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from seamline.kernel.formats.decimals import decimal
 from seamline.kernel.formats.json import WHOLE, JsonReader
-from seamline.lake.casts import KEPT
-from seamline.model.schema import Kind, SqlType
+from seamline.lake.storage.exact_casts import KEPT
+from seamline.model.types.schema import Kind, SqlType
 
 
 class DecodedReader(JsonReader):

@@ -14,10 +14,10 @@ from typing import Any
 
 from seamline.kernel.formats.decimals import decimal
 from seamline.kernel.formats.json import NUMBER, JsonReader, Place, path, places_of
-from seamline.lake.scans import literal
-from seamline.lake.states import connection, quoted
+from seamline.lake.engine.duckdb_scans import literal
+from seamline.lake.engine.states import connection, quoted
 from seamline.model.errors import SetupError
-from seamline.model.schema import Field, Kind, SqlType
+from seamline.model.types.schema import Field, Kind, SqlType
 
 EXACT = ("_", "DECIMAL(1,0)")
 """A member that asks for numbers as they are written; no column begins with an underscore."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from seamline.kernel.formats.reader import SHOWN, Reader, cast
-from seamline.lake.scans import literal
-from seamline.lake.states import quoted
-from seamline.model.schema import Field, Kind, SqlType
+from seamline.lake.engine.duckdb_scans import literal
+from seamline.lake.engine.states import quoted
+from seamline.model.types.schema import Field, Kind, SqlType
 
 WHOLE = "('UBIGINT', 'BIGINT')"
 NUMBER = "('UBIGINT', 'BIGINT', 'DOUBLE')"

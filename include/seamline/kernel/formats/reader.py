@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.model.formats import Format
-from seamline.model.schema import Field, Kind, Schema, SqlType
+from seamline.model.definition.formats import Format
+from seamline.model.types.schema import Field, Kind, Schema, SqlType
 
 SHOWN = 120
 DAY = r"\d{4}-\d{2}-\d{2}"

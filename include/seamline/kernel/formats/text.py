@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from seamline.kernel.formats.cells import CellReader
 from seamline.kernel.formats.reader import texts
-from seamline.model.formats import Format
-from seamline.model.schema import Schema
+from seamline.model.definition.formats import Format
+from seamline.model.types.schema import Schema
 
 
 class TextReader(CellReader):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from seamline.model.errors import SeamlineError
-from seamline.model.intervals import parse_moment
+from seamline.model.time.intervals import parse_moment
 
 HOME = Path(".seamline/demo")
 DAY = timedelta(days=1)

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.certificates import Certificates
-from seamline.lake.layout import Layout
-from seamline.model.compiled import CompiledPipeline, CompiledView
-from seamline.model.epoch import Epoch
-from seamline.model.intervals import Interval, parse_moment, stamp
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.time.intervals import Interval, parse_moment, stamp
 from seamline.serve.read import read
 
 DAY = timedelta(days=1)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from seamline.kafka.connections import KafkaConnection, resolve
-from seamline.lake.layout import Layout
+from seamline.lake.storage.layout import Layout
 from seamline.local import environment, preflight
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker

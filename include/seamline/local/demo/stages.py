@@ -13,17 +13,17 @@ from pathlib import Path
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
-from seamline.lake.layout import Layout
-from seamline.lake.ledger import Ledger
-from seamline.lake.master import Master
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
 from seamline.local.demo import report
 from seamline.local.demo.options import DAY, Options
 from seamline.local.demo.scene import Scene
 from seamline.local.flights import Span, replay
-from seamline.model.catalog import load
-from seamline.model.epoch import Epoch
+from seamline.model.compile.catalog import load
 from seamline.model.errors import NotFound, SetupError
-from seamline.model.intervals import Interval, floor_to, parse_moment, stamp
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.time.intervals import Interval, floor_to, parse_moment, stamp
 from seamline.orchestration.airflow_api import AirflowApi
 
 DAGS = ("flights__batch", "flights__audit", "flights__upkeep", "flights__stream")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from seamline.model.errors import BadRange
-from seamline.model.intervals import EPOCH
+from seamline.model.time.intervals import EPOCH
 
 MILLISECOND = timedelta(milliseconds=1)
 SECOND, MINUTE = 1000, 60_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seamline.model.expressions.terms import Expression, Guard
-from seamline.model.schema import Schema
+from seamline.model.types.schema import Schema
 
 __all__ = ["Expression", "Guard", "compile_expression"]
 

@@ -19,7 +19,7 @@ from seamline.model.expressions.terms import (
     refuse,
     unconditional,
 )
-from seamline.model.schema import BIGINT, DOUBLE, INT, Kind, SqlType, decimal
+from seamline.model.types.schema import BIGINT, DOUBLE, INT, Kind, SqlType, decimal
 
 Bounds = Callable[[int, int], tuple[int, int]]
 WIDER = {INT: "BIGINT", BIGINT: "HUGEINT"}

@@ -17,7 +17,7 @@ from seamline.model.expressions.terms import (
     refuse,
     unconditional,
 )
-from seamline.model.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType
+from seamline.model.types.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType
 
 SPACE = r"[\x00-\x20\x7F]*"
 

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from seamline.model.expressions.terms import INTEGERS, NULL, Term, day, floating, instant, refuse
-from seamline.model.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType, decimal
+from seamline.model.types.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType, decimal
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})?)?", re.ASCII)

@@ -16,7 +16,7 @@ from seamline.model.expressions.functions import call, concat, trimmed
 from seamline.model.expressions.grammar import read
 from seamline.model.expressions.refused import REFUSED
 from seamline.model.expressions.terms import RANGES, Expression, Term, refuse
-from seamline.model.schema import (
+from seamline.model.types.schema import (
     BIGINT,
     BINARY,
     BOOLEAN,

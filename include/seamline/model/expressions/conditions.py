@@ -17,7 +17,7 @@ from seamline.model.expressions.terms import (
     refuse,
     unconditional,
 )
-from seamline.model.schema import BOOLEAN, DOUBLE, STRING, SqlType
+from seamline.model.types.schema import BOOLEAN, DOUBLE, STRING, SqlType
 
 
 def truth(term: Term, place: str) -> Term:

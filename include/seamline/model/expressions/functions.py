@@ -22,7 +22,7 @@ from seamline.model.expressions.terms import (
     refuse,
     unconditional,
 )
-from seamline.model.schema import (
+from seamline.model.types.schema import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -13,7 +13,7 @@ from seamline.model.expressions.terms import (
     refuse,
     unconditional,
 )
-from seamline.model.schema import BOOLEAN, INT, Kind, SqlType
+from seamline.model.types.schema import BOOLEAN, INT, Kind, SqlType
 
 INEXACT = (Kind.DOUBLE, Kind.STRUCT, Kind.ARRAY, Kind.MAP)
 

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from seamline.model.errors import ExpressionError
-from seamline.model.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType, decimal
+from seamline.model.types.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType, decimal
 
 Literal = bool | int | float | Decimal | str | date | datetime
 RANGES = {INT: (-(2**31), 2**31 - 1), BIGINT: (-(2**63), 2**63 - 1)}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from seamline.model.errors import MeasureFailed
 from seamline.model.measures.values import small
-from seamline.model.schema import SqlType
+from seamline.model.types.schema import SqlType
 
 FEW = 4
 """Of so many values every triple is tried."""

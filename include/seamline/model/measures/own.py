@@ -10,7 +10,7 @@ from seamline.model.errors import DefinitionError, MeasureFailed
 from seamline.model.measures.laws import broken_law
 from seamline.model.measures.monoid import Measure, Part, Place
 from seamline.model.measures.values import stored
-from seamline.model.schema import Kind, Schema, SqlType, parse_type
+from seamline.model.types.schema import Kind, Schema, SqlType, parse_type
 from seamline.model.user_code import class_hash, class_of
 
 METHODS = ("prepare", "plus", "present")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from seamline.model.decimals import EXACT
 from seamline.model.measures.monoid import INTEGERS, NUMBERS, ORDERED, Measure, Part, Place, family
-from seamline.model.schema import Kind, parse_type
+from seamline.model.types.decimals import EXACT
+from seamline.model.types.schema import Kind, parse_type
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from decimal import Decimal
 from itertools import islice, product
 from typing import Any
 
-from seamline.model.decimals import fitted
-from seamline.model.schema import Kind, SqlType
+from seamline.model.types.decimals import fitted
+from seamline.model.types.schema import Kind, SqlType
 
 PLAIN: Mapping[Kind, type | tuple[type, ...]] = {
     Kind.STRING: str,

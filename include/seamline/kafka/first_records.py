@@ -1,0 +1,63 @@
+"""The first record that Kafka gives at or after some offsets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import kafka.errors as errors
+from kafka import KafkaConsumer, TopicPartition
+
+from seamline.kafka.admin import explain
+from seamline.kafka.clients import opened
+from seamline.kafka.connections import KafkaConnection
+from seamline.model.protocol.log_tail import Tail, hashed
+
+SHORT = 5.0
+
+Place = tuple[str, int]
+"""A topic's name and a partition."""
+
+
+def firsts(
+    connection: KafkaConnection, places: Mapping[Place, int], *, timeout: float = SHORT
+) -> dict[Place, Tail]:
+    """Give the first record at or after an offset of each place, as the isolation level sees them.
+
+    Without those of which nothing came within ``timeout`` seconds: there may be none. KafkaUnavailable.
+    """
+    waiting = {TopicPartition(*place): at for place, at in places.items()}
+    found: dict[Place, Tail] = {}
+    if not waiting:
+        return found
+    until = time.monotonic() + timeout
+    try:
+        consumer = opened(
+            KafkaConsumer,
+            **connection.for_client(),
+            client_id="seamline-tail",
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level=connection.isolation_level,
+            max_partition_fetch_bytes=4096,
+            fetch_max_wait_ms=100,
+            bootstrap_timeout_ms=int(timeout * 1000),
+            request_timeout_ms=max(int(timeout * 1000), 1000),
+        )
+        try:
+            consumer.assign(list(waiting))
+            for place, at in waiting.items():
+                consumer.seek(place, at)
+            while waiting and time.monotonic() < until:
+                for place, records in consumer.poll(100).items():
+                    if waiting.pop(place, None) is not None:
+                        first = records[0]
+                        value = hashed(first.value)
+                        found[place.topic, place.partition] = Tail(first.offset, first.timestamp, value)
+                        consumer.pause(place)
+        finally:
+            consumer.close(autocommit=False)
+    except errors.KafkaError as problem:
+        raise explain(problem, connection) from problem
+    return found

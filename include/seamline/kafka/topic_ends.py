@@ -1,0 +1,84 @@
+"""Where topics begin and end now, asked in a moment or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import kafka.errors as errors
+from kafka import KafkaConsumer, TopicPartition
+
+from seamline.kafka.admin import TopicAdmin, explain
+from seamline.kafka.clients import opened
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.record_places import without_contents
+from seamline.model.protocol.offsets import Lane
+
+SHORT = 2.0
+
+
+@dataclass(frozen=True)
+class TopicEnds:
+    """The first and the end offset of every lane ``at`` an instant, and each topic's name by its id."""
+
+    at: datetime
+    names: Mapping[str, str]
+    beginnings: Mapping[Lane, int]
+    ends: Mapping[Lane, int]
+
+
+def ends_of(connection: KafkaConnection, topics: Collection[str], *, timeout: float = SHORT) -> TopicEnds:
+    """Ask the broker; KafkaUnavailable when it takes longer than ``timeout`` seconds to answer, TopicMissing."""
+    names: dict[str, str] = {}
+    beginnings: dict[Lane, int] = {}
+    ends: dict[Lane, int] = {}
+    with TopicAdmin(connection, timeout=timeout) as admin:
+        for name in topics:
+            id = admin.topic_id(name)
+            names[id] = name
+            beginnings |= {Lane(id, part): at for part, at in admin.beginning_offsets(name).items()}
+            ends |= {Lane(id, part): at for part, at in admin.end_offsets(name).items()}
+    return TopicEnds(datetime.now(UTC), names, beginnings, ends)
+
+
+def oldest_from(
+    connection: KafkaConnection, places: Mapping[tuple[str, int], int], *, timeout: float = SHORT
+) -> datetime | None:
+    """Give the least of the Kafka timestamps of the first records at or after some offsets by topic and partition.
+
+    None where there is none, or not all have answered within ``timeout`` seconds: then it is not known. Of a record
+    that 64 MB of its batch come before, the batch's first timestamp stands.
+    """
+    waiting = {TopicPartition(topic, part): at for (topic, part), at in places.items()}
+    found: list[int] = []
+    until = time.monotonic() + timeout
+    try:
+        consumer = opened(
+            KafkaConsumer,
+            **connection.for_client(),
+            client_id="seamline-lag",
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level=connection.isolation_level,
+            max_partition_fetch_bytes=4096,
+            fetch_max_wait_ms=100,
+            bootstrap_timeout_ms=int(timeout * 1000),
+            request_timeout_ms=max(int(timeout * 1000), 1000),
+        )
+        try:
+            without_contents(consumer, timed=True)
+            consumer.assign(list(waiting))
+            for place, at in waiting.items():
+                consumer.seek(place, at)
+            while waiting and time.monotonic() < until:
+                for place, records in consumer.poll(100, max_records=1).items():
+                    if waiting.pop(place, None) is not None:
+                        found.append(records[0].timestamp)
+                        consumer.pause(place)
+        finally:
+            consumer.close(autocommit=False)
+    except errors.KafkaError as problem:
+        raise explain(problem, connection) from problem
+    return datetime.fromtimestamp(min(found) / 1000, UTC) if found and not waiting else None

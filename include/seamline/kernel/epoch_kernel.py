@@ -1,0 +1,308 @@
+"""The epoch kernel: one pass over raw Kafka records in each task.
+
+It judges every record, writes the accepted and the refused ones as Parquet files into the tables' folders,
+and reports the files, the counts and the partial states. It commits nothing and needs no Spark.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.kernel.asking import asked, read_by
+from seamline.kernel.formats import Reader, reader_of
+from seamline.kernel.formats.reader import decoded, texts
+from seamline.kernel.item_errors import itemized
+from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
+from seamline.kernel.marks import marked
+from seamline.kernel.raw import chunks, fresh, only
+from seamline.kernel.record_bounds import multiplied, outsized
+from seamline.kernel.strays import TIMES, Strays
+from seamline.kernel.transforming import transformed
+from seamline.lake.engine import states
+from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.log.record_files import Sink
+from seamline.lake.storage.arrow_types import INSTANT, QUARANTINE, master_schema
+from seamline.lake.storage.data_files import DataFile
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.errors import MeasureFailed
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.runtime.failpoints import reach, swallow
+
+LANE = ("_topic_id", "_partition")
+"""The columns that name a ``Lane``."""
+
+
+@dataclass(frozen=True)
+class KernelConfig:
+    """What a task needs: the pipeline, the attempt's number, and where the tables are.
+
+    ``held`` are the master's end offsets per lane: records below are dropped. ``views`` are the ids of
+    the views to compute. ``condemned`` refuses every record as a kernel error (rule 17); ``dry`` writes no file, to
+    find out whether it is a record that makes the kernel fail. ``watermark`` is the
+    pipeline's when the epoch begins, ``at`` the time of processing. ``lookups`` are files of pinned versions,
+    ``marks`` what the survey found. With ``bounded`` off no record is refused for what it may cost: it was accepted.
+    """
+
+    pipeline: CompiledPipeline
+    topic_ids: Mapping[str, str]
+    token: int
+    epoch: int
+    held: Mapping[Lane, int]
+    views: frozenset[str]
+    master: Path
+    quarantine: Path
+    condemned: str = ""
+    dry: bool = False
+    watermark: datetime | None = None
+    at: datetime = EPOCH
+    lookups: Mapping[str, Path] = field(default_factory=dict)
+    marks: pa.Table | None = None
+    bounded: bool = True
+
+
+@dataclass
+class KernelResult:
+    """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id.
+
+    ``astray`` counts records that were refused for their event times. ``record_bytes`` are those of a record with all
+    that Kafka knows of it, on average where they are largest.
+    """
+
+    master: list[DataFile] = field(default_factory=list)
+    quarantine: list[DataFile] = field(default_factory=list)
+    accepted: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
+    very_late: Counter[str] = field(default_factory=Counter)
+    max_event_time: dict[Lane, datetime] = field(default_factory=dict)
+    states: dict[str, list[pa.Table]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    record_bytes: int = 0
+    astray: Counter[Lane] = field(default_factory=Counter)
+
+    def add(self, other: KernelResult) -> None:
+        """Take in the result of another task."""
+        self.master += other.master
+        self.quarantine += other.quarantine
+        for name in ("accepted", "refused", "late", "very_late", "astray"):
+            getattr(self, name).update(getattr(other, name))
+        for lane, moment in other.max_event_time.items():
+            self.max_event_time[lane] = max(moment, self.max_event_time.get(lane, moment))
+        for view, tables in other.states.items():
+            self.states.setdefault(view, []).extend(tables)
+        self.failed |= other.failed
+        self.record_bytes = max(self.record_bytes, other.record_bytes)
+
+
+def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:
+    """Judge, write and aggregate raw records (key, value, topic, partition, offset, timestamp, headers)."""
+    con = engine()
+    result = KernelResult()
+    reader = reader_of(config.pipeline)
+    views = [view for view in config.pipeline.views if view.id in config.views]
+    strays = Strays(config.pipeline)
+    schema = master_schema(config.pipeline)
+    master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
+    quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE, dry=config.dry)
+    for raw in chunks(batches):
+        result.record_bytes = max(result.record_bytes, raw.nbytes // raw.num_rows)
+        rows = marked(con, fresh(raw, config), config.pipeline, config.marks)
+        if not rows.num_rows:
+            continue
+        if not config.condemned:
+            swallow(rows["_value"])
+        accepted, refused = judged(con, rows, config, reader)
+        accepted, astray = strays.part(accepted)
+        refused = (
+            pa.concat_tables([refused, astray.select(refused.column_names)]) if astray.num_rows else refused
+        )
+        master.write(accepted)
+        quarantine.write(refused)
+        reach("half")
+        tell_refused(refused, result)
+        if accepted.num_rows:
+            tell(accepted, config, result)
+            aggregate(con, accepted, views, result)
+    result.master, result.quarantine = master.close(), quarantine.close()
+    for view in views:
+        with noted(view, result):
+            if view.id in result.states:
+                result.states[view.id] = [states.together(view, result.states[view.id])]
+    return result
+
+
+def file_name(config: KernelConfig, task: int) -> str:
+    """Name a task's file by token and epoch (rule 16)."""
+    return f"{config.token:06d}-{config.epoch:012d}-{task:05d}-{uuid.uuid4().hex}.parquet"
+
+
+@cache
+def engine() -> duckdb.DuckDBPyConnection:
+    """Open one DuckDB per process: a worker keeps it from task to task."""
+    return states.connection()
+
+
+def judged(
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
+) -> tuple[pa.Table, pa.Table]:
+    """Part records into master rows and quarantine rows, in the order they came.
+
+    Those out of bounds, and those of which an item is in error, are last.
+    """
+    if config.condemned:
+        return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
+    late, source = [], config.pipeline.definition.source
+    if config.bounded:
+        rows, large = outsized(rows, source, parts=reader.parts)
+        late.append(large)
+    accepted, refused = parted(con, rows, config, reader)
+    if config.bounded:
+        accepted, wide = multiplied(con, accepted, config.pipeline.views, source)
+        late.append(wide)
+    accepted, wrong = itemized(con, accepted, config.pipeline)
+    more = [each.select(refused.column_names) for each in (*late, wrong) if each.num_rows]
+    return accepted, pa.concat_tables([refused, *more]) if more else refused
+
+
+def parted(
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
+) -> tuple[pa.Table, pa.Table]:
+    """Let the reader and the definition part records that are within bounds."""
+    own = [REPEATED] if config.pipeline.record.dedup else []
+    raw = rows.select(["_value", "_topic", "_partition", "_offset", "_kafka_timestamp", *own])
+    for name, column in {
+        **known(rows, config.pipeline.record.metadata),
+        **reader.columns(rows["_value"]),
+    }.items():
+        raw = raw.append_column(name, column)
+    # A record that is judged again was processed when it was.
+    if "_processing_time" in rows.column_names:
+        raw = raw.append_column("_processing_time", rows["_processing_time"])
+    else:
+        raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
+    if config.pipeline.record.transform is None:
+        found = read_by(reader, con, judge_sql, raw, config)
+    else:
+        made = transformed(read_by(reader, con, parse_sql, raw, config), config.pipeline.record.transform)
+        found = asked(con, transformed_sql(config.pipeline, "raw"), made, config)
+    verdict = found["_judged"]
+    good = pc.is_null(verdict)
+    parsed = only(found.drop_columns(["_judged"]), good)
+    accepted = only(rows, good)
+    for name in parsed.column_names:
+        accepted = accepted.append_column(name, parsed[name])
+    bad = pc.invert(good)
+    why = verdict.filter(bad)
+    refused = rows.filter(bad).append_column("_reason", pc.list_element(why, 0))
+    return accepted, refused.append_column("_detail", pc.list_element(why, 1))
+
+
+def known(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:
+    """Give key and headers as expressions see them: text, NULL where it is none; of one name the last header."""
+    found = {}
+    if "_key" in wanted:
+        found["_key"] = texts(rows["_key"])
+    if "_headers" in wanted:
+        lists = rows["_headers"].to_pylist()
+        pairs = [
+            each
+            and list({one["key"]: decoded(one["value"]) for one in each if one["key"] is not None}.items())
+            for each in lists
+        ]
+        found["_headers"] = pa.chunked_array([pa.array(pairs, pa.map_(pa.string(), pa.string()))])
+    return found
+
+
+def refusals(rows: pa.Table, reason: str, detail: str) -> pa.Table:
+    """Refuse all rows for one reason."""
+    rows = rows.append_column("_reason", pa.repeat(pa.scalar(reason), rows.num_rows))
+    return rows.append_column("_detail", pa.repeat(pa.scalar(detail), rows.num_rows))
+
+
+def tell(accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None:
+    """Count accepted rows per interval and find the largest event time per partition."""
+    times = accepted["_event_time"].cast(INSTANT).cast(pa.int64()).to_numpy()
+    size = config.pipeline.grid.length // MICROSECOND
+    starts = times // size * size
+    result.accepted.update(counted(starts))
+    if config.watermark is not None:
+        late = times < micros(config.watermark)
+        very = times < micros(config.watermark - config.pipeline.very_late)
+        result.late.update(counted(starts[late & ~very]))
+        result.very_late.update(counted(starts[very]))
+    latest = accepted.group_by(list(LANE), use_threads=False).aggregate([("_event_time", "max")])
+    for at, *lane in zip(*(latest[name].to_pylist() for name in ("_event_time_max", *LANE)), strict=True):
+        result.add(KernelResult(max_event_time={Lane(*lane): at}))
+
+
+def tell_refused(refused: pa.Table, result: KernelResult) -> None:
+    """Count refused records by reason, and those of a wrong clock by partition too."""
+    reasons = refused["_reason"].to_pylist()
+    result.refused.update(Counter(reasons))
+    if not TIMES.isdisjoint(reasons):
+        lanes = zip(*(refused[name].to_pylist() for name in LANE), strict=True)
+        result.astray.update(
+            Lane(*lane) for reason, lane in zip(reasons, lanes, strict=True) if reason in TIMES
+        )
+
+
+def counted(starts: np.ndarray) -> dict[str, int]:
+    """Count rows by the interval whose start, in microseconds, each has."""
+    found = (part.to_pylist() for part in pc.value_counts(pa.array(starts)).flatten())
+    return {stamp(EPOCH + at * MICROSECOND): count for at, count in zip(*found, strict=True)}
+
+
+def aggregate(
+    con: duckdb.DuckDBPyConnection, accepted: pa.Table, views: Iterable[CompiledView], result: KernelResult
+) -> None:
+    """Add the partial states of every view."""
+    con.register("accepted", accepted)
+    for view in views:
+        with noted(view, result):
+            result.states.setdefault(view.id, []).append(states.partial(con, view, "accepted"))
+    con.unregister("accepted")
+
+
+@contextmanager
+def noted(view: CompiledView, result: KernelResult) -> Iterator[None]:
+    """Note what fails for a view; it is behind then, and harms no other (rule 6).
+
+    That memory does not suffice is no trouble of a view's: it is a record, or the epoch is too large.
+    """
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, MemoryError):
+        raise
+    except (duckdb.Error, pa.ArrowException, MeasureFailed, ValueError, TypeError, RuntimeError) as error:
+        result.failed[view.id] = f"{type(error).__name__}: {error}"
+
+
+def facts(result: KernelResult) -> dict[str, Any]:
+    """Give all but the states as JSON-like facts."""
+    return {
+        "master": [vars(file) for file in result.master],
+        "quarantine": [vars(file) for file in result.quarantine],
+        "accepted": dict(result.accepted),
+        "refused": dict(result.refused),
+        "late": dict(result.late),
+        "very_late": dict(result.very_late),
+        "max_event_time": {str(lane): stamp(at) for lane, at in result.max_event_time.items()},
+        "astray": {str(lane): count for lane, count in result.astray.items()},
+        "failed": result.failed,
+        "record_bytes": result.record_bytes,
+    }

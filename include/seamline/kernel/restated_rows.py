@@ -1,0 +1,196 @@
+"""Judging rows again by restated look-ups: one meaning for builds and for those who check them.
+
+A row keeps its coordinates, its record version and whether it is a duplicate; everything else that its bytes and
+the look-ups make of it is made again by the kernel.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from seamline.kernel.epoch_kernel import KernelConfig, judged
+from seamline.kernel.formats import reader_of
+from seamline.kernel.judgement import REPEATED
+from seamline.kernel.raw import chunks
+from seamline.lake.engine import states
+from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, master_schema
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.evolution import AND, fits
+from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME
+from seamline.model.errors import ProtocolError
+from seamline.model.protocol.condensed import first_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.restatement import Restatement, restated
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.model.types.schema import Schema
+from seamline.plan.batch.rejudging_plan import Verdict, as_judged
+
+HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate by it."
+TROUBLE = "_trouble"
+"""The column in which tasks say what their caller raises."""
+Versions = tuple[tuple[str, str], ...]
+"""The name of each look-up with its version."""
+Asked = tuple[str, Versions]
+"""The record version of a row, and the look-ups by which it is judged again."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """What ``decisions`` change in rows. ``first`` are epochs with other look-ups than before, ``read`` those.
+
+    ``known`` is how many of the decisions their rows were made with.
+    """
+
+    pipeline: CompiledPipeline
+    layout: Layout
+    decisions: tuple[Restatement, ...]
+    first: tuple[int, ...]
+    read: tuple[Mapping[str, str], ...]
+    known: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        pipeline: CompiledPipeline,
+        layout: Layout,
+        epochs: Iterable[Epoch],
+        decisions: Iterable[Restatement],
+        verdicts: Mapping[int, Verdict] | None = None,
+    ) -> Again:
+        """Take by which look-ups rows were judged first from the ledger, and from the verdicts of epochs judged again.
+
+        ``decisions`` are all of them, in their order.
+        """
+        first, read, known = list[int](), list[Mapping[str, str]](), list[int]()
+        verdicts = verdicts or {}
+        for epoch in as_judged(epochs, pipeline.record_version, verdicts):
+            number = verdicts[epoch.number].restated if epoch.number in verdicts else 0
+            if epoch.lookups and (not read or (read[-1], known[-1]) != (epoch.lookups, number)):
+                first.append(first_of(epoch))
+                read.append(epoch.lookups)
+                known.append(number)
+        return cls(pipeline, layout, tuple(decisions), tuple(first), tuple(read), tuple(known))
+
+    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Judge rows of the master again, or say in TROUBLE why not; runs in a task."""
+        for chunk in chunks(batches):
+            rows, trouble = chunk.drop_columns([TROUBLE]), None
+            try:
+                rows = self(rows)
+            except ProtocolError as problem:
+                trouble = problem.message
+            said = pa.repeat(pa.scalar(trouble, pa.string()), rows.num_rows)
+            yield from rows.append_column(TROUBLE, said).to_batches()
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """Give rows of the master as they are now said to be, in any order.
+
+        Raises ProtocolError for one that would be refused now, or would be in another interval.
+        """
+        parts = []
+        with states.connection() as con:
+            for asked, places in self.parted(rows).items():
+                mine = rows.take(pa.array(places))
+                parts.append(self.judged(con, mine, *asked) if asked else mine)
+        return pa.concat_tables([part.cast(rows.schema) for part in parts]) if parts else rows
+
+    def parted(self, rows: pa.Table) -> Mapping[Asked | None, Sequence[int]]:
+        """Part the places of rows by what they are judged by; None are those that stay as they are."""
+        known: dict[tuple[int, int, str], Asked | None] = {}
+        found: dict[Asked | None, list[int]] = {}
+        columns = (
+            rows["_epoch"].to_pylist(),
+            cells(rows["_event_time"], self.length),
+            rows["_record_version"].to_pylist(),
+        )
+        for at, place in enumerate(zip(*columns, strict=True)):
+            if place not in known:
+                known[place] = self.asked(*place)
+            found.setdefault(known[place], []).append(at)
+        return found
+
+    @property
+    def length(self) -> int:
+        """The length of an interval in microseconds."""
+        return self.pipeline.grid.length // MICROSECOND
+
+    def asked(self, epoch: int, cell: int, version: str) -> Asked | None:
+        """Say by what rows of an epoch, interval (by its number) and record version are judged."""
+        at = bisect_right(self.first, epoch) - 1
+        if at < 0 or not fits(version, self.pipeline.record_version):
+            return None
+        moment = EPOCH + timedelta(microseconds=cell * self.length)
+        meant = restated(self.decisions[self.known[at] :], self.read[at], moment, epoch)
+        return (version, tuple(meant.items())) if meant != self.read[at] else None
+
+    def judged(
+        self, con: duckdb.DuckDBPyConnection, rows: pa.Table, version: str, versions: Versions
+    ) -> pa.Table:
+        """Let the kernel judge rows of one record version by these look-ups."""
+        pipeline = as_read(self.pipeline, version)
+        config = KernelConfig(
+            pipeline=pipeline,
+            topic_ids={},
+            token=0,
+            epoch=NOTHING,
+            held={},
+            views=frozenset(),
+            master=Path(),
+            quarantine=Path(),
+            lookups={name: self.layout.lookup(name, kept) for name, kept in versions},
+            bounded=False,
+        )
+        raw = rows.select(COORDINATES.names)
+        if pipeline.record.dedup:
+            raw = raw.append_column(REPEATED, rows[DUPLICATE])
+        if pipeline.definition.source.event_time == PROCESSING_TIME:
+            raw = raw.append_column("_processing_time", rows["_event_time"])
+        accepted, refused = judged(con, raw, config, reader_of(pipeline))
+        if refused.num_rows:
+            [row] = refused.slice(0, 1).to_pylist()
+            raise trouble(row, versions, f"is refused: {row['_reason']} {row['_detail']}".strip())
+        was, now = (cells(table["_event_time"], self.length) for table in (rows, accepted))
+        for at in (at for at, (a, b) in enumerate(zip(was, now, strict=True)) if a != b):
+            [row] = accepted.slice(at, 1).to_pylist()
+            raise trouble(row, versions, f"moves to {stamp(row['_event_time'])}, into another interval")
+        for field in list(master_schema(pipeline))[len(COORDINATES) :]:
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field, accepted[field.name])
+        return rows
+
+
+def cells(moments: pa.ChunkedArray, length: int) -> list[int]:
+    """Number the intervals of instants from 1970."""
+    numbers: list[int] = (moments.cast(INSTANT).cast(pa.int64()).to_numpy() // length).tolist()
+    return numbers
+
+
+def as_read(pipeline: CompiledPipeline, version: str) -> CompiledPipeline:
+    """Leave out the columns that were not yet added when rows of a record version were read, and who uses them."""
+    record = pipeline.record
+    added = record.added[: version.count(AND)]
+    if added == record.added:
+        return pipeline
+    gone = set(record.added) - set(added)
+    parsed = Schema(tuple(field for field in record.parsed.fields if field not in gone))
+    views = tuple(view for view in pipeline.views if not gone & set(view.uses))
+    return replace(pipeline, record=replace(record, parsed=parsed, added=added), views=views)
+
+
+def trouble(row: Mapping[str, object], versions: Versions, what: str) -> ProtocolError:
+    """Say which row cannot be restated."""
+    named = ", ".join(f"{name} {version}" for name, version in versions)
+    return ProtocolError(
+        f"{row['_topic']}/{row['_partition']}@{row['_offset']} of epoch {row['_epoch']}, judged again with "
+        f"{named}, {what}.",
+        hint=HINT,
+    )

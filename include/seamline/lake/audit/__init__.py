@@ -1,0 +1,1 @@
+"""Numbers made again from the records, and compared with what is served."""

@@ -1,0 +1,251 @@
+"""A generation beside what was answered before it, to the same cut: what changes, by key and pane, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_scans import connection, relations
+from seamline.lake.engine.states import floor_sql, quoted
+from seamline.lake.log.pinned_log import log_of
+from seamline.lake.read.side_by_side import INTERVAL, evidence, joined, place_names
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.tables.builds_table import BuildRow
+from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.held_log import alive, uncrossed
+from seamline.lake.tables.manifest_table import manifest_of
+from seamline.lake.tables.rejudged import Rejudged, rows_schema
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.protocol.comparison import Change, Comparison
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.restatement import about
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import parse_moment, stamp
+from seamline.plan.batch.attribution import Cause, Known, Place, causes, tally
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An interval of a run: a generation answered up to ``before`` (or none), slices above it up to ``until``."""
+
+    row: BuildRow
+    before: int
+    until: int
+    known: Known
+
+
+def compared(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    rows: Sequence[BuildRow],
+    epochs: Sequence[Epoch],
+) -> list[Comparison]:
+    """Compare what a run built of one view with what was answered before, each interval to its cut.
+
+    Before it there was the generation that was published when the run began, and slices above its cut, of ``epochs``
+    that the master holds. Intervals that had no answer are left out, and so are views with windows of so many events,
+    of which the two layers do not add up.
+    """
+    if view.counts:
+        return []
+    log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
+    slices, generations = (
+        look(root, "files", Files.of) for root in (layout.slices(view), layout.generations(view))
+    )
+    if log is None or slices is None or generations is None:
+        return []
+    until = uncrossed(connection(), slices, min(log.epoch, log.frontier))
+    manifest = manifest_of(layout)
+    marks = [*marked(pipeline, view, layout, manifest, rows, until)]
+    if not marks:
+        return []
+    with relations(
+        marks=marks_table(marks),
+        blank=rows_schema(pipeline).empty_table(),
+    ) as con:
+        former = presented(view, before(con, pipeline, view, slices, generations, alive(epochs)))
+        new = presented(view, built(con, pipeline, view, generations))
+        with relations(before=former, after=new):
+            places = con.sql(joined(view)).to_arrow_table()
+        differing = places.filter(pc.is_valid(places["_kind"]))
+        with relations(differing=differing):
+            found = (
+                con.sql(evidence(pipeline, view, records(pipeline, layout))).to_arrow_table()
+                if differing.num_rows
+                else differing
+            )
+    totals = Counter(places[INTERVAL].to_pylist())
+    by_interval: dict[datetime, list[dict[str, Any]]] = {}
+    for each in found.to_pylist():
+        by_interval.setdefault(each[INTERVAL], []).append(each)
+    return [
+        comparison(view, mark, totals[start], by_interval.get(start, []))
+        for mark in marks
+        for start in [parse_moment(mark.row.interval)]
+    ]
+
+
+def records(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
+    """List the files of the master, and of what was judged again."""
+    found = [look(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
+    return [path for files in found if files for path in files.paths]
+
+
+def marked(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    manifest: Manifest,
+    rows: Iterable[BuildRow],
+    until: int,
+) -> Iterator[Mark]:
+    """Say of each interval up to where it was answered, and by what; those without an answer are left out."""
+    decisions = restatements(layout)
+    verdicts = Rejudged(pipeline, layout).verdicts()
+    for row in rows:
+        known = manifest.history.get((view.id, row.interval), ())
+        former = next((each for each in known if each.generation == row.expected), None)
+        if former is None and manifest.floor(view.id, row.interval) > NOTHING:
+            continue
+        cut = former.epoch if former else NOTHING
+        new = decisions[former.restated if former else 0 : row.restated]
+        again = any(each.epoch > cut and row.interval in each.accepted for each in verdicts.values())
+        yield Mark(
+            row, cut, min(until, row.cut), Known(bool(about(new, pipeline.grid.named(row.interval))), again)
+        )
+
+
+def marks_table(marks: Sequence[Mark]) -> pa.Table:
+    """Give the marks to SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
+    rows = [mark.row for mark in marks]
+    return pa.table(
+        {
+            INTERVAL: pa.array([parse_moment(row.interval) for row in rows], INSTANT),
+            "_id": pa.array([row.interval for row in rows]),
+            "_former": pa.array([row.expected for row in rows]),
+            "_generation": pa.array([row.generation for row in rows]),
+            "_before": pa.array([mark.before for mark in marks], pa.int64()),
+            "_until": pa.array([mark.until for mark in marks], pa.int64()),
+            "_cut": pa.array([row.cut for row in rows], pa.int64()),
+        }
+    )
+
+
+def before(
+    con: duckdb.DuckDBPyConnection,
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    slices: Files,
+    generations: Files,
+    held: str,
+) -> pa.Table:
+    """Merge what answered before: the former generations, and the slices above their cuts."""
+    names = ", ".join(map(quoted, partial_schema(view).names))
+    parts = [of_generations(con, pipeline, view, generations, "_former")]
+    if slices.actions.num_rows:
+        interval = floor_sql("pane", pipeline.grid.length)
+        rows = states.stored(view, slices.paths)
+        parts.append(
+            con.sql(
+                f"SELECT {INTERVAL}, {names} FROM {rows} JOIN marks ON {INTERVAL} = {interval} "
+                f"WHERE from_epoch > _before AND to_epoch <= _until AND {held}"
+            ).to_arrow_table()
+        )
+    return states.combine(view, parts, by=[INTERVAL])
+
+
+def built(
+    con: duckdb.DuckDBPyConnection, pipeline: CompiledPipeline, view: CompiledView, generations: Files
+) -> pa.Table:
+    """Read what the run has built."""
+    return states.combine(
+        view, [of_generations(con, pipeline, view, generations, "_generation")], by=[INTERVAL]
+    )
+
+
+def of_generations(
+    con: duckdb.DuckDBPyConnection,
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    generations: Files,
+    named: str,
+) -> pa.Table:
+    """Read the generations that a column of the marks names."""
+    schema = pa.schema([pa.field(INTERVAL, INSTANT), *partial_schema(view)])
+    places = generations.partition("interval").to_pylist() if generations.actions.num_rows else []
+    wanted = {id for (id,) in con.sql(f"SELECT _id FROM marks WHERE {named} <> ''").fetchall()}
+    paths = [path for path, id in zip(generations.paths, places, strict=True) if id in wanted]
+    if not paths:
+        return schema.empty_table()
+    names = ", ".join(map(quoted, partial_schema(view).names))
+    return con.sql(
+        f"SELECT {INTERVAL}, {names} FROM {states.stored(view, paths)} JOIN marks ON generation = {named} "
+        f"AND {INTERVAL} = {floor_sql('pane', pipeline.grid.length)}"
+    ).to_arrow_table()
+
+
+def presented(view: CompiledView, found: pa.Table) -> pa.Table:
+    """Present states pane by pane."""
+    return states.present(view, found, [INTERVAL, *place_names(view), "rows"])
+
+
+def comparison(view: CompiledView, mark: Mark, total: int, differing: Sequence[dict[str, Any]]) -> Comparison:
+    """Sum up an interval."""
+    estimates = [
+        measure.name for measure in view.measures if any(each.measure.approximate for each in measure.sources)
+    ]
+    why = [
+        causes(
+            Place(each["_was"], each["_made"], each["_spare"], each["_unsliced"], each["_measures"]),
+            mark.known,
+            estimates,
+        )
+        for each in differing
+    ]
+    kinds = [each["_kind"] for each in differing]
+    alarms = [each for each, some in zip(differing, why, strict=True) if Cause.NONE in some]
+    row = mark.row
+    return Comparison(
+        view=view.id,
+        interval=row.interval,
+        generation=row.generation,
+        cut=row.cut,
+        former=row.expected,
+        until=mark.until,
+        at=datetime.now(UTC),
+        equal=total - len(differing),
+        changed=kinds.count("changed"),
+        missing=kinds.count("missing"),
+        extra=kinds.count("extra"),
+        measures={measure.name: change(measure.name, differing) for measure in view.measures},
+        causes=tally(why),
+        alarm=spelled(view, alarms[0]) if alarms else "",
+    )
+
+
+def change(name: str, differing: Sequence[dict[str, Any]]) -> Change:
+    """Say at how many places a measure differs, and by how much at most."""
+    shares = [each["_changes"][name] for each in differing if name in each["_measures"]]
+    known = [share for share in shares if share is not None]
+    return Change(len(shares), max(known, key=abs) if known else None)
+
+
+def spelled(view: CompiledView, each: dict[str, Any]) -> str:
+    """Name a place and what is known of it."""
+    where = ", ".join([*(f"{key.name}={each[key.name]}" for key in view.keys), f"pane={stamp(each['pane'])}"])
+    return (
+        f"{where}: {each['_was']} records before, {each['_made']} after, {each['_spare']} repeated, "
+        f"{each['_unsliced']} not in slices; other {', '.join(each['_measures']) or 'rows'}"
+    )

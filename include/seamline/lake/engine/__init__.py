@@ -1,0 +1,1 @@
+"""States in DuckDB: scans, measures, panes, windows and sessions."""

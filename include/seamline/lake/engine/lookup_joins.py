@@ -1,0 +1,39 @@
+"""The join of a look-up in DuckDB: one for records and for answers."""
+
+from __future__ import annotations
+
+from seamline.lake.engine.states import quoted
+from seamline.model.compile.lookup_join import Join
+from seamline.model.expressions import Expression
+
+
+def relation_of(join: Join) -> str:
+    """Name the relation that holds a look-up's table, as ``lookups.load`` gives it."""
+    return f"lookup_{join.name}"
+
+
+def key_name(column: str) -> str:
+    """Name a key column in that relation, apart from all columns that a row may have."""
+    return f"_{column}"
+
+
+def sought(join: Join) -> str:
+    """Write the select list of what its keys must equal."""
+    keys = enumerate(made for _, made in join.keys)
+    return ", ".join(f"{value(made)} AS _on_{join.name}_{at}" for at, made in keys)
+
+
+def value(made: Expression) -> str:
+    """Write an expression that is NULL where it has no value."""
+    if not made.guards:
+        return made.duckdb
+    wrong = " OR ".join(f"({guard.condition_duckdb}) IS TRUE" for guard in made.guards)
+    return f"CASE WHEN NOT ({wrong}) THEN {made.duckdb} END"
+
+
+def joined(join: Join) -> str:
+    """Write the join of its columns to a relation that has what was ``sought``."""
+    keys = [f"{quoted(key_name(name))} AS _at_{join.name}_{at}" for at, (name, _) in enumerate(join.keys)]
+    columns = [*keys, *(quoted(field.name) for _, field in join.columns)]
+    equal = " AND ".join(f"_on_{join.name}_{at} = _at_{join.name}_{at}" for at in range(len(join.keys)))
+    return f"LEFT JOIN (SELECT {', '.join(columns)} FROM {relation_of(join)}) ON {equal}"

@@ -1,0 +1,40 @@
+"""The first and the last value in DuckDB: the least or greatest struct of place and value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from seamline.lake.engine.measures.steps import Steps, names_of, quoted, scratch, value_of
+from seamline.model.compile.compiled_pipeline import CompiledMeasure
+from seamline.model.measures import Last
+
+PLACE = ("_event_time", "_partition", "_offset", "_ordinal")
+
+
+class Placed:
+    """Values with the place of their row."""
+
+    def prepare(self, measure: CompiledMeasure) -> Steps:
+        return self.picked(measure, [*PLACE, value_of(measure)])
+
+    def merge(self, measure: CompiledMeasure) -> Steps:
+        value, *place = map(quoted, names_of(measure))
+        return self.picked(measure, [*place, value])
+
+    def picked(self, measure: CompiledMeasure, columns: Sequence[str]) -> Steps:
+        """Pick the first or the last by (time, partition, offset, ordinal, value), of those that have a value."""
+        value, *place = names_of(measure)
+        fields = ("time", "partition", "number", "ordinal", "value")
+        struct = ", ".join(f"'{name}': {column}" for name, column in zip(fields, columns, strict=True))
+        pick = "max" if isinstance(measure.measure, Last) else "min"
+        found = scratch(measure, "found")
+        columns_of_found = zip([*place, value], fields, strict=True)
+        return Steps(
+            {found: f"{pick}({{{struct}}}) FILTER ({columns[-1]} IS NOT NULL)"},
+            [{name: f"{quoted(found)}.{field}" for name, field in columns_of_found}],
+        )
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        return parts[0]

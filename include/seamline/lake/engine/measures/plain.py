@@ -1,0 +1,137 @@
+"""Counts, totals, means and extremes in DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine.measures.carried import carried, held, rounded
+from seamline.lake.engine.measures.steps import Steps, listed, names_of, quoted, scratch, value_of
+from seamline.model.compile.compiled_pipeline import CompiledMeasure
+from seamline.model.measures import Maximum, Part
+
+
+class Counted:
+    """Counts of rows."""
+
+    def prepare(self, measure: CompiledMeasure) -> Steps:
+        (name,) = names_of(measure)
+        return Steps({name: f"count({value_of(measure) if measure.expression else '*'})::BIGINT"})
+
+    def merge(self, measure: CompiledMeasure) -> Steps:
+        return added(names_of(measure))
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        return parts[0].fill_null(0)
+
+
+class Totalled:
+    """Totals: exact in decimals, with a carry beside long ones; a pair of doubles for doubles."""
+
+    def total(self, measure: CompiledMeasure) -> tuple[Part, ...]:
+        """List the columns of the total."""
+        return measure.parts
+
+    def prepare(self, measure: CompiledMeasure) -> Steps:
+        total, *more = self.total(measure)
+        value = value_of(measure)
+        if total.type == "DOUBLE":
+            return doubles(measure, [total.name, more[0].name], listed(f"{value}::DOUBLE"))
+        if more:
+            return carried(measure, total, more[0], value)
+        return Steps({total.name: f"sum({value})::{total.type}"})
+
+    def merge(self, measure: CompiledMeasure) -> Steps:
+        total, *more = self.total(measure)
+        if total.type == "DOUBLE":
+            names = [total.name, more[0].name]
+            return doubles(
+                measure, names, f"list_concat({', '.join(listed(quoted(name)) for name in names)})"
+            )
+        if more:
+            return carried(measure, total, more[0], quoted(total.name), quoted(more[0].name))
+        return Steps({total.name: f"sum({quoted(total.name)})::{total.type}"})
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        total, *more = parts
+        if not more:
+            return total
+        return pc.add(total, more[0]) if pa.types.is_floating(total.type) else held(total, more[0])
+
+
+class Averaged(Totalled):
+    """A total, and a count beside it."""
+
+    def total(self, measure: CompiledMeasure) -> tuple[Part, ...]:
+        return measure.parts[:-1]
+
+    def prepare(self, measure: CompiledMeasure) -> Steps:
+        count = names_of(measure)[-1]
+        return super().prepare(measure).beside(Steps({count: f"count({value_of(measure)})::BIGINT"}))
+
+    def merge(self, measure: CompiledMeasure) -> Steps:
+        return super().merge(measure).beside(added(names_of(measure)[-1:]))
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        total, *more = parts[:-1]
+        if more and pa.types.is_decimal(total.type):
+            number = rounded(total, more[0])
+        else:
+            number = super().present(measure, parts[:-1]).cast(pa.float64())
+        return pc.divide(number, parts[-1].cast(pa.float64()))
+
+
+def doubles(measure: CompiledMeasure, names: Sequence[str], gathered: str) -> Steps:
+    """Add up a list of doubles to (total, what rounding lost), whatever their order.
+
+    Each value is cut at one bit, that of ``grid``, so high that the upper parts add up without rounding (Rump,
+    Ogita and Oishi, Accurate Floating-Point Summation, 2008); the lower parts are too small for their rounding
+    to show. A total beyond the range of doubles is infinite.
+    """
+    scratches = [scratch(measure, name) for name in ("values", "largest", "grid", "high", "low")]
+    values, largest, grid, high, low = map(quoted, scratches)
+    total = quoted(names[0])
+    bits = f"ceil(log2({largest})) + ceil(log2(len({values}) + 2)) + 1"
+    upper = f"list_sum(list_transform({values}, lambda _x: ({grid} + _x) - {grid}))"
+    lower = f"list_sum(list_transform({values}, lambda _x: _x - (({grid} + _x) - {grid})))"
+    fits = f"({grid} > 0 AND isfinite({grid}))"
+    shadow = f"({total} - {high})"
+    rounding = f"({high} - ({total} - {shadow})) + ({low} - {shadow})"
+    return Steps(
+        {scratches[0]: gathered},
+        [
+            {scratches[1]: f"greatest(list_max({values}), -list_min({values}))"},
+            {scratches[2]: f"CASE WHEN {largest} > 0 THEN pow(2::DOUBLE, {bits}) END"},
+            {
+                scratches[3]: f"CASE WHEN {fits} THEN {upper} ELSE list_sum({values}) END",
+                scratches[4]: f"CASE WHEN {fits} THEN {lower} ELSE {values}[1] * 0 END",
+            },
+            {names[0]: f"{high} + {low}"},
+            {names[1]: f"CASE WHEN isfinite({total}) THEN {rounding} ELSE {total} * 0 END"},
+        ],
+    )
+
+
+class Extreme:
+    """The smallest or the largest value."""
+
+    def prepare(self, measure: CompiledMeasure) -> Steps:
+        return self.picked(measure, value_of(measure))
+
+    def merge(self, measure: CompiledMeasure) -> Steps:
+        return self.picked(measure, quoted(names_of(measure)[0]))
+
+    def picked(self, measure: CompiledMeasure, value: str) -> Steps:
+        """Pick among values."""
+        pick = "max" if isinstance(measure.measure, Maximum) else "min"
+        return Steps({names_of(measure)[0]: f"{pick}({value})"})
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        return parts[0]
+
+
+def added(names: Sequence[str]) -> Steps:
+    """Add up counts."""
+    return Steps({name: f"sum({quoted(name)})::BIGINT" for name in names})

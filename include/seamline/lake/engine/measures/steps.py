@@ -1,0 +1,78 @@
+"""How DuckDB makes and merges the state of one measure: what a family of measures has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Protocol
+
+import pyarrow as pa
+
+from seamline.model.compile.compiled_pipeline import CompiledMeasure
+
+Finish = Callable[[pa.ChunkedArray], pa.Array]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Columns by name, in three steps: SQL aggregates per group, rounds of SQL over those, Python over one column.
+
+    A column of a round may name those of the rounds before it; columns that are no parts are left out in the end.
+    """
+
+    gathered: Mapping[str, str]
+    rounds: Sequence[Mapping[str, str]] = ()
+    finished: Mapping[str, tuple[str, Finish]] = field(default_factory=dict)
+
+    def beside(self, other: Steps) -> Steps:
+        """Take the steps of both."""
+        nothing: Mapping[str, str] = {}
+        rounds = zip_longest(self.rounds, other.rounds, fillvalue=nothing)
+        return Steps(
+            {**self.gathered, **other.gathered},
+            [{**one, **another} for one, another in rounds],
+            {**self.finished, **other.finished},
+        )
+
+
+class Family(Protocol):
+    """The engine's side of some kinds of measures."""
+
+    def prepare(self, measure: CompiledMeasure) -> Steps:
+        """Say how the state of a group of rows is made."""
+        ...
+
+    def merge(self, measure: CompiledMeasure) -> Steps:
+        """Say how a group of states becomes one."""
+        ...
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        """Turn state columns into the presented column, of any type that casts to the result's."""
+        ...
+
+
+def quoted(name: str) -> str:
+    """Write a column's name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def value_of(measure: CompiledMeasure) -> str:
+    """Write the measure's expression, for SQL over rows."""
+    assert measure.expression
+    return f"({measure.expression.duckdb})"
+
+
+def names_of(measure: CompiledMeasure) -> list[str]:
+    """List the state columns."""
+    return [part.name for part in measure.parts]
+
+
+def scratch(measure: CompiledMeasure, name: str) -> str:
+    """Name a column that is no part of the state."""
+    return f"{measure.stored}__{name}__scratch"
+
+
+def listed(value: str, *, distinct: bool = False) -> str:
+    """Write the aggregate that gathers values that are not NULL; NULL where there are none."""
+    return f"list({'DISTINCT ' if distinct else ''}{value}) FILTER ({value} IS NOT NULL)"

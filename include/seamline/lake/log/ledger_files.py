@@ -1,0 +1,154 @@
+"""The ledger's files in the order of their epochs, and the rows of a condensed log that they give."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake.log.ledger_summaries import LedgerFile
+from seamline.lake.storage import parquet_files
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.table_cache import Files
+from seamline.model.protocol.condensed import Summed, condensed, count_of, first_of
+from seamline.model.protocol.epoch import Epoch
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files whose epochs overlap, as where a row was written twice; nearly always one."""
+
+    files: tuple[LedgerFile, ...]
+
+    @property
+    def first(self) -> int:
+        """The lowest epoch."""
+        return self.files[0].first
+
+    @property
+    def last(self) -> int:
+        """The highest epoch."""
+        return max(file.last for file in self.files)
+
+    def condensed(self) -> list[Epoch]:
+        """Give all epochs condensed."""
+        return self.files[0].condensed() if len(self.files) == 1 else condensed(self.epochs())
+
+    def epochs(self) -> list[Epoch]:
+        """Read all epochs, in order; one that is there twice is given once."""
+        found = {each.number: each for file in self.files for each in file.epochs()}
+        return [found[number] for number in sorted(found)]
+
+    def each(self) -> Iterator[Epoch]:
+        """Give all epochs, in order, a row group at a time where the file sums up its own."""
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        if not blocks:
+            yield from self.epochs()
+        for at in range(len(blocks)):
+            yield from self.files[0].epochs([at])
+
+    def newest(self, count: int) -> list[Epoch]:
+        """Read the last epochs, ``count`` of them at least where there are so many."""
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        wanted, groups = count, list[int]()
+        for at in reversed(range(len(blocks))):
+            if wanted <= 0:
+                break
+            groups.insert(0, at)
+            wanted -= count_of(blocks[at])
+        return self.files[0].epochs(groups) if blocks else self.epochs()
+
+    def bringing(self, intervals: Collection[str]) -> list[Epoch]:
+        """Read the row groups that have rows of some intervals."""
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        if not blocks:
+            return self.epochs()
+        wanted = [
+            at
+            for at, block in enumerate(blocks)
+            if any(not row.accepted.keys().isdisjoint(intervals) for row in block)
+        ]
+        return self.files[0].epochs(wanted)
+
+    def parted(self, cuts: Sequence[int], *, newest: bool) -> Iterator[Epoch]:
+        """Give rows that cross no cut, those of a row group with a cut in it one by one.
+
+        With ``newest`` those of the last one too.
+        """
+        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        if not blocks:
+            yield from self.epochs()
+        for at, block in enumerate(blocks):
+            if crossed(first_of(block[0]), block[-1].number, cuts) or (newest and at + 1 == len(blocks)):
+                yield from self.files[0].epochs([at])
+            else:
+                yield from block
+
+
+def crossed(first: int, last: int, cuts: Sequence[int]) -> bool:
+    """Tell whether one of the ``cuts``, in order, parts the epochs ``first..last``."""
+    at = bisect_right(cuts, first - 1)
+    return at < len(cuts) and cuts[at] < last
+
+
+def groups_of(table: Table) -> tuple[Group, ...]:
+    """List the live files of a ledger, by their statistics; a file without any is looked into."""
+    files = Files.of(table)
+    if not files.actions.num_rows:
+        return ()
+    facts = (files.low("epoch"), files.high("epoch"), files.actions["num_records"])
+    instants = (files.high("watermark"), files.low("committed_at"))
+    facts = (*facts, *(each.cast(INSTANT).cast(pa.int64()) for each in instants))
+    found = [
+        LedgerFile(path, *told) if None not in told[:3] else looked_into(path)
+        for path, *told in zip(files.paths, *(each.to_pylist() for each in facts), strict=True)
+    ]
+    groups: list[list[LedgerFile]] = []
+    reached = -1
+    for file in sorted(found, key=lambda each: (each.first, each.last, each.path)):
+        if groups and file.first <= reached:
+            groups[-1].append(file)
+        else:
+            groups.append([file])
+        reached = max(reached, file.last)
+    return tuple(Group(tuple(files)) for files in groups)
+
+
+def looked_into(path: str) -> LedgerFile:
+    """Find out what statistics should have said."""
+    rows = parquet_files.read(path, ["epoch", "watermark", "committed_at"])
+    bounds = pc.min(rows["epoch"]).as_py(), pc.max(rows["epoch"]).as_py(), rows.num_rows
+    instants = pc.max(rows["watermark"]), pc.min(rows["committed_at"])
+    return LedgerFile(path, *bounds, *(each.cast(pa.int64()).as_py() for each in instants))
+
+
+def row_of(groups: Sequence[Group], number: int) -> Epoch | None:
+    """Read the row of an epoch; None where there is none."""
+    at = bisect_right(groups, number, key=lambda group: group.first) - 1
+    rows = groups[at].parted([number - 1, number], newest=False) if at >= 0 else ()
+    return next((row for row in rows if row.number == number and not isinstance(row, Summed)), None)
+
+
+def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True) -> Iterator[Epoch]:
+    """Give the rows of a condensed log that cross no cut; with ``newest`` the last epoch is one."""
+    parts = sorted(set(cuts))
+    for group in groups:
+        last = newest and group is groups[-1]
+        if last or crossed(group.first, group.last, parts):
+            yield from group.parted(parts, newest=last)
+        else:
+            yield from group.condensed()
+
+
+def edges_of(groups: Iterable[Group]) -> Iterator[int]:
+    """Give the edges of a ledger, those of a batch of rows at a time."""
+    for group in groups:
+        for file in group.files:
+            with pq.ParquetFile(file.path) as opened:
+                for rows in opened.iter_batches(columns=["epoch", "edge"]):
+                    yield from rows.column("epoch").filter(rows.column("edge")).to_pylist()

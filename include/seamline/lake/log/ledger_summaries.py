@@ -1,0 +1,162 @@
+"""Ledger files and what each says of itself: in its footer stand the epochs of it condensed, block by block.
+
+A summary is in the file that it sums up, so it is there or not, and never of other rows. One that does not fit its
+rows, or that is not there (files of earlier releases, and of others that compact tables), is made anew by reading.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.data_files import DataFile, described
+from seamline.model.protocol.condensed import condensed, count_of, first_of, from_text, to_text
+from seamline.model.protocol.epoch import Epoch
+
+SCHEMA = pa.schema(
+    [
+        ("epoch", pa.int64()),
+        ("kind", pa.string()),
+        ("edge", pa.bool_()),
+        ("rows", pa.int64()),
+        ("refused", pa.int64()),
+        ("watermark", INSTANT),
+        ("committed_at", INSTANT),
+        ("token", pa.int64()),
+        ("row", pa.string()),
+    ]
+)
+WHOLE, BLOCKS = b"seamline.condensed", b"seamline.blocks"
+BLOCK = 500
+"""Epochs of a row group: what is read of a file for a cut within it."""
+KEPT = 512
+"""Summaries that a process remembers."""
+
+
+def as_row(epoch: Epoch) -> dict[str, object]:
+    """Spread an epoch over the ledger's columns."""
+    return {
+        "epoch": epoch.number,
+        "kind": epoch.kind.value,
+        "edge": epoch.edge,
+        "rows": epoch.rows,
+        "refused": sum(epoch.refused.values()),
+        "watermark": epoch.watermark,
+        "committed_at": epoch.committed_at,
+        "token": epoch.token,
+        "row": epoch.to_json(),
+    }
+
+
+def written(epochs: Iterable[Epoch], root: Path, name: str) -> DataFile:
+    """Write epochs, in order and each once, as a file with its summary, a block at a time."""
+    blocks = (
+        (pa.Table.from_pylist([as_row(each) for each in block], schema=SCHEMA), condensed(block))
+        for block in parted(epochs)
+    )
+    return assembled(blocks, root, name)
+
+
+def assembled(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Path, name: str) -> DataFile:
+    """Write row groups, each with its epochs condensed, as a file."""
+    with pq.ParquetWriter(root / name, SCHEMA, compression="zstd", compression_level=1) as writer:
+        told: list[list[Epoch]] = []
+        for rows, block in blocks:
+            writer.write_table(rows)
+            told.append(block)
+        if len(told) > 1 or count_of(told[0]) > 1:
+            whole = condensed(row for block in told for row in block)
+            texts = json.dumps([to_text(block) for block in told])
+            writer.add_key_value_metadata({WHOLE.decode(): to_text(whole), BLOCKS.decode(): texts})
+    return described(root, name, stats=["epoch"])
+
+
+def parted(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
+    """Part epochs into blocks."""
+    block: list[Epoch] = []
+    for epoch in epochs:
+        block.append(epoch)
+        if len(block) == BLOCK:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+@dataclass(frozen=True)
+class LedgerFile:
+    """A live file: its epochs ``first..last``, both in, and its rows.
+
+    ``mark`` is its largest watermark in microseconds since 1970, rounded up, ``since`` when its earliest epoch was
+    committed, rounded down; None where nobody tells.
+    """
+
+    path: str
+    first: int
+    last: int
+    rows: int
+    mark: int | None = None
+    since: int | None = None
+
+    def condensed(self) -> list[Epoch]:
+        """Give its epochs condensed."""
+        if self.rows == 1:
+            return self.epochs()
+        return remembered(self.path, WHOLE, lambda: self._told() or condensed(self.epochs()))
+
+    def blocks(self) -> list[list[Epoch]]:
+        """Give its row groups, each condensed; an empty list where its footer does not tell."""
+        return remembered(self.path, BLOCKS, self._blocks)
+
+    def _blocks(self) -> list[list[Epoch]]:
+        if not self._told():
+            return []
+        return [from_text(text) for text in json.loads(self._footer(BLOCKS))]
+
+    def epochs(self, groups: Sequence[int] | None = None) -> list[Epoch]:
+        """Read its epochs, in order and each once, or those of some row groups."""
+        with pq.ParquetFile(self.path) as file:
+            rows = file.read(["row"]) if groups is None else file.read_row_groups(list(groups), ["row"])
+        found = {each.number: each for each in map(Epoch.from_json, rows["row"].to_pylist())}
+        return [found[number] for number in sorted(found)]
+
+    def _told(self) -> list[Epoch]:
+        rows = from_text(self._footer(WHOLE) or "[]")
+        fits = rows and (first_of(rows[0]), rows[-1].number) == (self.first, self.last)
+        return rows if fits and count_of(rows) == self.rows else []
+
+    def _footer(self, key: bytes) -> str:
+        found: bytes = (pq.read_metadata(self.path).metadata or {}).get(key, b"")
+        return found.decode()
+
+
+T = TypeVar("T")
+_kept: OrderedDict[tuple[Hashable, ...], Any] = OrderedDict()
+_guard = threading.Lock()
+
+
+def remembered(path: str, what: bytes, read: Callable[[], T]) -> T:
+    """Give what was read of a file before, or read it: a file never changes, another may be put in its place."""
+    found = os.stat(path)  # noqa: PTH116 - there are many
+    key = (path, found.st_ino, found.st_mtime_ns, what)
+    with _guard:
+        if key in _kept:
+            _kept.move_to_end(key)
+            known: T = _kept[key]
+            return known
+    new = read()
+    with _guard:
+        _kept[key] = new
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return new

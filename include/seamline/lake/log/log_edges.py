@@ -1,0 +1,131 @@
+"""The edges of the log, each with the watermark at it, as the ledger's files tell when somebody asks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import chain
+
+import pyarrow as pa
+
+from seamline.lake.log.ledger_files import Group
+from seamline.lake.log.ledger_summaries import remembered
+from seamline.lake.storage import parquet_files
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.time.intervals import EPOCH
+from seamline.model.time.zone_clock import MICROSECOND
+
+FOLLOWED = 1_000
+"""Edges beyond the ledger's files that are kept: before more the ledger is looked at again."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Edges in their order: their numbers, their watermarks in microseconds since 1970, and when.
+
+    The watermarks of one clock never fall.
+    """
+
+    numbers: tuple[int, ...] = ()
+    marks: tuple[int, ...] = ()
+    instants: tuple[datetime, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The edges of the log: those of the ledger's files, of which one is opened for a question, and later ones."""
+
+    groups: tuple[Group, ...] = ()
+    later: Marks = Marks()
+    last: int = -1
+    """The last epoch that was looked at, edge or not."""
+    first: int = 0
+    """Edges below it are of another clock: their watermarks tell nothing."""
+
+    @classmethod
+    def of(cls, groups: tuple[Group, ...]) -> Edges:
+        """Give those of a ledger."""
+        return cls(groups, last=groups[-1].last if groups else -1)
+
+    def closing(self, end: int, until: int) -> int | None:
+        """Give the first edge up to ``until`` at which the watermark had reached ``end``."""
+        at = bisect_left(self.groups, self.first, key=lambda group: group.last)
+        for marks in self._from(bisect_left(self._highs, end, at)):
+            place = bisect_left(marks.marks, end, bisect_left(marks.numbers, self.first))
+            if place < len(marks.numbers):
+                return marks.numbers[place] if marks.numbers[place] <= until else None
+        return None
+
+    def mark_before(self, epoch: int) -> int | None:
+        """Give the watermark, in microseconds since 1970, at the last edge before an epoch."""
+        found = self._before(epoch)
+        return found[0].marks[found[1]] if found and found[0].numbers[found[1]] >= self.first else None
+
+    def since(self, first: int) -> Edges:
+        """Leave out the watermarks of edges below an epoch."""
+        return replace(self, first=first) if first > self.first else self
+
+    def newest(self, until: int) -> tuple[int, datetime] | None:
+        """Give the last edge up to an epoch, and when it was committed."""
+        found = self._before(until + 1)
+        return (found[0].numbers[found[1]], found[0].instants[found[1]]) if found else None
+
+    def plus(self, rows: Iterable[Epoch]) -> Edges:
+        """Add later epochs."""
+        numbers, marks, instants = (list(each) for each in vars(self.later).values())
+        last = self.last
+        for row in sorted(rows, key=lambda each: each.number):
+            if row.number > last and row.edge and row.watermark is not None:
+                numbers.append(row.number)
+                marks.append((row.watermark - EPOCH) // MICROSECOND)
+                instants.append(row.committed_at)
+            last = max(last, row.number)
+        return replace(self, later=Marks(tuple(numbers), tuple(marks), tuple(instants)), last=last)
+
+    def _before(self, epoch: int) -> tuple[Marks, int] | None:
+        at = bisect_right(self.groups, epoch - 1, key=lambda group: group.first)
+        for marks in chain([self.later], map(edges_of, reversed(self.groups[:at]))):
+            if place := bisect_left(marks.numbers, epoch):
+                return marks, place - 1
+        return None
+
+    def _from(self, at: int) -> Iterator[Marks]:
+        yield from map(edges_of, self.groups[at:])
+        yield self.later
+
+    @cached_property
+    def _highs(self) -> list[int]:
+        """The largest watermark up to the end of each group of files, rounded up."""
+        highs: list[int] = []
+        for group in self.groups:
+            known = [file.mark for file in group.files if file.mark is not None]
+            highs.append(max([*highs[-1:], *known], default=-(2**63)))
+        return highs
+
+
+def edges_of(group: Group) -> Marks:
+    """Read the edges of a group of files."""
+    if len(group.files) == 1:
+        return remembered(group.files[0].path, b"edges", lambda: read(group))
+    return read(group)
+
+
+def read(group: Group) -> Marks:
+    """Read them by their columns; one that was written twice is given once."""
+    columns = ["epoch", "edge", "watermark", "committed_at"]
+    rows = pa.concat_tables(parquet_files.read(file.path, columns) for file in group.files)
+    rows = rows.filter(rows["edge"]).sort_by("epoch")
+    marks = rows["watermark"].cast(INSTANT).cast(pa.int64()).to_pylist()
+    found = {
+        number: (mark, at)
+        for number, mark, at in zip(
+            rows["epoch"].to_pylist(), marks, rows["committed_at"].to_pylist(), strict=True
+        )
+        if mark is not None
+    }
+    instants = tuple(at for _, at in found.values())
+    return Marks(tuple(found), tuple(mark for mark, _ in found.values()), instants)

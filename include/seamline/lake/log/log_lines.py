@@ -1,0 +1,47 @@
+"""App ids by which tables say of which history they are, and the run of the machine; what they say by them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.maintain.repair_steps import Word
+
+LINE = "seamline.line"
+"""The token of the start that began the table's line."""
+BOOT = "seamline.boot"
+"""In the master: the run of the machine at the last statement."""
+TAKEN = "seamline.taken"
+"""In the master: every number up to this one had been given out, or was skipped, by the last statement."""
+MARK = "seamline.mark/"
+"""In the master, by table: the newest epoch that it held by the master's commit."""
+SERVED = "seamline.served"
+"""App id in a serving table: every row counts each event of the epochs up to this one."""
+SHOWN = "seamline.shown"
+"""App id in a serving table: its rows show what the manifest had published by this version of it."""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+BITS = 60
+
+
+@cache
+def boot() -> int:
+    """Name this run of the machine by a number: another one means that power may have been lost between."""
+    try:
+        return int(BOOT_ID.read_text().replace("-", "")[: BITS // 4], 16)
+    except (OSError, ValueError):
+        return int(psutil.boot_time())
+
+
+def word(table: Table) -> Word:
+    """Read what a table says."""
+    return Word(number(table, EPOCH), table.txn(LINE))
+
+
+def number(table: Table, app: str) -> int:
+    """Give what an app id says in a table, NOTHING where it says nothing."""
+    found = table.txn(app)
+    return NOTHING if found is None else found

@@ -1,0 +1,286 @@
+"""The log as readers pin it: which epochs are held, how far a view is, and how both were at an instant."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.log.epoch_log import of_ledger
+from seamline.lake.log.ledger_files import Group, groups_of
+from seamline.lake.log.ledger_files import row_of as row_in
+from seamline.lake.log.log_edges import FOLLOWED, Edges
+from seamline.lake.log.log_lines import LINE, MARK
+from seamline.lake.log.master import Master
+from seamline.lake.storage import parquet_files
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import look
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.compile.evolution import Timed
+from seamline.model.errors import BadRange, ProtocolError
+from seamline.model.protocol.condensed import first_of, runs_of
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.zone_clock import MICROSECOND
+
+NEVER = 2**62
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The epochs that are held, as runs ``first..last`` (both in): what no master holds is dead (rule 2)."""
+
+    firsts: tuple[int, ...]
+    lasts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, runs: Iterable[tuple[int, int]]) -> Numbers:
+        """Join runs that overlap or touch."""
+        joined: list[list[int]] = []
+        for first, last in sorted(runs):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1][1] = max(joined[-1][1], last)
+            else:
+                joined.append([first, last])
+        return cls(tuple(first for first, _ in joined), tuple(last for _, last in joined))
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self.firsts, number) - 1
+        return at >= 0 and number <= self.lasts[at]
+
+    def last(self, until: int) -> int:
+        """Give the greatest number at or below ``until``; NOTHING where there is none."""
+        at = bisect_right(self.firsts, until) - 1
+        return min(until, self.lasts[at]) if at >= 0 else NOTHING
+
+    def after(self, number: int) -> int | None:
+        """Give the least number above one that is held; None where there is none."""
+        at = bisect_right(self.firsts, number)
+        if at and number < self.lasts[at - 1]:
+            return number + 1
+        return self.firsts[at] if at < len(self.firsts) else None
+
+    def plus(self, number: int) -> Numbers:
+        """Add the epoch that was held next, unless a ledger that was read later has it already."""
+        if number in self:
+            return self
+        if self.lasts and number == self.lasts[-1] + 1:
+            return Numbers(self.firsts, (*self.lasts[:-1], number))
+        return Numbers((*self.firsts, number), (*self.lasts, number))
+
+
+@dataclass(frozen=True)
+class Log:
+    """What one version of the master says: E, the newest edge, W(v), and the newest epoch's row.
+
+    ``identity`` and ``version`` are those of the master's table, ``line`` its history; ``mark`` is the newest number
+    of the view's slices that it relies on.
+    """
+
+    identity: str
+    version: int
+    epoch: int
+    edge: int
+    frontier: int
+    newest: Epoch | None
+    line: int | None = None
+    mark: int = NOTHING
+
+
+def whole(layout: Layout, log: Log) -> Log:
+    """Give the log with its newest row. ProtocolError where nobody tells of that epoch any more.
+
+    Log clean-up may have taken the entry of an epoch that is old; the ledger has its row.
+    """
+    if log.newest or log.epoch == NOTHING:
+        return log
+    kept = look(layout.table("ledger"), ("row", log.epoch), lambda table: row_of(table, log.epoch))
+    if kept is None:
+        raise ProtocolError(
+            f"The master holds epoch {log.epoch}, and neither its commits nor the ledger tell of it.",
+            hint="bring the ledger back from a backup.",
+        )
+    return replace(log, newest=kept)
+
+
+def log_of(table: Table, view: CompiledView) -> Log:
+    """Read the master's word at the version its handle sees; without ``newest`` where its entry is gone."""
+    master = Master(table)
+    held = master.epoch
+    newest = None if held == NOTHING else told_row(table, held)
+    mark, line = table.txn(MARK + view.id), table.txn(LINE)
+    reach = master.edge, master.frontier(view.id), newest, line, NOTHING if mark is None else mark
+    return Log(table.id, table.version, held, *reach)
+
+
+@dataclass(frozen=True)
+class Past:
+    """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them.
+
+    ``register`` are the epochs that are holes, and those that filled some; ``clocks`` the first epoch of each run of
+    them that tell event times in one way, which are few.
+    """
+
+    version: int
+    epoch: int
+    held: Numbers
+    edges: Edges
+    register: tuple[Epoch, ...] = ()
+    line: int | None = None
+    clocks: tuple[Epoch, ...] = ()
+
+    def told_by(self, timed: Timed) -> int:
+        """Give the number from which on epochs told event times so, as far as the last that did: NEVER if none did."""
+        first = NEVER
+        for epoch in reversed(self.clocks):
+            if timed.tells(epoch):
+                first = first_of(epoch)
+            elif first != NEVER:
+                break
+        return first
+
+    def followed(self, log: Log) -> Past | None:
+        """Go on by one commit of the master; None where it has made more than one, or another."""
+        if log.version == self.version and log.line == self.line:
+            return self
+        if log.version != self.version + 1 or log.newest is None or log.line != self.line:
+            return None
+        if log.epoch == self.epoch:
+            return replace(self, version=log.version)
+        if log.newest.number != log.epoch or len(self.edges.later.numbers) >= FOLLOWED:
+            return None
+        edges = self.edges.plus([log.newest])
+        register = (*self.register, *registered([log.newest]))
+        clocks = tuple(turns([*self.clocks, log.newest]))
+        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks)
+
+
+_known: dict[str, Past] = {}
+
+
+def past_of(layout: Layout, log: Log) -> Past:
+    """Give the epochs held and the edges; the ledger is not opened for a single commit of the master."""
+    known = _known.get(log.identity)
+    found = known.followed(log) if known else None
+    if found is None:
+        found = read_past(layout, log)
+    _known[log.identity] = found
+    return found
+
+
+def forget_past() -> None:
+    """Have the ledgers opened anew, where files of theirs that were known are gone."""
+    _known.clear()
+
+
+def read_past(layout: Layout, log: Log) -> Past:
+    """Read the ledger condensed and, where it lags, the master's commits."""
+    known = look(layout.table("ledger"), "written", Written.of) or Written()
+    last = known.held.last(log.epoch)
+    rows: list[Epoch] = []
+    if log.newest and log.newest.number == log.epoch and last == log.epoch - 1:
+        rows = [log.newest]
+    elif last != log.epoch:
+        found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last))
+        rows = [row for row in found or [] if row.number <= log.epoch]
+    runs = [
+        *zip(known.held.firsts, known.held.lasts, strict=True),
+        *((row.number, row.number) for row in rows),
+    ]
+    register = (*known.register, *(row for row in registered(rows) if row.number > known.edges.last))
+    clocks = tuple(turns([*known.clocks, *rows]))
+    return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register, log.line, clocks)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a ledger says: the epochs that are held, the edges, and the epochs that are holes or have filled some."""
+
+    held: Numbers = Numbers((), ())
+    edges: Edges = Edges()
+    register: tuple[Epoch, ...] = ()
+    clocks: tuple[Epoch, ...] = ()
+
+    @classmethod
+    def of(cls, table: Table) -> Written:
+        """Read it condensed."""
+        rows = of_ledger(table)
+        held = Numbers.of(run for row in rows for run in runs_of(row))
+        return cls(held, Edges.of(groups_of(table)), tuple(registered(rows)), tuple(turns(rows)))
+
+
+def turns(rows: Iterable[Epoch]) -> Iterator[Epoch]:
+    """Keep the first row, and each that tells event times in another way than the one before, or may."""
+    before: tuple[str, str] | None = None
+    for row in rows:
+        if (told := (row.clock, row.record_version)) != before:
+            yield row
+        before = told
+
+
+def registered(rows: Iterable[Epoch]) -> list[Epoch]:
+    """Keep the rows of holes, and of what filled some."""
+    return [row for row in rows if row.kind is not Kind.READ]
+
+
+def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, Epoch | None]:
+    """Give the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
+    if isinstance(as_of, datetime):
+        found = look(
+            layout.table("ledger"), ("at", as_of, log.epoch), lambda it: last_at(it, as_of, log.epoch)
+        )
+        if log.newest and log.newest.committed_at <= as_of:
+            found = log.newest.number
+        number, asked = NOTHING if found is None else found, stamp(as_of)
+    else:
+        number, asked = held.last(as_of) if as_of <= log.epoch else NOTHING, f"epoch {as_of}"
+    if number == NOTHING:
+        raise BadRange(
+            f"Nothing is known as of {asked}.", hint=f"the master holds epochs up to {log.epoch}; ask within."
+        )
+    row = log.newest if log.newest and log.newest.number == number else None
+    return number, row or look(layout.table("ledger"), ("row", number), lambda table: row_of(table, number))
+
+
+def last_at(ledger: Table, instant: datetime, until: int) -> int | None:
+    """Give the last epoch up to ``until`` that was committed by an instant."""
+    micros = (instant - EPOCH) // MICROSECOND
+    for group in reversed(groups_of(ledger)):
+        if group.first <= until and any(file.since is None or file.since <= micros for file in group.files):
+            rows = moments(group)
+            mask = pc.and_(pc.less_equal(rows["epoch"], until), pc.less_equal(rows["committed_at"], instant))
+            if (rows := rows.filter(mask)).num_rows:
+                last: int = pc.max(rows["epoch"]).as_py()
+                return last
+    return None
+
+
+def moments(group: Group) -> pa.Table:
+    """Read when each epoch of some files was committed."""
+    return pa.concat_tables(parquet_files.read(file.path, ["epoch", "committed_at"]) for file in group.files)
+
+
+def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int:
+    """Give W(v) as the row of an epoch has it."""
+    newest = log.newest
+    if newest is None or newest.number != epoch:
+        kept = look(layout.table("ledger"), ("row", epoch), lambda table: row_of(table, epoch))
+        newest = kept or look(layout.table("master"), ("row", epoch), lambda table: told_row(table, epoch))
+    return newest.frontiers.get(view.id, NOTHING) if newest else NOTHING
+
+
+def row_of(ledger: Table, epoch: int) -> Epoch | None:
+    """Read the ledger's row of an epoch."""
+    return row_in(groups_of(ledger), epoch)
+
+
+def told_row(master: Table, epoch: int) -> Epoch | None:
+    """Give the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
+    found = next((row for row in Master(master).rows() if row.number <= epoch), None)
+    return found if found and found.number == epoch else None

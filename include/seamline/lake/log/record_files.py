@@ -1,0 +1,76 @@
+"""Files of records, written as they come: a Parquet file of the master, the quarantine, or what was judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.lake.log.master import PRUNES
+from seamline.lake.storage.column_bounds import Bounds, measured, statistics
+from seamline.lake.storage.data_files import DataFile, described
+
+RAW = ("_key", "_value", "_headers")
+ASCENDING = ("_offset",)
+"""Columns that go up one by one: as differences they take next to nothing, and a dictionary of them helps nobody."""
+
+
+class Sink:
+    """One Parquet file of a table, opened with its first rows.
+
+    ``dry`` does all of the work and leaves nothing: the file is in memory, and nobody is told of it.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        name: str,
+        schema: pa.Schema,
+        *,
+        partition: Mapping[str, str] | None = None,
+        dry: bool = False,
+    ) -> None:
+        self.root, self.name, self.schema, self.partition = root, name, schema, partition
+        self.memory = pa.BufferOutputStream() if dry else None
+        self.writer: pq.ParquetWriter | None = None
+        self.doubles = Bounds()
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows as one row group; none opens no file."""
+        if not rows.num_rows:
+            return
+        if self.writer is None:
+            plain = [name for name in self.schema.names if name not in RAW]
+            self.writer = pq.ParquetWriter(
+                self.memory or self.root / self.name,
+                self.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=[name for name in plain if name not in ASCENDING],
+                column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in plain},
+                write_statistics=[name for name in measured(self.schema) if name not in RAW],
+            )
+        rows = rows.select(self.schema.names).cast(self.schema)
+        self.doubles.see(rows)
+        self.writer.write_table(rows)
+
+    def close(self) -> list[DataFile]:
+        """Finish the file and describe it; an empty list if there is none."""
+        if self.writer is None:
+            return []
+        self.writer.close()
+        if self.memory is not None:
+            statistics(pq.read_metadata(pa.BufferReader(self.memory.getvalue())), self.doubles)
+            return []
+        return [described(self.root, self.name, stats=PRUNES, partition=self.partition, doubles=self.doubles)]
+
+
+def filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give rows all columns of a schema: NULL where they have none."""
+    columns = [
+        rows[each.name] if each.name in rows.column_names else pa.nulls(rows.num_rows, each.type)
+        for each in schema
+    ]
+    return pa.table(columns, names=schema.names)

@@ -1,0 +1,70 @@
+"""Cleaning: rows of dead epochs leave their tables, files that nobody can commit leave the disk (rule 16)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from seamline.lake.storage import set_aside
+from seamline.lake.storage.delta_table import TOKEN, Table
+from seamline.lake.storage.rewrites import APP, Upkeep, refused, replace_files
+from seamline.model.errors import Conflict
+from seamline.plan.maintain.slice_upkeep import Held, Piece, uncommittable
+
+PINNED_HOURS = 24
+"""How long a removed file stays on disk for readers of an older version: as long as the log of slices."""
+
+
+def buried(root: Path, held: Held) -> Upkeep:
+    """Take the rows of dead epochs out of the quarantine, whose files are of one epoch each."""
+    table = Table.open(root)
+    gone = [
+        Piece(row["path"], row["size_bytes"], row["min._epoch"], row["max._epoch"])
+        for row in table.actions().to_pylist()
+        if row.get("min._epoch") is not None
+        and row["min._epoch"] == row["max._epoch"]
+        and held.dead(row["max._epoch"])
+    ]
+    if not gone:
+        return Upkeep()
+    try:
+        replace_files(table, gone, [])
+    except Conflict as conflict:
+        return refused(table, [], conflict)
+    return Upkeep(dead=len(gone))
+
+
+def cleaned(root: Path, held: Held) -> Upkeep:
+    """Delete files that no commit names and none can (rule 16), and those removed longer ago than any read.
+
+    Those of commits that were set aside stay as long as these do.
+    """
+    set_aside.swept(root, now=datetime.now(UTC))
+    kept = set_aside.files(root)
+    on_disk = [path.name for path in root.glob("*.parquet") if path.name not in kept]
+    # The table is opened after the folder was listed: what was committed in between is in the table.
+    table = Table.open(root)
+    live = set(table.actions()["path"].to_pylist())
+    removed, expired = tombstones(table, 0), tombstones(table, PINNED_HOURS)
+    deleted: Counter[str] = Counter()
+    left: Counter[str] = Counter()
+    for name in set(on_disk) - live:
+        if name in removed:
+            why = "removed over a day ago" if name in expired else ""
+        else:
+            why = uncommittable(name, held, token=table.txn(TOKEN), upkept=table.txn(APP))
+        if why:
+            (root / name).unlink(missing_ok=True)
+            deleted[why] += 1
+        elif name in removed:
+            left["files removed less than a day ago: a reader may have pinned them"] += 1
+        else:
+            left[f"{root.name} files that a writer may still commit"] += 1
+    return Upkeep(deleted=deleted, left=left)
+
+
+def tombstones(table: Table, hours: int) -> set[str]:
+    """List the files that commits removed more than so many hours ago, as far as the log remembers."""
+    found = table.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
+    return set(found)

@@ -1,0 +1,66 @@
+"""Packing of the ledger: as other tables, and each file sums itself up, so that nobody need read all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.lake.log.ledger_summaries import BLOCK, WHOLE, written
+from seamline.lake.maintain.packing import joined_by, unpacked
+from seamline.lake.storage.data_files import DataFile
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.rewrites import Upkeep, pieces, upkept
+from seamline.model.protocol.epoch import Epoch
+from seamline.plan.maintain.packing_groups import TARGET, packable, plan_packing, without_jumps
+from seamline.plan.maintain.slice_upkeep import Block, Held, Piece
+
+
+def packed_ledger(table: Table, held: Held, *, target: int = TARGET) -> Upkeep:
+    """Pack a ledger's files until no two are to be joined; a file of several epochs without a summary gets one."""
+    return joined_by(
+        table,
+        lambda: planned(table, held, target),
+        lambda group: [joined(table, group)],
+        name=table.root.name,
+    )
+
+
+def planned(table: Table, held: Held, target: int) -> list[tuple[Piece, ...]]:
+    """Group what is to be packed at the version of the table's handle."""
+    found = packable(pieces(table, "epoch", "epoch"), held)
+    groups = [
+        group
+        for run in without_jumps(found)
+        for group in plan_packing([unpacked(table, each, target) for each in run], target=target)
+    ]
+    taken = {piece.path for group in groups for piece in group}
+    return [*groups, *((each,) for each in found if each.path not in taken and bare(table, each))]
+
+
+def bare(table: Table, piece: Piece) -> bool:
+    """Tell whether a file of several epochs does not sum itself up."""
+    if piece.first == piece.last:
+        return False
+    return WHOLE not in (pq.read_metadata(table.root / piece.path).metadata or {})
+
+
+def joined(table: Table, group: Sequence[Piece]) -> DataFile:
+    """Write the rows of some files as one, in order and each epoch once."""
+    block = Block(min(piece.first for piece in group), max(piece.last for piece in group))
+    return written(epochs(table, group), table.root, upkept(table, block))
+
+
+def epochs(table: Table, group: Sequence[Piece]) -> Iterator[Epoch]:
+    """Read the rows of some files, in order; one that was written twice is given once."""
+    read = [
+        pq.read_table(table.root / piece.path, columns=["epoch", "row"], partitioning=None) for piece in group
+    ]
+    rows = pa.concat_tables(read).sort_by("epoch")
+    last = None
+    for batch in rows.to_batches(max_chunksize=BLOCK):
+        for number, row in zip(*batch.to_pydict().values(), strict=True):
+            if number != last:
+                yield Epoch.from_json(row)
+            last = number

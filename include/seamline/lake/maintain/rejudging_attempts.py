@@ -1,0 +1,86 @@
+"""Rows of attempts at judging records again that came to nothing: out of their table, then off the disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake.maintain.cleaning import PINNED_HOURS, tombstones
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.rewrites import PARTITION, Upkeep, take_out
+from seamline.lake.tables.rejudged import ATTEMPT, EPOCHS, verdicts_of
+from seamline.model.errors import Conflict
+from seamline.plan.maintain.failed_attempts import dead_attempts
+from seamline.plan.maintain.slice_upkeep import Held
+
+REASON = "of an attempt at judging again that another overtook"
+
+
+def swept_attempts(layout: Layout, held: Held) -> Upkeep:
+    """Clear away what dead attempts of every record version left."""
+    done = Upkeep()
+    for folder in sorted(layout.table("records").glob("*")):
+        if Table.exists(folder / "rows") and Table.exists(folder / "verdicts"):
+            done = done.plus(swept(folder, held))
+    return done
+
+
+def swept(folder: Path, held: Held) -> Upkeep:
+    """Clear away what dead attempts of one record version left."""
+    # The attempts are listed first: those that begin later are not judged by verdicts of before.
+    attempts = {path: path.name.partition("=")[2] for path in (folder / "rows").glob(f"{ATTEMPT}=*")}
+    epochs = {attempt: epochs_of(path) for path, attempt in attempts.items()}
+    verdicts = {number: each.attempt for number, each in verdicts_of(folder).items()}
+    dead = dead_attempts(epochs, verdicts, held.dead)
+    if not dead:
+        return Upkeep()
+    table = Table.open(folder / "rows")
+    files = table.actions().select(["path", f"{PARTITION}{ATTEMPT}"])
+    try:
+        take_out(
+            table,
+            {path for path, attempt in zip(*files.to_pydict().values(), strict=True) if attempt in dead},
+        )
+    except Conflict as conflict:
+        return Upkeep(refused=(conflict.message,))
+    return deleted(table, {path for path, attempt in attempts.items() if attempt in dead})
+
+
+def epochs_of(folder: Path) -> set[int]:
+    """Read which epochs an attempt is about: as it wrote down, else by its rows; a file cut short says nothing."""
+    if (folder / EPOCHS).is_file():
+        return {int(line) for line in (folder / EPOCHS).read_text().split()}
+    found: set[int] = set()
+    for path in folder.glob("*.parquet"):
+        try:
+            found |= set(
+                pc.unique(pq.read_table(path, columns=["_epoch"], partitioning=None)["_epoch"]).to_pylist()
+            )
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def deleted(table: Table, folders: Collection[Path]) -> Upkeep:
+    """Delete the files of dead attempts, but those that a reader may have pinned, and then their folders."""
+    live = set(table.actions()["path"].to_pylist())
+    pinned = live | (tombstones(table, 0) - tombstones(table, PINNED_HOURS))
+    count: Counter[str] = Counter()
+    left = 0
+    for folder in folders:
+        for path in sorted(folder.glob("*.parquet")):
+            if str(path.relative_to(table.root)) in pinned:
+                left += 1
+            else:
+                path.unlink(missing_ok=True)
+                count[REASON] += 1
+        if not any(folder.glob("*.parquet")):
+            (folder / EPOCHS).unlink(missing_ok=True)
+            folder.rmdir()
+    why = "files of dead attempts at judging again: a reader may have pinned them"
+    return Upkeep(deleted=count, left={why: left} if left else {})

@@ -1,0 +1,296 @@
+"""A start's repair of a pipeline's tables, from what they say themselves: it may die anywhere, and is done again.
+
+With what a power cut left half-written set aside (``mending``) and the tables taken over, what they say of each other
+decides whether a new line begins.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake.log.epoch_log import condensed_log, condensed_log_of
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.log_lines import BOOT, LINE, MARK, SERVED, TAKEN, boot, number, word
+from seamline.lake.log.master import FRONTIER, Master
+from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.maintain.ledger_trimming import trim
+from seamline.lake.maintain.unjudging import newest_judged
+from seamline.lake.storage import set_aside
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.rewrites import pieces
+from seamline.lake.tables.absent_rows import absent
+from seamline.lake.tables.builds_table import Builds
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.fencing_tokens import newest_token
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.mending import QUARANTINE, out_of_step, unmatched
+from seamline.model.protocol.condensed import runs_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Grid
+from seamline.plan.maintain.repair_steps import (
+    Acceptance,
+    Bring,
+    Go,
+    Said,
+    State,
+    Step,
+    Stop,
+    Trim,
+    Word,
+    beyond,
+    repair,
+    withdrawn,
+)
+
+log = logging.getLogger("seamline.stream")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables that a start has taken over; ``slices`` by the id of their view, those that stand still included."""
+
+    master: Master
+    quarantine: Table
+    ledger: Ledger
+    slices: Mapping[str, Table]
+
+    @property
+    def others(self) -> dict[str, Table]:
+        """Give the tables that follow the master's line, by name."""
+        return {QUARANTINE: self.quarantine, "ledger": self.ledger.table, **self.slices}
+
+
+def require_served(layout: Layout, ledger: Ledger, master: Master) -> None:
+    """Raise OutOfStep where a generation is served that has seen what the master does not hold."""
+    manifest = ManifestTable.ensure(layout).read()
+    why = next(beyond(Said(master.epoch), {}, served(manifest)), "")
+    if why := why or unheld(manifest, lambda: condensed_log_of(ledger, master)):
+        raise out_of_step(layout.pipeline, why)
+
+
+def contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]:
+    """Say what of the tables cannot be of one history, without changing anything.
+
+    ``views`` are those of the definition: a start opens their slices, whether the manifest knows of them or not.
+    """
+    if isinstance(why := unmatched(layout), str):
+        yield why
+    yield from forgetful(layout)
+    if Master.exists(layout):
+        manifest = ManifestTable.ensure(layout).read()
+        followers = (layout.table(name) for name in (QUARANTINE, "ledger"))
+        others = {root.name: word(Table.open(root)) for root in followers if Table.exists(root)}
+        roots = {id: layout.slices_of(id) for id in {*manifest.births, *views}}
+        slices = {id: Table.open(root) for id, root in roots.items() if Table.exists(root)}
+        # Last: what a live stream and upkeep commit meanwhile is in it.
+        master = Master.open(layout)
+        yield from beyond(said(master, slices, {}), {**others, **words(master, slices)}, served(manifest))
+        if why := unheld(manifest, lambda: condensed_log(layout)):
+            yield why
+        for each in absent(layout, manifest):
+            what = f"generation {each.generation} of {each.view} {each.interval}"
+            yield f"{what} is served, and its table lacks rows of it"
+
+
+def unheld(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
+    """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is.
+
+    ``rows`` gives the log condensed: it is read where something is served.
+    """
+    cuts = {each.epoch: each for each in manifest.published.values() if each.epoch > NOTHING}
+    numbers = numbers_of(rows()) if cuts else Numbers((), ())
+    for cut, each in sorted(cuts.items()):
+        if cut not in numbers:
+            return f"generation {each.generation} is served up to epoch {cut}, which the log does not hold"
+    return ""
+
+
+def numbers_of(rows: Iterable[Epoch]) -> Numbers:
+    """Give the epochs that the rows of a condensed log stand for."""
+    return Numbers.of(run for row in rows for run in runs_of(row))
+
+
+def forgetful(layout: Layout) -> Iterator[str]:
+    """Say that the control table is from before some start: what was decided since is in no table."""
+    if Table.exists(layout.table("control")):
+        # The tables first: a token is given out before any of them carries it.
+        carried = newest_token(layout.table("control").parent)
+        if carried > (given := ControlTable.ensure(layout).given):
+            yield f"control has given out tokens up to {given}, and the tables carry {carried}"
+
+
+def served(manifest: Manifest) -> int:
+    """Give the highest cut that is served."""
+    return max((each.epoch for each in manifest.published.values()), default=NOTHING)
+
+
+def agree(
+    tables: Tables,
+    frontiers: Mapping[str, int],
+    *,
+    layout: Layout,
+    grid: Grid,
+    token: int,
+    acceptance: Acceptance | None = None,
+) -> Go:
+    """Do what a start has to before it holds an epoch; give the last number taken, and W of each of ``frontiers``.
+
+    OutOfStep where a person has to decide, and has not by ``acceptance``.
+    """
+    manifest = ManifestTable.ensure(layout)
+    told = named(layout, manifest.read())
+    steps = planned(tables, frontiers, token=token, named=told, accepted=acceptance is not None)
+    if acceptance:
+        accept(layout, tables, grid, manifest, steps, acceptance)
+    for step in steps:
+        do(layout.pipeline, tables, step)
+    last = steps[-1]
+    assert isinstance(last, Go)
+    return Go(last.number, {view: last.frontiers[view] for view in frontiers})
+
+
+def accept(
+    layout: Layout,
+    tables: Tables,
+    grid: Grid,
+    manifest: ManifestTable,
+    steps: Iterable[Step],
+    acceptance: Acceptance,
+) -> None:
+    """Let nothing answer any more from what the master does not hold; a start that dies here is told again."""
+    rows, now = condensed_log(layout), datetime.now(UTC)
+    numbers = numbers_of(rows)
+    every = {interval for row in rows for interval in row.accepted}
+    unsure = {view: unsure_of(tables, grid, table, every) for view, table in tables.slices.items()}
+    lacking = {(each.view, each.interval, each.generation) for each in absent(layout, manifest.read())}
+    taken = next(step.taken for step in steps if isinstance(step, State))
+    manifest.decide(
+        lambda current: withdrawn(
+            current, unsure, held=numbers, absent=lacking, taken=taken, acceptance=acceptance, now=now
+        )
+    )
+
+
+def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str]) -> Collection[str]:
+    """List the intervals of which a view's slices may count other than what the master holds.
+
+    Of slices of a later line these are ``every`` one with rows: what that line lost, it has read again under later
+    numbers. Slices of an earlier line have only not been brought to the master's yet.
+    """
+    if (slices.txn(LINE) or 0) > (tables.master.table.txn(LINE) or 0):
+        return every
+    return {grid.of(pane).id for pane in merged_beyond(slices, tables.master.epoch, tables.master.epoch)}
+
+
+def planned(
+    tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int, accepted: bool = False
+) -> list[Step]:
+    """List what a start has to do; slices that get no more are held to what the master says of them, too."""
+    told = {view: tables.master.frontier(view) for view in tables.slices}
+    return repair(
+        said(tables.master, tables.slices, {**told, **frontiers}),
+        word(tables.quarantine),
+        word(tables.ledger.table),
+        words(tables.master, tables.slices),
+        boot=boot(),
+        token=token,
+        named=named,
+        accepted=accepted,
+    )
+
+
+def words(master: Master, slices: Mapping[str, Table]) -> dict[str, Word]:
+    """Read what the slices of each view say."""
+    end, least = master.epoch, max(master.epoch, number(master.table, TAKEN))
+    return {
+        view: replace(word(table), crosses=bool(merged_beyond(table, end, least)))
+        for view, table in slices.items()
+    }
+
+
+def merged_beyond(slices: Table, end: int, least: int) -> frozenset[datetime]:
+    """Find slices of epochs up to E and beyond, merged before the master was brought back: the starts of their panes.
+
+    Numbers up to ``least`` were taken by the line's begin: what was merged up to there was accepted, or is dead. Where
+    nothing is beyond that, no file is looked at.
+    """
+    if number(slices, EPOCH) <= least:
+        return frozenset()
+    columns = ["pane", "from_epoch", "to_epoch"]
+    found: set[datetime] = set()
+    for piece in pieces(slices, "from_epoch", "to_epoch"):
+        if piece.first <= end and piece.last > least:
+            rows = pq.read_table(slices.root / piece.path, columns=columns, partitioning=None)
+            over = pc.and_(pc.less_equal(rows["from_epoch"], end), pc.greater(rows["to_epoch"], least))
+            found.update(rows["pane"].filter(over).to_pylist())
+    return frozenset(found)
+
+
+def named(layout: Layout, manifest: Manifest) -> int:
+    """Give the newest number that births, floors, builds, verdicts, savepoints and serving tables name."""
+    numbers = [birth - 1 for birth in manifest.births.values()]
+    numbers += manifest.floors.values()
+    numbers += [number(Table.open(root), SERVED) for root in layout.every_serving() if Table.exists(root)]
+    numbers.append(newest_judged(layout))
+    if Table.exists(layout.table("builds")):
+        numbers.append(Builds(Table.open(layout.table("builds"))).newest_cut)
+    if Table.exists(layout.table("control")):
+        control = ControlTable.ensure(layout).read()
+        numbers += [each.epoch for each in control.savepoints]
+        numbers += [each.epoch for each in control.restated]
+    return max(numbers, default=NOTHING)
+
+
+def said(master: Master, views: Iterable[str], frontiers: Mapping[str, int]) -> Said:
+    """Read what the master says, also of views."""
+    table = master.table
+    return Said(
+        master.epoch,
+        table.txn(LINE),
+        table.txn(BOOT),
+        number(table, TAKEN),
+        set_aside.newest(table.root, EPOCH),
+        {view: number(table, MARK + view) for view in views},
+        frontiers,
+    )
+
+
+def do(pipeline: str, tables: Tables, step: Step) -> None:
+    """Take one step."""
+    match step:
+        case Stop(why):
+            raise out_of_step(pipeline, why)
+        case State(line, started, taken, frontiers):
+            tables.quarantine.sync()
+            relied = {QUARANTINE: tables.quarantine, **tables.slices}
+            state(tables.master.table, line, started, taken, frontiers, relied)
+        case Trim(_, line, named):
+            trim(tables.ledger, tables.master, line=line, named=named)
+        case Bring(name, line):
+            tables.others[name].append([], txns={LINE: line})
+
+
+def state(
+    master: Table,
+    line: int,
+    started: int,
+    taken: int,
+    frontiers: Mapping[str, int],
+    relied: Mapping[str, Table],
+) -> None:
+    """Say in the master that a line begins, and what it relies on."""
+    marks = {MARK + name: number(table, EPOCH) for name, table in relied.items()}
+    stated = {FRONTIER + view: frontier for view, frontier in frontiers.items()}
+    master.append([], txns={LINE: line, BOOT: started, TAKEN: taken, **marks, **stated}, sync=True)
+    # The first line of all is no news.
+    level = logging.INFO if taken == NOTHING else logging.WARNING
+    log.log(level, "Line %s begins: numbers go on above %s, W is %s", line, taken, dict(frontiers))

@@ -1,0 +1,45 @@
+"""Verdicts on epochs that the log has lost: they, and all of their attempts, count no more.
+
+An attempt's files do not tell its epochs apart. Those of them that are held are judged again by the next build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.rewrites import pieces, take_out
+from seamline.model.errors import Conflict
+from seamline.model.protocol.seam import NOTHING
+
+
+def newest_judged(layout: Layout) -> int:
+    """Give the newest epoch that was judged again by any record version, NOTHING where none was."""
+    return max(
+        (each.last for table in tables(layout) for each in pieces(table, "epoch", "epoch")), default=NOTHING
+    )
+
+
+def unjudge(layout: Layout, end: int) -> int:
+    """Take the verdicts of attempts at epochs above ``end`` out, which is E of a start that has held none yet.
+
+    Gives how many attempts that were: each has one commit, and one file.
+    """
+    return sum(taken_out(table, end) for table in tables(layout))
+
+
+def taken_out(table: Table, end: int) -> int:
+    """Take the files with epochs above a number out of a table, again while others commit."""
+    while True:
+        try:
+            return take_out(table, {each.path for each in pieces(table, "epoch", "epoch") if each.last > end})
+        except Conflict:
+            table.refresh()
+
+
+def tables(layout: Layout) -> Iterator[Table]:
+    """Open the verdicts of every record version."""
+    for folder in sorted(layout.table("records").glob("*/verdicts")):
+        if Table.exists(folder):
+            yield Table.open(folder)

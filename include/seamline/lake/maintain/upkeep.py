@@ -1,0 +1,191 @@
+"""Upkeep: the ledger made whole, slices compacted, small files packed, what nobody needs deleted.
+
+It runs beside a live stream and without its token.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import takewhile
+
+from seamline.lake.log import ledger_summaries
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.ledger_files import edges_of, groups_of, rows_of
+from seamline.lake.log.master import Master
+from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.maintain.cleaning import buried, cleaned
+from seamline.lake.maintain.compaction import bounds, compact, pack
+from seamline.lake.maintain.ledger_packing import packed_ledger
+from seamline.lake.maintain.packing import AS_READ, BY_TIME, packed
+from seamline.lake.maintain.rejudging_attempts import swept_attempts
+from seamline.lake.maintain.retention import retain, swept
+from seamline.lake.maintain.run_leftovers import cleared
+from seamline.lake.storage import data_files, durability
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.log_cleanup import shortened
+from seamline.lake.storage.rewrites import APP, Upkeep, refused, upkept
+from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_settings import retention
+from seamline.lake.tables import decision_rows
+from seamline.lake.tables.claims_table import STATES, Claims
+from seamline.lake.tables.control_table import PASSING, ControlTable
+from seamline.lake.tables.manifest_table import APP as DECIDED
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.mending import roots
+from seamline.lake.tables.readiness import unrepaired
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import Conflict
+from seamline.model.protocol.condensed import runs_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.plan.maintain.slice_upkeep import Block, Held
+
+__all__ = ["Upkeep", "maintain"]
+
+ORDERS = {
+    "quarantine": AS_READ,
+    "manifest": ("seq",),
+    "builds": ("at",),
+    "certificates": ("at",),
+    "comparisons": ("at",),
+    "audits": ("at",),
+    "master": BY_TIME,
+}
+"""The tables that grow by files for ever, an epoch or a run at a time, and the order of rows in packed files."""
+CHECKED = "seamline.checked"
+"""App id in the ledger: up to which epoch it was compared with the master's commits."""
+
+
+def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
+    """Do all upkeep of a pipeline's tables; nothing of it changes an answer, and all of it may be cut short.
+
+    What somebody else committed meanwhile is left to the next time and named in ``refused``.
+    """
+    if not Master.exists(layout):
+        return Upkeep()
+    if why := unrepaired(layout):
+        return Upkeep(refused=(f"{why}: start the stream, it repairs them; nothing was done",))
+    master, held, rows, done = whole_ledger(layout)
+    lacks = done.refused
+    # Blocks of slices name epochs, and what an earlier upkeep has put in the place of others lets those go.
+    durability.sync_disk(master.table.root)
+    if short := unexplained(master, held, rows):
+        return done.plus(Upkeep(refused=(f"{short}: nothing else was done",)))
+    done = done.plus(of_views(pipeline, layout, master, held))
+    if keep := pipeline.definition.batch.keep_generations:
+        why = f"keep_generations={keep}"
+        forgotten = retain(layout, keep=keep, actor="upkeep", reason=why)
+        done = done.plus(Upkeep(forgotten=len(forgotten)))
+    manifest = ManifestTable.ensure(layout).read()
+    done = done.plus(swept(layout, manifest)).plus(cleared(layout, manifest, now=datetime.now(UTC)))
+    done = done.plus(swept_attempts(layout, held))
+    if Table.exists(layout.table("quarantine")):
+        done = done.plus(buried(layout.table("quarantine"), held))
+    done = done.plus(of_records(layout, held)).plus(of_decisions(layout, held))
+    # What the ledger lacks yet, only entries of the master tell.
+    return done if lacks else done.plus(of_logs(layout, now=datetime.now(UTC)))
+
+
+def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: Held) -> Upkeep:
+    """Compact the slices of every live version, and clean them and the serving tables."""
+    done, manifest = Upkeep(), ManifestTable.ensure(layout).read()
+    views = live(pipeline, layout).views
+    for view in views:
+        if Table.exists(layout.slices(view)):
+            blocks = bounds(manifest, view, held, master)
+            done = done.plus(compact(view, layout, held, blocks)).plus(pack(view, layout, held, blocks))
+            done = done.plus(cleaned(layout.slices(view), held))
+    for serving in sorted({layout.serving(view) for view in views}):
+        if Table.exists(serving):
+            done = done.plus(cleaned(serving, held))
+    return done
+
+
+def of_records(layout: Layout, held: Held) -> Upkeep:
+    """Pack and clean the tables that grow by files for ever."""
+    done = Upkeep()
+    for name, order in ORDERS.items():
+        if Table.exists(layout.table(name)):
+            # A manifest's rows bear the number of the version after that they were decided on: none may slip between.
+            beside = DECIDED if name == "manifest" else APP
+            done = done.plus(packed(Table.open(layout.table(name)), held, order=order, beside=beside))
+            done = done.plus(cleaned(layout.table(name), held))
+    done = done.plus(packed_ledger(Table.open(layout.table("ledger")), held))
+    return done.plus(cleaned(layout.table("ledger"), held))
+
+
+def of_decisions(layout: Layout, held: Held) -> Upkeep:
+    """Pack and clean what people decided, and what runs claimed."""
+    done = Upkeep()
+    if Table.exists(layout.table("control")):
+        control = ControlTable.ensure(layout).decisions
+        done = done.plus(decision_rows.packed(control, passing=PASSING)).plus(
+            cleaned(control.table.root, held)
+        )
+    if Table.exists(layout.table("claims")):
+        claims = Claims.ensure(layout).decisions
+        done = done.plus(decision_rows.packed(claims, passing=STATES)).plus(cleaned(claims.table.root, held))
+    return done
+
+
+def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
+    """Shorten every log; the ledger has all that the master's entries tell, and the disk what their checkpoints do."""
+    folder = layout.warehouse / layout.pipeline
+    durability.sync_disk(folder)
+    kept = ((root, look(root, "kept", lambda table: retention(table.settings))) for root in roots(folder))
+    return Upkeep(shortened=sum(shortened(root, span, now=now) for root, span in kept if span))
+
+
+def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
+    """Compare the ledger with the master's commits since the last upkeep, and add the rows it lacks.
+
+    Gives with what is held the number of records that it accepted. A row that the stream adds at the same moment is
+    there twice and read once. Of all rows only which are edges is read, the rest is read condensed.
+    """
+    ledger = Ledger.ensure(layout).table
+    groups = groups_of(ledger)
+    rows = list(rows_of(groups, (), newest=False))
+    known = Numbers.of(run for row in rows for run in runs_of(row))
+    master = Master.open(layout)
+    checked = ledger.txn(CHECKED)
+    missing = [
+        epoch
+        for epoch in committed(master, after=-1 if checked is None else checked)
+        if epoch.number not in known
+    ]
+    edges = sorted({*edges_of(groups), *(epoch.number for epoch in missing if epoch.edge)})
+    numbers = Numbers.of(run for row in (*rows, *missing) for run in runs_of(row))
+    held = Held(numbers, tuple(edges), master.epoch)
+    accepted = sum(row.rows for row in (*rows, *missing))
+    if not missing and checked == master.epoch:
+        return master, held, accepted, Upkeep()
+    made: list[data_files.DataFile] = []
+    if missing:
+        first, last = missing[0].number, missing[-1].number
+        made = [ledger_summaries.written(missing, ledger.root, upkept(ledger, Block(first, last)))]
+    try:
+        # Without the app id of epochs, which is the stream's: two commits that carry it exclude each other.
+        ledger.append(made, txns={APP: ledger.version + 1, CHECKED: master.epoch})
+    except Conflict as conflict:
+        return master, held, accepted, refused(ledger, made, conflict)
+    return master, held, accepted, Upkeep(repaired=len(missing))
+
+
+def committed(master: Master, *, after: int) -> list[Epoch]:
+    """List the epochs above ``after`` by the master's commits, in order, as far back as those go."""
+    found = {row.number: row for row in takewhile(lambda row: row.number > after, master.rows())}
+    return [found[number] for number in sorted(found)]
+
+
+def unexplained(master: Master, held: Held, rows: int) -> str:
+    """Say what the master holds, by its number or by its files, whose ledger rows are lost; empty if nothing.
+
+    A file of many epochs names two of them: the others are found out by the ``rows`` that the ledger knows of.
+    """
+    found = Files.of(master.table)
+    written = {*found.low("_epoch").to_pylist(), *found.high("_epoch").to_pylist(), held.last}
+    numbers = {number for number in written if number is not None and number >= 0}
+    if unknown := {number for number in numbers if number not in held.numbers}:
+        return f"the ledger lacks epoch {min(unknown)}, which the master holds"
+    return f"the ledger knows of {rows} records, the master holds {found.rows}" if found.rows > rows else ""

@@ -1,0 +1,1 @@
+"""Runs planned and published: flips, rollbacks, forks, restated look-ups."""

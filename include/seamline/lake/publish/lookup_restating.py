@@ -1,0 +1,69 @@
+"""Restating: a look-up's table as it is now, and the decision in the control table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.lookup_tables import keep
+from seamline.lake.tables.rejudged import judged_log
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.time.intervals import Interval
+from seamline.plan.batch.restating_plan import first_uses, pinned, restatement
+
+
+def restate(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    name: str,
+    span: Interval,
+    *,
+    version: str = "",
+    actor: str,
+    reason: str,
+    now: datetime,
+) -> Restatement:
+    """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it.
+
+    Of epochs that were judged again it holds what they are now, in the intervals in which they are.
+    """
+    epochs = judged_log(pipeline, layout)
+    made = decided(pipeline, layout, epochs, name, span, version=version, actor=actor, reason=reason, now=now)
+    ControlTable.ensure(layout).restate(made)
+    return made
+
+
+def decided(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    epochs: Sequence[Epoch],
+    name: str,
+    span: Interval,
+    *,
+    version: str = "",
+    actor: str,
+    reason: str,
+    now: datetime,
+) -> Restatement:
+    """Make a decision. The table is read, and its version kept, unless an epoch has used the one that is asked for.
+
+    Raises what ``plan.restating`` raises, and LookupBroken where the table has to be read and cannot be.
+    """
+    join = pinned(pipeline, name)
+    used = version in first_uses(epochs, name, pipeline.record_version)
+    newest = version if used else keep(join, layout)
+    return restatement(
+        pipeline,
+        epochs,
+        name,
+        span,
+        version=version,
+        newest=newest,
+        actor=actor,
+        reason=reason,
+        now=now,
+    )

@@ -1,0 +1,124 @@
+"""Plans of batch runs, made from the ledger and the manifest as they are now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.tables.builds_table import Builds
+from seamline.lake.tables.claims_table import claims_of, claims_shown
+from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.manifest_table import manifest_of
+from seamline.lake.tables.rejudged import parted_log
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.time.intervals import EPOCH, Interval, spans
+from seamline.model.time.window_arithmetic import reach
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
+from seamline.plan.batch.estimates import Attempt, MasterFile, estimated
+from seamline.plan.batch.rejudging_plan import records_of, unjudged
+
+FAR = datetime.max.replace(tzinfo=UTC)
+SMALL = 64 << 20
+"""Bytes of the log's files."""
+
+
+def plan_run(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    *,
+    asked: Interval | None,
+    dirty: bool,
+    run: str = "",
+    bounded: bool = True,
+    waits: bool = True,
+) -> BatchPlan:
+    """Plan a run of all live versions over the intervals in ``asked``, over the dirty ones, or over both.
+
+    Nothing is written, no table made. ``run`` is who plans: its own claims do not stop it. Dirty intervals are as
+    many as the definition lets a run take (``max_dirty``), all of them if not ``bounded``. Who only shows a plan
+    does not wait (``waits``): what another place may have let go is then running.
+    """
+    held = claims_of(layout, now=datetime.now(UTC)) if waits else claims_shown(layout)
+    claims = [each for each in held if each.run != run]
+    manifest, reaches = manifest_of(layout), reaches_of(pipeline, layout)
+    views = list(reaches)
+    epochs = parted_log(pipeline, layout, manifest, views)
+    plan = plan_batch(
+        epochs,
+        manifest,
+        pipeline.grid,
+        views,
+        asked=asked,
+        dirty=dirty,
+        restated=restatements(layout),
+        most=pipeline.definition.batch.max_dirty if bounded else None,
+        claims=claims,
+        provisional=pipeline.definition.batch.provisional,
+        reaches=reaches,
+    )
+    waiting = unjudged(epochs, pipeline.record_version, (), until=plan.cut)
+    plan = replace(plan, again=sum(map(records_of, waiting)))
+    return costed(plan, layout)
+
+
+def reaches_of(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
+    """Say of every live version how many intervals further than an event's own its windows go."""
+    return {
+        view.id: reach(view.windows, view.interval // MICROSECOND) for view in live(pipeline, layout).views
+    }
+
+
+def costed(plan: BatchPlan, layout: Layout) -> BatchPlan:
+    """Add what is known of a plan's cost: bytes by the master's files, seconds by past builds."""
+    return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
+
+
+def job_of(
+    pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "", actor: str = ""
+) -> BuildJob:
+    """Give the build that a plan asks for; its ``spans`` are empty where there is nothing to build."""
+    joined = spans(build.interval for build in plan.builds)
+    why = reason or reasons(plan)
+    return BuildJob(pipeline.name, run, plan.cut, tuple(joined), why, plan.planned, actor)
+
+
+def reasons(plan: BatchPlan) -> str:
+    """Say why a plan builds what it builds, in one line."""
+    kinds = Counter(kind for build in plan.builds for kind in build.kinds)
+    return ", ".join(kind if len(kinds) == 1 else f"{kind} ({count})" for kind, count in kinds.items())
+
+
+def small(layout: Layout, job: BuildJob) -> bool:
+    """Tell whether a build may have to read a few files only: its driver ends soon after it has started."""
+    met = (
+        each.size
+        for each in master_files(layout)
+        if each.epoch <= job.cut
+        and any(each.first < span.end and span.start <= each.last for span in job.spans)
+    )
+    return sum(met) <= SMALL
+
+
+def master_files(layout: Layout) -> Iterator[MasterFile]:
+    """List the master's files by their statistics; one without any may hold all times."""
+    files = look(layout.table("master"), "files", Files.of)
+    if files is None or not files.actions.num_rows:
+        return
+    columns = (files.low("_event_time"), files.high("_event_time"), files.low("_epoch"))
+    sizes = files.actions["size_bytes"].to_pylist()
+    for size, first, last, epoch in zip(sizes, *(each.to_pylist() for each in columns), strict=True):
+        yield MasterFile(size, first or EPOCH, last or FAR, epoch or 0)
+
+
+def attempts(layout: Layout) -> list[Attempt]:
+    """List the newest attempts at building; none where nothing was ever built."""
+    place = layout.table("builds")
+    return Builds(Table.open(place)).attempts() if Table.exists(place) else []

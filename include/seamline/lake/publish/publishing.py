@@ -1,0 +1,161 @@
+"""Publishing a run: one commit of the manifest for all its views and intervals, then the serving tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from seamline.lake.read import serving_table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.certificates_table import Certificates
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.readiness import require_held, require_repaired
+from seamline.lake.tables.view_versions import live
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.live_versions import foremost
+from seamline.model.errors import Conflict, NotFound, PublishRefused
+from seamline.model.protocol.manifest import Generation, How, Manifest, Statement
+from seamline.plan.publish.publication import RED, Candidate, Decision, Offer, certified, publish
+from seamline.runtime.failpoints import reach
+
+ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What a run has published (nothing if that was done before), and what was held back of it, and why."""
+
+    statements: tuple[Statement, ...]
+    held_back: Mapping[str, str]
+
+
+def publish_run(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    run: str,
+    *,
+    decision: Decision | None = None,
+    only: Collection[str] = (),
+) -> Publication:
+    """Publish the intervals of a run whose certificates are all there and green, in one commit.
+
+    A person's ``decision`` may publish the others despite that; ``only`` names the intervals it is about. Raises
+    PublishRefused if there is none, or the log has lost epochs of them, OutOfStep where a start has to repair it
+    first, and Conflict if another run published one of the intervals since this one began; nothing is published then.
+    """
+    require_repaired(layout)
+    builds = Builds.ensure(layout).of(run)
+    if not builds:
+        raise NotFound(
+            f"Run {run!r} of {pipeline.name} has built nothing.", hint="build first, then publish."
+        )
+    if only and not (builds := [row for row in builds if row.interval in only]):
+        raise NotFound(
+            f"Run {run!r} of {pipeline.name} has not built {', '.join(sorted(only))}.",
+            hint="see seamline history.",
+        )
+    statements, held_back = commit(
+        layout, ManifestTable.ensure(layout), candidates(pipeline, layout, builds), decision
+    )
+    refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
+    return Publication(tuple(statements), held_back)
+
+
+def answering(layout: Layout, run: str) -> list[Statement]:
+    """List what a run has published of its last attempt and still answers, whichever of its tasks did it."""
+    published = ManifestTable.ensure(layout).read().published
+    places = ((row, published.get((row.view, row.interval))) for row in Builds.ensure(layout).of(run))
+    return [
+        each
+        for row, each in places
+        if each and each.generation == row.generation and each.how is not How.ROLLBACK
+    ]
+
+
+def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:
+    """Put each generation beside its newest certificate and what the run expects to replace."""
+    certificates = Certificates.ensure(layout).of(run=builds[0].run)
+    judged = {(f"{c.view}/{c.fingerprint}", c.interval.id, c.generation): c for c in certificates}
+    found = [(row, judged.get((row.view, row.interval, row.generation))) for row in builds]
+    return [
+        Candidate(
+            Generation(
+                row.generation,
+                row.view,
+                pipeline.grid.named(row.interval),
+                row.cut,
+                row.rows,
+                row.run,
+                row.reason,
+                row.restated,
+            ),
+            bool(certificate and certificate.passed),
+            row.expected,
+            row.planned,
+            bool(certificate and certificate.provisional),
+        )
+        for row, certificate in found
+    ]
+
+
+def commit(
+    layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
+) -> tuple[list[Statement], Mapping[str, str]]:
+    """Write the statements, decided again each time somebody else has written meanwhile."""
+    for attempt in range(ATTEMPTS):
+        manifest = table.read()
+        left = unpublished(manifest, offered)
+        offer = certified(manifest, left, despite=bool(decision and decision.despite))
+        if not offer.green:
+            if len(left) < len(offered):
+                return [], offer.held_back
+            raise refused(offered[0].generation.run, offer)
+        for cut, generation in {each.generation.cut: each.generation.id for each in offer.green}.items():
+            require_held(layout, cut, generation)
+        statements = publish(manifest, offer.green, now=datetime.now(UTC), decision=decision)
+        try:
+            table.commit(statements)
+        except Conflict:
+            if attempt + 1 == ATTEMPTS:
+                raise
+            continue
+        reach("published")
+        return statements, offer.held_back
+    return [], {}
+
+
+def refused(run: str, offer: Offer) -> PublishRefused:
+    """Say why nothing of a run may be published."""
+    whys = sorted(set(offer.held_back.values()))
+    if whys == [RED]:
+        return PublishRefused(
+            f"No interval of run {run!r} is certified.", hint="see its certificates, mend, build again."
+        )
+    return PublishRefused(
+        f"No interval of run {run!r} may be published: {'; '.join(whys)}.", hint="see seamline history."
+    )
+
+
+def unpublished(manifest: Manifest, offered: Iterable[Candidate]) -> list[Candidate]:
+    """Leave out what was published before, even if something newer has replaced it since; not what was withdrawn."""
+    return [candidate for candidate in offered if not was_published(manifest, candidate.generation)]
+
+
+def was_published(manifest: Manifest, generation: Generation) -> bool:
+    """Tell whether a generation answers, or did until another came in its place."""
+    place = (generation.view, generation.interval.id)
+    withdrawn = manifest.withdrawn.get(place)
+    if withdrawn and withdrawn.generation == generation.id:
+        return False
+    return generation.id in {each.generation for each in manifest.history.get(place, ())}
+
+
+def refresh_serving(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> None:
+    """Bring the serving tables of a run's views up to date for its intervals."""
+    for view in foremost(live(pipeline, layout)):
+        intervals = {row.interval for row in builds if row.view.partition("/")[0] == view.name}
+        if intervals:
+            serving_table.refresh(pipeline, layout, view, sorted(intervals))
+            reach("served")

@@ -1,0 +1,1 @@
+"""Reading: versions pinned, what counts merged, windows presented and judged."""

@@ -1,0 +1,119 @@
+"""How intervals are answered, in columns: what an answer says of each, whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+
+from seamline.lake.engine.windowing import Numbers
+from seamline.model.errors import BadRange
+from seamline.model.protocol.seam import Status
+from seamline.model.time.intervals import EPOCH, parse_moment, stamp
+
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+STATUSES = tuple(Status)
+
+
+@dataclass(frozen=True)
+class IntervalAnswer:
+    """How one interval was answered: ``rows_since`` are the rows counted from slices, above the cut.
+
+    ``restated`` is how many restatements the build of the generation knew; ``note`` says who decided that it answers,
+    where that was not its certificate alone. ``missing`` bounds how many records its numbers may lack: offsets that
+    Kafka had lost before they were read, and that may belong to it.
+    """
+
+    status: Status
+    cut: int
+    generation: str
+    rows_since: int
+    complete_to: int
+    restated: int = 0
+    note: str = ""
+    missing: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Ways(Mapping[str, IntervalAnswer]):
+    """The intervals of an answer by id, in their order: a column of each fact, ``statuses`` as places in STATUSES.
+
+    ``starts`` are in microseconds since 1970. ``told`` are, by place, those of which the manifest tells.
+    """
+
+    starts: Numbers
+    statuses: Numbers
+    cuts: Numbers
+    rows_since: Numbers
+    complete_to: Numbers
+    missing: Numbers
+    told: MutableMapping[int, IntervalAnswer]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(id_of, self.starts.tolist())
+
+    def __getitem__(self, id: str) -> IntervalAnswer:
+        try:
+            start = (parse_moment(id) - EPOCH) // timedelta(microseconds=1)
+        except BadRange:
+            raise KeyError(id) from None
+        place = int(np.searchsorted(self.starts, start))
+        if place == len(self) or self.starts[place] != start:
+            raise KeyError(id)
+        return self.at(place)
+
+    def at(self, place: int) -> IntervalAnswer:
+        """Give the interval at a place."""
+        if place in self.told:
+            return self.told[place]
+        return IntervalAnswer(
+            STATUSES[self.statuses[place]],
+            int(self.cuts[place]),
+            "",
+            int(self.rows_since[place]),
+            int(self.complete_to[place]),
+            missing=int(self.missing[place]),
+        )
+
+    def listed(self) -> Iterator[tuple[str, IntervalAnswer]]:
+        """Give them one by one, without looking each up by its id."""
+        return zip(self, map(self.at, range(len(self))), strict=True)
+
+    def of(self, *statuses: Status) -> Numbers:
+        """List the places of the intervals of some statuses."""
+        found: Numbers = np.flatnonzero(np.isin(self.statuses, [STATUSES.index(each) for each in statuses]))
+        return found
+
+    def ids(self, places: Numbers) -> list[str]:
+        """Name the intervals at some places."""
+        return [*map(id_of, self.starts[places].tolist())]
+
+    def tally(self) -> dict[Status, int]:
+        """Count the intervals by status, those that occur."""
+        counts = np.bincount(self.statuses, minlength=len(STATUSES)).tolist()
+        return {status: count for status, count in zip(STATUSES, counts, strict=True) if count}
+
+    def runs(self, status: Status) -> list[tuple[str, str]]:
+        """Name the first and the last interval of each run of neighbours in the answer that have a status."""
+        places = self.of(status)
+        breaks = np.flatnonzero(np.diff(places) != 1)
+        firsts, lasts = (
+            places[[0, *(breaks + 1)]] if len(places) else places,
+            places[[*breaks, -1]] if len(places) else places,
+        )
+        return [*zip(self.ids(firsts), self.ids(lasts), strict=True)]
+
+    def notes(self) -> dict[str, str]:
+        """Give the notes by interval."""
+        noted = sorted(place for place, each in self.told.items() if each.note)
+        return {id_of(int(self.starts[place])): self.told[place].note for place in noted}
+
+
+def id_of(micros: int) -> str:
+    """Name the interval that starts at so many microseconds since 1970."""
+    return stamp(EPOCH + timedelta(microseconds=micros))

@@ -1,0 +1,144 @@
+"""An answer: the table, and what is known of how far it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine.windowing import Numbers
+from seamline.lake.read.answer_ways import STATUSES, Ways
+from seamline.model.protocol.seam import Phase, Side, Status
+from seamline.model.time.intervals import stamp
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    The presented rows of a view and how far they are right.
+
+    ``table``: ``grouping`` (of a view with several sets), keys, columns of look-ups, ``window_start``,
+    ``window_end``, measures, ``batch_part`` and ``speed_part`` (rows counted from either side), ``epoch`` (each
+    row's own ``complete_to``), ``certified``, ``complete`` (the watermark is past the window's end), ``phase`` (a
+    ``seam.Phase``).
+    ``states``: the merged states on the same rows. ``version`` is the fingerprint that answered; ``whole`` are
+    the intervals of which every window that starts in them is there, None for all. ``lookups`` are the versions
+    of the look-ups whose columns are there, by name. ``served_at`` is the instant whose answer it is, if one was
+    asked for; ``as_of`` tells that today's publications answer for an epoch of the past. ``beyond`` maps the columns
+    that have a total as text, where no DECIMAL holds it, to the total.
+    """
+
+    view: str
+    version: str
+    side: Side
+    table: pa.Table
+    states: pa.Table
+    intervals: Ways
+    whole: frozenset[str] | None
+    epoch: int
+    until: int
+    manifest_version: int
+    has_event_id: bool
+    dedup_within: str = ""
+    lookups: Mapping[str, str] = field(default_factory=dict)
+    served_at: datetime | None = None
+    as_of: bool = False
+    beyond: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> Numbers:
+        """The places of the intervals that have a number; those still building are left out."""
+        return self.intervals.of(*(each for each in STATUSES if each is not Status.BUILDING))
+
+    @property
+    def complete_to(self) -> int:
+        """The epoch up to which every interval is right: the least over the intervals."""
+        return int(self.intervals.complete_to[self.answered].min()) if len(self.answered) else self.until
+
+    @property
+    def complete_to_max(self) -> int:
+        """The epoch up to which the furthest interval is right."""
+        return int(self.intervals.complete_to[self.answered].max()) if len(self.answered) else self.until
+
+    @property
+    def exact_duplicates_to(self) -> int | None:
+        """The epoch up to which duplicates are taken out exactly; None where no event id is declared."""
+        if not self.has_event_id:
+            return None
+        return least_cut(self.intervals, self.answered)
+
+    @property
+    def certified(self) -> list[str]:
+        """The ids of the intervals that are certified and untouched since."""
+        return self.intervals.ids(self.intervals.of(Status.CERTIFIED))
+
+    @property
+    def final(self) -> bool:
+        """True if every interval is certified and nothing came from the speed layer, which was asked."""
+        return self.side is Side.MERGED and [*self.intervals.tally()] == [Status.CERTIFIED]
+
+    def only(self, phases: Collection[Phase]) -> Answer:
+        """Keep the rows whose window has come so far."""
+        kept = pc.is_in(self.table["phase"], pa.array([each.value for each in phases], pa.string()))
+        return replace(self, table=self.table.filter(kept), states=self.states.filter(kept))
+
+    def summary(self) -> str:
+        """Say in a sentence or two how far the answer can be trusted."""
+        then = f"As served at {stamp(self.served_at)}: " if self.served_at else ""
+        then = f"As of epoch {self.epoch}, by what is published now: " if self.as_of else then
+        return then + self.told()
+
+    def told(self) -> str:
+        """Say how far the rows are right."""
+        if not self.intervals:
+            return f"No rows up to epoch {self.until}."
+        far = f"epoch {self.complete_to}"
+        if self.complete_to_max > self.complete_to:
+            far += f" (some intervals to {self.complete_to_max})"
+        said = [f"Counts every event up to {far}, {SIDES[self.side]}"]
+        said.append("; final: " if self.final else "; ")
+        said.append(", ".join(f"{n} {status}" for status, n in self.tally().items()) + ".")
+        exact = self.exact_duplicates_to
+        if exact == -1:
+            said.append(" Duplicates are not removed in every interval yet")
+        elif exact is not None:
+            said.append(f" Duplicates are removed exactly up to epoch {exact}")
+        if exact is not None:
+            said.append(f", and within {self.dedup_within} after." if self.dedup_within else ".")
+        said.extend(self.unheld())
+        if missing := int(self.intervals.missing.max()):
+            said.append(
+                f" A number may lack up to {missing} records that Kafka had lost before they were read."
+            )
+        if building := self.tally().get("building"):
+            said.append(f" {building} building: no number is given for them.")
+        return "".join(said)
+
+    def unheld(self) -> Iterator[str]:
+        """Say which totals no DECIMAL holds."""
+        for name, total in self.beyond.items():
+            column = self.table[name]
+            if count := len(column) - column.null_count:
+                yield f" {count} of {total} have more digits than a DECIMAL: NULL, and {name} has them as text."
+
+    def tally(self) -> dict[str, int]:
+        """Count the intervals by status, those that occur."""
+        return {status.value: count for status, count in self.intervals.tally().items()}
+
+
+def least_cut(ways: Ways, answered: Numbers) -> int:
+    """Give the least cut of generations that answer; -1 where one of the intervals has none."""
+    if len(ways.told) < len(answered):
+        return -1
+    found = [ways.at(place) for place in answered.tolist()]
+    return min((each.cut if each.generation else -1 for each in found), default=-1)
+
+
+SIDES = {
+    Side.MERGED: "batch and speed merged",
+    Side.BATCH: "by the batch layer alone",
+    Side.SPEED: "by the speed layer alone",
+}

@@ -1,0 +1,160 @@
+"""The states that count, by the seam's rule: of generations that answer, and of slices above the cut of their interval.
+
+Files are asked for the panes and keys that are wanted, in SQL; what counts is decided on what they give, in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine.duckdb_scans import relations
+from seamline.lake.engine.states import asked, lacking, quoted, stored
+from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.read.answering_files import Unsettled, generation_files, marks_of, slice_files
+from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.lake.storage.file_cache import KEPT
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
+from seamline.model.errors import BadRange, StraddlesCut
+from seamline.model.expressions import compile_expression
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import stamp
+from seamline.model.time.window_arithmetic import Bounds
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.model.types.schema import STRING, Field, Schema
+
+
+def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | None) -> pa.Table:
+    """Read the states that count by the seam's rule, within ``panes`` and, unless sets are grouped, ``where``.
+
+    ``taken_schema``, a row for each state. StraddlesCut where a slice crosses a cut; where one reaches beyond the
+    snapshot, Unsettled, or BadRange of the past. ExpressionError and BadRange for a condition that is none.
+    """
+    view = snapshot.view
+    marks = marks_of(snapshot, side)
+    generations = generation_files(snapshot, marks, panes)
+    slices = slice_files(snapshot, marks, panes)
+    # Spelled as instants, such that statistics of Parquet files are asked.
+    inside = " OR ".join(
+        f"(pane >= make_timestamptz({low}) AND pane < make_timestamptz({high}))" for low, high in panes
+    )
+    condition = f"({inside or 'false'})" + ("" if view.grouped else f" AND {compiled(where, view)}")
+    columns, parts = partial_schema(view).names, []
+    if slices:
+        found = scanned(view, slices, [*columns, "from_epoch", "to_epoch"], condition)
+        rows = placed(alive(found, snapshot.held, snapshot.until), snapshot)
+        parts.append(settled(above(rows, marks, snapshot.floor(""), snapshot.until), snapshot))
+    if generations:
+        rows = placed(scanned(view, generations, [*columns, "generation"], condition), snapshot)
+        parts.append(published(rows, marks))
+    schema = taken_schema(view)
+    return pa.concat_tables(
+        [schema.empty_table(), *(part.select(schema.names).cast(schema) for part in parts)]
+    )
+
+
+def scanned(view: CompiledView, paths: list[str], columns: Sequence[str], condition: str) -> pa.Table:
+    """Read columns of some files where a condition is met: small files from memory, the others from where they are."""
+    tables, others = KEPT.of(paths)
+    # Spark writes other types of the same meaning.
+    alike: dict[pa.Schema, list[pa.Table]] = {}
+    for table in tables:
+        alike.setdefault(table.schema, []).append(table)
+    kept = {f"kept_{number}": pa.concat_tables(some) for number, some in enumerate(alike.values())}
+    sources = [*([stored(view, others)] if others else []), *kept]
+    rows = " UNION ALL BY NAME ".join([*(f"SELECT * FROM {source}" for source in sources), *lacking(view)])
+    query = f"SELECT {', '.join(map(quoted, columns))} FROM ({rows}) WHERE {condition}"
+    if not others:
+        # A second thread would take longer to wake than this takes.
+        return asked(query, **kept)
+    with relations(**kept) as con:
+        return con.sql(query).to_arrow_table()
+
+
+def alive(rows: pa.Table, held: Numbers, until: int) -> pa.Table:
+    """Leave out what dead epochs left (rule 2), row by row: others than us put rows of many epochs into one file.
+
+    Rows that upkeep has merged are of held epochs; a number above ``until`` may be held by now.
+    """
+    numbers = pc.unique(rows["to_epoch"]).to_pylist()
+    if not (dead := [number for number in numbers if number <= until and number not in held]):
+        return rows
+    named = pc.is_in(rows["to_epoch"], pa.array(dead, pa.int64()))
+    return rows.filter(pc.invert(pc.and_(named, pc.equal(rows["from_epoch"], rows["to_epoch"]))))
+
+
+def placed(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Put beside states the start of their interval, ``_at``."""
+    length = snapshot.grid.length // MICROSECOND
+    at = rows["pane"].cast(INSTANT).cast(pa.int64()).to_numpy()
+    return rows.append_column("_at", pa.array(at - at % length))
+
+
+def above(rows: pa.Table, marks: pa.Table, floor: int, until: int) -> pa.Table:
+    """Keep the slices' states above the cut of their interval, ``floor`` where it has none of its own."""
+    place = pc.index_in(rows["_at"], marks["_at"])
+    cut = pc.fill_null(pc.take(marks["_cut"], place), floor)
+    kept = pc.and_(pc.greater(rows["to_epoch"], cut), pc.less_equal(rows["from_epoch"], until))
+    rows = rows.append_column("_cut", cut).filter(kept)
+    return rows.append_column("_speed", pa.repeat(True, rows.num_rows))
+
+
+def published(rows: pa.Table, marks: pa.Table) -> pa.Table:
+    """Keep the states of the generations that answer for their intervals."""
+    place = pc.index_in(rows["_at"], marks["_at"])
+    rows = rows.filter(
+        pc.fill_null(pc.equal(rows["generation"], pc.take(marks["_generation"], place)), False)
+    )
+    unknown = pa.nulls(rows.num_rows, pa.int64())
+    rows = rows.append_column("from_epoch", unknown).append_column("to_epoch", unknown)
+    return rows.append_column("_speed", pa.repeat(False, rows.num_rows))
+
+
+def settled(found: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Refuse slices that cannot be divided, or that reach beyond ``until``."""
+    crossing = found.filter(pc.less_equal(found["from_epoch"], found["_cut"]))
+    if crossing.num_rows:
+        first = crossing.slice(0, 1).to_pylist()[0]
+        raise StraddlesCut(
+            f"Slice {first['from_epoch']}..{first['to_epoch']} of {snapshot.view.qualified} crosses the cut "
+            f"{first['_cut']}.",
+            hint="cuts fall on edges only and compaction stays between edges (rule 9).",
+        )
+    if pc.any(pc.greater(found["to_epoch"], snapshot.until)).as_py():
+        if not snapshot.past:
+            raise Unsettled("slices were compacted beyond what the read had pinned")
+        raise between(snapshot)
+    return found
+
+
+def between(snapshot: Snapshot) -> BadRange:
+    """Say that slices are kept from edge to edge, and name the last edge."""
+    edge = snapshot.edges.newest(snapshot.until)
+    last = f"the last edge before is epoch {edge[0]}" if edge else "there is no edge before"
+    return BadRange(
+        f"Slices around epoch {snapshot.until} have been joined from edge to edge.",
+        hint=f"ask as of an edge: {last}{f', of {stamp(edge[1])}' if edge else ''}.",
+    )
+
+
+def taken_schema(view: CompiledView) -> pa.Schema:
+    """Give the columns of the states that count; ``_at`` is the start of the interval."""
+    numbers = [pa.field(name, pa.int64()) for name in ("_at", "from_epoch", "to_epoch")]
+    return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])
+
+
+def compiled(where: str | None, view: CompiledView) -> str:
+    """Compile a condition on the key columns, and on the grouping set; ExpressionError for anything else."""
+    if not where:
+        return "true"
+    columns = (*view.keys, *([Field(GROUPING, STRING)] if view.grouped else []))
+    expression = compile_expression(where, Schema(columns))
+    if expression.type.spark != "BOOLEAN":
+        raise BadRange(
+            f"{where!r} is {expression.type.spark}, not a condition.", hint="compare it with something."
+        )
+    guards = "".join(f" AND ({guard.condition_duckdb}) IS NOT TRUE" for guard in expression.guards)
+    return f"(({expression.duckdb}){guards})"

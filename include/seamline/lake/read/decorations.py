@@ -1,0 +1,102 @@
+"""Look-ups that only decorate: joined to the rows that people read, by the newest version of the table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.lake.engine.lookup_joins import joined, relation_of, sought
+from seamline.lake.engine.states import asked, quoted
+from seamline.lake.read.answers import Answer
+from seamline.lake.storage.arrow_types import decoration_fields
+from seamline.lake.storage.layout import Layout, definitions
+from seamline.lake.tables.lookup_tables import load, mark, save, table_schema, version_of
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.compile.lookup_join import Join
+from seamline.model.errors import LookupBroken
+
+log = logging.getLogger("seamline.lookups")
+NEWEST = "newest"
+"""The name, among the versions of a look-up, of the one that serving tables show."""
+ROW = "_row"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The version of a look-up that is shown; the empty version, of no rows, where there never was one."""
+
+    version: str
+    table: pa.Table
+
+
+_known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}
+
+
+def shown(join: Join, layout: Layout) -> Shown:
+    """Give a look-up as it is now, read once for each change of it.
+
+    Where it cannot be read, that is told once, and it is what it was: to this process, else to the serving table.
+    """
+    place, now = (definitions(), layout, join), mark(join)
+    known = _known.get(place)
+    if known is None or known[0] != now:
+        try:
+            table = load(join)
+            found = Shown(version_of(table), table)
+        except LookupBroken as problem:
+            found = known[1] if known else served(join, layout)
+            said = f"Version {found.version} is shown." if found.version else "Nothing of it is shown."
+            log.warning("%s %s", problem.message, said)
+        known = _known[place] = now, found
+    return known[1]
+
+
+def served(join: Join, layout: Layout) -> Shown:
+    """Give a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
+    path, schema = layout.lookup(join.name, NEWEST), table_schema(join)
+    if path.exists():
+        table = pq.read_table(path)
+        if table.schema == schema:
+            return Shown(version_of(table), table)
+    return Shown("", schema.empty_table())
+
+
+def versions(view: CompiledView, layout: Layout) -> Mapping[str, str]:
+    """Give the version of each look-up that a view shows."""
+    return {join.name: shown(join, layout).version for join in view.decorations}
+
+
+def keep(view: CompiledView, layout: Layout) -> None:
+    """Keep what is shown, for a time when the tables cannot be read."""
+    for join in view.decorations:
+        found = shown(join, layout)
+        if found.version and found.version != served(join, layout).version:
+            save(found.table, layout.lookup(join.name, NEWEST))
+
+
+def decorated(found: Answer, view: CompiledView, layout: Layout) -> Answer:
+    """Put the columns of a view's look-ups behind its keys; the rows and their order stay."""
+    if not view.decorations:
+        return found
+    used = {join: shown(join, layout) for join in view.decorations}
+    keys = found.table.select([key.name for key in view.keys])
+    columns = matched(keys, {join: each.table for join, each in used.items()})
+    table, place = found.table, found.table.column_names.index("window_start")
+    for field in reversed(decoration_fields(view)):
+        table = table.add_column(place, field, columns[field.name].cast(field.type))
+    return replace(found, table=table, lookups={join.name: each.version for join, each in used.items()})
+
+
+def matched(keys: pa.Table, tables: Mapping[Join, pa.Table]) -> pa.Table:
+    """Join look-ups to rows of keys, row for row."""
+    rows = keys.append_column(ROW, pa.arange(0, keys.num_rows))
+    asks = ", ".join(map(sought, tables))
+    columns = ", ".join(quoted(field.name) for join in tables for _, field in join.columns)
+    found = " ".join(map(joined, tables))
+    query = f"SELECT {columns} FROM (SELECT {ROW}, {asks} FROM rows) {found} ORDER BY {ROW}"
+    return asked(query, rows=rows, **{relation_of(join): table for join, table in tables.items()})

@@ -1,0 +1,173 @@
+"""The merged read: what counts of generations and slices, merged into the windows that are asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from itertools import count
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.engine.pane_ranges import Span, before, further, joined, micros, named, starting
+from seamline.lake.engine.states import asked
+from seamline.lake.engine.windowing import windowed
+from seamline.lake.log.pinned_log import forget_past
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.answering_files import Unsettled
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.counted_states import compiled, take
+from seamline.lake.read.decorations import decorated
+from seamline.lake.read.presentation import presented
+from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.errors import OutOfStep, ReadUnstable
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.model.time.window_arithmetic import Bounds, Gaps
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.runtime.deadline import in_time
+
+ATTEMPTS = 8
+T = TypeVar("T")
+
+
+def answer(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    *,
+    where: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    as_of: int | datetime | None = None,
+    served_at: datetime | None = None,
+    side: Side = Side.MERGED,
+    touched: Collection[str] | None = None,
+    version: str = "",
+) -> Answer:
+    """Answer for the windows that start in ``[start, end)``, where the keys fit.
+
+    With ``touched`` only for those that start in intervals in which rows of the touched ones may have changed
+    anything; the answer names these intervals. The version that is served answers, whatever the definition at
+    hand says; ``version`` asks for another. With ``as_of`` today's publications answer as of an epoch, with
+    ``served_at`` those of that instant, which is what was answered then.
+    Pins, reads, and pins again where a table was cleaned up meanwhile; ReadUnstable after several attempts.
+    """
+    if start is not None and end is not None:
+        Interval(start, end)
+    side, span = Side(side), Span.between(start, end)
+
+    def once() -> Answer:
+        snapshot = Snapshot.pin(
+            pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version
+        )
+        asked_of = span
+        if touched is not None:
+            asked_of = replace(span, intervals=changed(snapshot, named(touched), side))
+        read = partial(told, snapshot=snapshot, span=asked_of, side=side, where=where)
+        # What has been touched is asked for once.
+        question = (layout, snapshot.view.id, asked_of, side, where)
+        found = read() if touched is not None else REMEMBERED.answer(question, snapshot, read)
+        return decorated(found, snapshot.view, layout)
+
+    return settled(view, once)
+
+
+def settled(view: CompiledView, once: Callable[[], T]) -> T:
+    """Read ``once``, which pins anew, and again while tables move under it; ReadUnstable after several attempts."""
+    last: Exception | None = None
+    for attempt in in_time(range(ATTEMPTS)):
+        try:
+            return once()
+        except (Unsettled, OutOfStep, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
+            last = problem
+            if isinstance(problem, FileNotFoundError):
+                forget_past()
+            time.sleep(0.02 * 2**attempt)
+    if isinstance(last, OutOfStep):
+        raise last
+    raise ReadUnstable(
+        f"The tables of {view.qualified} did not hold still for {ATTEMPTS} reads; the last: {last}",
+        hint="read again; if it stays, a file or a generation is missing: run upkeep.",
+    ) from last
+
+
+def changed(snapshot: Snapshot, touched: frozenset[int], side: Side) -> frozenset[int]:
+    """List the intervals in which windows start that touch the given ones: sessions are followed backwards."""
+    view, length = snapshot.view, snapshot.grid.length // MICROSECOND
+    if not isinstance(view.windows, Gaps) or not touched:
+        return starting(view, touched, None)
+    panes = joined(view.windows.panes(at, at + length) for at in touched)
+    found, _, _ = followed(snapshot, panes, side, None, before)
+    return starting(view, touched, found)
+
+
+def told(*, snapshot: Snapshot, span: Span, side: Side, where: str | None) -> Answer:
+    """Answer from what is pinned."""
+    return read_snapshot(snapshot, span, side, where)[0]
+
+
+def read_snapshot(
+    snapshot: Snapshot, span: Span, side: Side, where: str | None = None
+) -> tuple[Answer, pa.Table]:
+    """Answer from what is pinned, and give the states that count; Unsettled where it does not fit together."""
+    found, taken, panes = followed(snapshot, span.panes(snapshot.view), side, where, further)
+    asked = matching(snapshot.view, span.of(snapshot.view, found), where)
+    return presented(snapshot, taken, asked, panes, side, span.intervals), counting(snapshot, taken, side)
+
+
+def followed(
+    snapshot: Snapshot,
+    panes: list[Bounds],
+    side: Side,
+    where: str | None,
+    beyond: Callable[[CompiledView, pa.Table, Sequence[Bounds], int], list[Bounds] | None],
+) -> tuple[pa.Table, pa.Table, list[Bounds]]:
+    """Read panes and merge them into windows, again with wider bounds while a session may go on ``beyond``.
+
+    Gives the windows, the states they were made of, and the bounds.
+    """
+    for attempt in in_time(count()):
+        taken = take(snapshot, panes, side, where)
+        found = windowed(snapshot.view, weighed(counting(snapshot, taken, side)))
+        wider = beyond(snapshot.view, found, panes, min(attempt, 16))
+        if wider is None:
+            break
+        panes = wider
+    return found, taken, panes
+
+
+def counting(snapshot: Snapshot, taken: pa.Table, side: Side) -> pa.Table:
+    """Keep the states that count: of an owned view a generation answers for its interval whole."""
+    if not snapshot.view.counts or side is Side.SPEED:
+        return taken
+    owned = [
+        micros(parse_moment(id))
+        for view, id in snapshot.manifest.published
+        if view == snapshot.view.id and snapshot.generation(id)
+    ]
+    spare = pc.and_(taken["_speed"], pc.is_in(taken["_at"], pa.array(owned, pa.int64())))
+    return taken.filter(pc.invert(spare))
+
+
+def weighed(taken: pa.Table) -> pa.Table:
+    """Put beside the states what windows carry along (``windowing.COUNTED``)."""
+    speed = taken["_speed"].cast(pa.int64())
+    newest = pc.fill_null(taken["from_epoch"], -1)
+    kept = taken.drop_columns(["_at", "from_epoch", "to_epoch", "_speed"])
+    return kept.append_column("_speed", pc.multiply(taken["rows"], speed)).append_column("_newest", newest)
+
+
+def matching(view: CompiledView, found: pa.Table, where: str | None) -> pa.Table:
+    """Keep the windows' rows that meet a condition on keys and grouping set, where states could not be chosen."""
+    if not where or not view.grouped:
+        return found
+    return asked(f"SELECT * FROM windows WHERE {compiled(where, view)}", windows=found).cast(found.schema)

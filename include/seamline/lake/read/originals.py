@@ -1,0 +1,183 @@
+"""The master's rows behind one number: how many should count, from which side, and the rows themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_scans import connection, literal, scan
+from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.states import quoted
+from seamline.lake.read.answer_ways import IntervalAnswer
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.tables.rejudged import REASON, Rejudged, rows_schema
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.evolution import AND, earlier
+from seamline.model.compile.record_rules import SELECTED
+from seamline.model.time.intervals import Interval, parse_moment
+
+ORDER = "_epoch, _partition, _offset, _topic"
+SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
+
+
+Again = Callable[[pa.Table], pa.Table]
+"""Gives rows of the master as restatements have them."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows of one interval that belong into the number: ``batch`` up to the cut, ``speed`` above it.
+
+    ``duplicates`` are rows up to the cut whose event id an earlier row of the interval bears.
+    """
+
+    batch: int
+    speed: int
+    duplicates: int
+
+
+def of(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    key: Mapping[str, Any],
+    window: Interval,
+    intervals: Mapping[str, IntervalAnswer],
+    *,
+    again: Mapping[str, Again],
+    page: int = 0,
+    size: int = 20,
+) -> tuple[dict[str, Counted], list[dict[str, Any]]]:
+    """Count the rows of a key and window per interval, and give one page of them in the order they came.
+
+    ``again`` says, by interval id, what restatements changed in the rows up to the cut.
+    """
+    files = [look(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
+    counted: dict[str, Counted] = {}
+    shown: list[pa.Table] = []
+    for id, way in intervals.items():
+        interval = Interval(parse_moment(id), parse_moment(id) + pipeline.grid.length)
+        paths = [path for each in files if each for path in files_of(each, interval, way.complete_to)]
+        if not paths:
+            counted[id] = Counted(0, 0, 0)
+            continue
+        rows = rows_of(pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id))
+        spare = pc.and_(rows["_spare"], pc.less_equal(rows["_epoch"], way.cut))
+        below = pc.less_equal(rows["_epoch"], way.cut)
+        counted[id] = Counted(
+            batch=total(pc.and_(below, pc.invert(spare))),
+            speed=total(pc.invert(below)),
+            duplicates=total(spare),
+        )
+        shown.append(rows)
+    if not shown:
+        return counted, []
+    whole = pa.concat_tables(shown).sort_by(
+        [("_epoch", "ascending"), ("_partition", "ascending"), ("_offset", "ascending")]
+    )
+    return counted, whole.slice(page * size, size).to_pylist()
+
+
+def total(mask: pa.ChunkedArray) -> int:
+    """Count what is true."""
+    return pc.sum(mask.cast(pa.int64())).as_py() or 0
+
+
+def files_of(files: Files, interval: Interval, until: int) -> list[str]:
+    """List the master's files that may hold rows of an interval up to an epoch."""
+    if not files.actions.num_rows:
+        return []
+    files = files.keep(pc.less_equal(files.low("_epoch").cast(pa.int64()), until))
+    files = files.keep(pc.less(files.low("_event_time").cast(INSTANT), pa.scalar(interval.end, INSTANT)))
+    files = files.keep(
+        pc.greater_equal(files.high("_event_time").cast(INSTANT), pa.scalar(interval.start, INSTANT))
+    )
+    return files.paths
+
+
+def rows_of(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    paths: list[str],
+    key: Mapping[str, Any],
+    window: Interval,
+    interval: Interval,
+    until: int,
+    cut: int,
+    again: Again | None,
+) -> pa.Table:
+    """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
+    ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
+    selected = quoted(SELECTED) if pipeline.record.selective else "true"
+    spare = (
+        f"_epoch <= {cut} AND row_number() OVER (PARTITION BY {selected}, {ids} ORDER BY {ORDER}) > 1"
+        if ids
+        else "false"
+    )
+    columns = ", ".join([*SHOWN, *(quoted(field.name) for field in pipeline.schema.fields)])
+    con = connection()
+    # A column that no file has yet comes from here.
+    con.register("blank", rows_schema(pipeline).empty_table())
+    con.register(
+        "sought",
+        pa.table(
+            {name: pa.array([value], key_type(view, name)) for name, value in key.items()} or {"_": [0]}
+        ),
+    )
+    matches = [f"rows.{quoted(name)} IS NOT DISTINCT FROM sought.{quoted(name)}" for name in key]
+    matches += [
+        f"epoch_us(rows._event_time) >= {micros(window.start)}",
+        f"epoch_us(rows._event_time) < {micros(window.end)}",
+    ]
+    chosen = f"({view.where.duckdb})" if view.where else "true"
+    if pipeline.record.selective:
+        columns += f", {quoted(SELECTED)}"
+    source = (
+        f"(SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
+        f"WHERE {fitting(pipeline.record_version)} AND {REASON} IS NULL AND _epoch <= {until} "
+        f"AND epoch_us(_event_time) >= {micros(interval.start)} "
+        f"AND epoch_us(_event_time) < {micros(interval.end)}"
+    )
+    if again is not None:
+        whole = con.sql(f"SELECT * FROM {source}").to_arrow_table()
+        built = pc.less_equal(whole["_epoch"], cut)
+        parts = [again(whole.filter(built)), whole.filter(pc.invert(built))]
+        con.register("restated", pa.concat_tables(parts))
+        source = "restated"
+    return con.sql(
+        f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM {source}), "
+        f"rows AS ({numbered(view, 'read')}) "
+        f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded(view, 'rows')} rows, sought "
+        f"WHERE {chosen} AND {' AND '.join(matches)}"
+    ).to_arrow_table()
+
+
+def numbered(view: CompiledView, relation: str) -> str:
+    """Write the reading of rows, with the number of their window where windows are of so many events."""
+    if not view.counts:
+        return f"SELECT * FROM {relation}"
+    counts = f"({view.where.duckdb}) IS TRUE AND NOT _spare" if view.where else "NOT _spare"
+    keys = ", ".join([f"({counts})", *(quoted(key.name) for key in view.ordered_by)])
+    place = f"row_number() OVER (PARTITION BY {keys} ORDER BY {ORDER})"
+    return (
+        f"SELECT *, CASE WHEN {counts} THEN ({place} - 1) // {view.counts} + 1 END "
+        f"AS {quoted(view.numbered)} FROM {relation}"
+    )
+
+
+def fitting(version: str) -> str:
+    """Write which rows are of a record version that fits."""
+    known = ", ".join(map(literal, earlier(version)))
+    return f"(_record_version IN ({known}) OR starts_with(_record_version, {literal(version + AND)}))"
+
+
+def key_type(view: CompiledView, name: str) -> pa.DataType:
+    """Give the Arrow type of a key."""
+    return next(arrow_type(each.type.spark) for each in view.keys if each.name == name)

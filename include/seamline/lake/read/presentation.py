@@ -1,0 +1,88 @@
+"""From the states that count to the rows people read, with the word on how far each is right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine import states
+from seamline.lake.engine.windowing import END, START
+from seamline.lake.read.answer_ways import id_of
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.read.standings import ways_of
+from seamline.lake.read.window_verdicts import Verdicts, verdicts_of
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
+from seamline.model.protocol.seam import Phase, Side
+from seamline.model.time.window_arithmetic import Bounds
+
+
+def presented(
+    snapshot: Snapshot,
+    taken: pa.Table,
+    found: pa.Table,
+    panes: Sequence[Bounds],
+    side: Side,
+    intervals: Collection[int] | None,
+) -> Answer:
+    """Present the merged states of windows, and say how far each row is right.
+
+    ``taken`` are the states they were found from, within the bounds ``panes``; ``intervals`` those the windows
+    start in, None for all.
+    """
+    view = snapshot.view
+    ways = ways_of(snapshot, taken, panes, side)
+    verdicts = verdicts_of(snapshot, ways, found, side)
+    if not verdicts.answered.all():
+        answered = pa.array(verdicts.answered)
+        found, verdicts = found.filter(answered), verdicts.only(verdicts.answered)
+    keys = [key.name for key in view.keys]
+    measures = states.present(view, found, keep=keys)
+    columns = {
+        **({GROUPING: found[GROUPING]} if view.grouped else {}),
+        **{name: found[name] for name in keys},
+        "window_start": found[START].cast(INSTANT),
+        "window_end": found[END].cast(INSTANT),
+        **{name: measures[name] for name in measures.column_names if name not in keys},
+        "batch_part": pc.subtract(found["rows"], found["_speed"]),
+        "speed_part": found["_speed"],
+        "epoch": pa.array(verdicts.epochs),
+        "certified": pc.and_(pa.array(verdicts.certified), pc.equal(found["_speed"], 0)),
+        "complete": pa.array(verdicts.complete),
+        "phase": phases(verdicts),
+    }
+    answer = pa.table(columns)
+    by = ["window_start", "window_end", *([GROUPING] if view.grouped else []), *keys]
+    order = pc.sort_indices(answer, [(name, "ascending") for name in by])
+    kept = [pc.cast(found[START], INSTANT), *(found[name] for name in ["rows", *part_names(view)])]
+    return Answer(
+        view=view.qualified,
+        version=view.fingerprint,
+        side=side,
+        table=answer.take(order),
+        states=pa.table(kept, names=["window_start", "rows", *part_names(view)]).take(order),
+        intervals=ways,
+        whole=None if intervals is None else frozenset(map(id_of, intervals)),
+        epoch=snapshot.epoch,
+        until=snapshot.until,
+        manifest_version=snapshot.manifest.version,
+        has_event_id=snapshot.has_event_id,
+        dedup_within=snapshot.dedup_within,
+        served_at=snapshot.served_at,
+        as_of=snapshot.as_of,
+        beyond={name: source.name for name, source in view.beyond.items()},
+    )
+
+
+def part_names(view: CompiledView) -> list[str]:
+    """List the names of the state columns."""
+    return [part.name for part in view.parts]
+
+
+def phases(verdicts: Verdicts) -> pa.Array:
+    """Say how far each window has come."""
+    closed = pc.if_else(pa.array(verdicts.corrected), Phase.LATE, Phase.COMPLETE)
+    return pc.if_else(pa.array(verdicts.complete), closed, Phase.EARLY)

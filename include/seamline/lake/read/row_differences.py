@@ -1,0 +1,167 @@
+"""The difference between two sets of presented rows, by key and window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine import states
+from seamline.lake.engine.states import asked, quoted
+from seamline.lake.engine.windowing import END, START, windowed
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.generations import Generations
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
+from seamline.model.time.intervals import Interval
+
+CHANGE = "_change"
+OLD, NEW, BOTH = "only before", "only after", "changed"
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The row in which a measure has changed most; ``count`` rows have changed in it at all."""
+
+    count: int
+    row: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What two sets of rows have in common, and what not.
+
+    ``rows`` has one for each place (``places``: grouping set, keys, window) that differs: ``_change`` says how, and
+    a measure ``total`` has columns ``_total_before``, ``_total_after`` and ``_total_difference`` (after less before,
+    NULL where that is no number). ``measures`` are those that both have.
+    """
+
+    rows: pa.Table
+    places: tuple[str, ...]
+    measures: Mapping[str, Largest]
+    equal: int
+    changed: int
+    only_before: int
+    only_after: int
+
+    @property
+    def none(self) -> bool:
+        """True if the two are the same."""
+        return not (self.changed or self.only_before or self.only_after)
+
+
+def was(measure: str) -> str:
+    """Name the column of a measure as it was; no name of a user's begins like this."""
+    return f"_{measure}_before"
+
+
+def became(measure: str) -> str:
+    """Name the column of a measure as it is after."""
+    return f"_{measure}_after"
+
+
+def gained(measure: str) -> str:
+    """Name the column of what a measure has gained."""
+    return f"_{measure}_difference"
+
+
+def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: Sequence[str]) -> Difference:
+    """Compare two tables that have the columns ``places``, which are unique together, and ``measures``."""
+    join = " AND ".join(f"o.{quoted(name)} IS NOT DISTINCT FROM n.{quoted(name)}" for name in places)
+    types = {name: (before.schema.field(name).type, after.schema.field(name).type) for name in measures}
+    unlike = {name: changed(f"o.{quoted(name)}", f"n.{quoted(name)}", *types[name]) for name in measures}
+    differs = " OR ".join(unlike.values()) or "false"
+    kind = f"CASE WHEN o._there IS NULL THEN '{NEW}' WHEN n._there IS NULL THEN '{OLD}' "
+    kind += f"WHEN {differs} THEN '{BOTH}' END"
+    columns = [f"CASE WHEN o._there THEN o.{p} ELSE n.{p} END AS {p}" for p in map(quoted, places)]
+    columns.append(f"{kind} AS {CHANGE}")
+    for name in measures:
+        columns += [
+            f"o.{quoted(name)} AS {quoted(was(name))}",
+            f"n.{quoted(name)} AS {quoted(became(name))}",
+            f"{difference(name, *types[name])} AS {quoted(gained(name))}",
+        ]
+    order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in reversed(places))
+    query = (
+        f"SELECT {', '.join(columns)} FROM (SELECT *, true AS _there FROM olds) o "
+        f"FULL JOIN (SELECT *, true AS _there FROM news) n ON {join} ORDER BY {order}"
+    )
+    found = asked(query, olds=before, news=after)
+    rows = found.filter(pc.is_valid(found[CHANGE]))
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(rows[CHANGE]).to_pylist()}
+    return Difference(
+        rows=rows,
+        places=tuple(places),
+        measures={name: largest(rows, name, *types[name]) for name in measures},
+        equal=found.num_rows - rows.num_rows,
+        changed=counts.get(BOTH, 0),
+        only_before=counts.get(OLD, 0),
+        only_after=counts.get(NEW, 0),
+    )
+
+
+def changed(old: str, new: str, before: pa.DataType, after: pa.DataType) -> str:
+    """Write whether a measure differs: of another type as numbers, where both are some, else as texts.
+
+    A number that the common type of both cannot hold is none that the narrower of them has.
+    """
+    if before == after:
+        return f"{old} IS DISTINCT FROM {new}"
+    if numeric(before) and numeric(after):
+        return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
+    return f"{old}::VARCHAR IS DISTINCT FROM {new}::VARCHAR"
+
+
+def numeric(type: pa.DataType) -> bool:
+    """Tell whether values of a type can be subtracted."""
+    return any(each(type) for each in (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating))
+
+
+def difference(name: str, before: pa.DataType, after: pa.DataType) -> str:
+    """Write what a measure has gained: exactly where both are whole numbers or decimals."""
+    if not (numeric(before) and numeric(after)):
+        return "NULL::DOUBLE"
+    scales = [each.scale if pa.types.is_decimal(each) else 0 for each in (before, after)]
+    floats = any(pa.types.is_floating(each) for each in (before, after))
+    as_type = "DOUBLE" if floats else f"DECIMAL(38, {max(scales)})"
+    return f"TRY(n.{quoted(name)}::{as_type} - o.{quoted(name)}::{as_type})"
+
+
+def largest(rows: pa.Table, name: str, before: pa.DataType, after: pa.DataType) -> Largest:
+    """Find the row in which a measure has changed most."""
+    differs = changed(quoted(was(name)), quoted(became(name)), before, after)
+    own = f"FROM rows WHERE {CHANGE} = '{BOTH}' AND {differs}"
+    most = asked(
+        f"SELECT *, count(*) OVER () AS _count {own} "
+        f"ORDER BY abs({quoted(gained(name))}) DESC NULLS LAST LIMIT 1",
+        rows=rows,
+    ).to_pylist()
+    if not most:
+        return Largest(0, None)
+    count = most[0].pop("_count")
+    return Largest(count, most[0] if most[0][gained(name)] is not None else None)
+
+
+def place_names(view: CompiledView) -> list[str]:
+    """List the columns that tell a view's presented rows apart."""
+    grouping = [GROUPING] if view.grouped else []
+    return [*grouping, *(key.name for key in view.keys), "window_start", "window_end"]
+
+
+def generation_rows(layout: Layout, view: CompiledView, interval: Interval, generation: str) -> pa.Table:
+    """Present what one generation has of the windows that its interval touches: of a longer one its share."""
+    held = Generations(Table.open(layout.generations(view)), view)
+    found = held.read(generation, [*partial_schema(view).names, "interval"])
+    taken = found.filter(pc.equal(found["interval"], interval.id)).drop_columns(["interval"])
+    for name, value in (("_speed", 0), ("_newest", -1)):
+        taken = taken.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), taken.num_rows))
+    found = windowed(view, taken)
+    names = [name for name in place_names(view) if name in found.column_names]
+    rows = states.present(view, found, names)
+    for name, bound in (("window_start", START), ("window_end", END)):
+        rows = rows.append_column(name, found[bound].cast(INSTANT))
+    return rows

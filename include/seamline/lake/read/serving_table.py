@@ -1,0 +1,200 @@
+"""The serving table: the merged answer as plain rows, for people who just want a table."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+from deltalake.transaction import RemoveAction
+
+from seamline.lake.log.log_lines import SERVED, SHOWN
+from seamline.lake.read import decorations
+from seamline.lake.read.answer_ways import id_of
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.merged_read import answer
+from seamline.lake.read.serving_lag import behind
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type, decoration_fields, key_fields
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.view_versions import served
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
+from seamline.model.compile.fingerprint import digest
+from seamline.model.errors import Conflict
+from seamline.model.time.intervals import Grid
+from seamline.model.time.window_arithmetic import Ruling
+from seamline.model.time.zone_clock import MICROSECOND, UTC_CLOCK
+
+APP = "seamline.serving"
+HELD = "seamline.held"
+VERSION = "seamline.version"
+LOOKUPS = "seamline.lookups"
+CLOCK = "seamline.clock"
+ATTEMPTS = 10
+
+
+def serving_schema(view: CompiledView) -> pa.Schema:
+    """Give the columns of a view's serving table; ``interval`` is the Delta partition column.
+
+    An approximate measure is there presented, and as its state columns for those who merge further; a total that no
+    DECIMAL holds is NULL, and a text (``view.beyond``).
+    """
+    measures = [pa.field(each.name, arrow_type(each.result)) for each in view.measures]
+    sketches = [
+        pa.field(part.name, arrow_type(part.type))
+        for each in view.states
+        if each.measure.approximate
+        for part in each.parts
+    ]
+    return pa.schema(
+        [
+            *([pa.field(GROUPING, pa.string())] if view.grouped else []),
+            *key_fields(view),
+            *decoration_fields(view),
+            pa.field("window_start", INSTANT),
+            pa.field("window_end", INSTANT),
+            *measures,
+            *(pa.field(name, pa.string()) for name in view.beyond),
+            *sketches,
+            pa.field("batch_part", pa.int64()),
+            pa.field("speed_part", pa.int64()),
+            pa.field("epoch", pa.int64()),
+            pa.field("certified", pa.bool_()),
+            pa.field("complete", pa.bool_()),
+            pa.field("phase", pa.string()),
+            pa.field("manifest_version", pa.int64()),
+            pa.field("interval", pa.string()),
+        ]
+    )
+
+
+def ensure(layout: Layout, view: CompiledView) -> Table:
+    """Open the serving table, made if it is not there."""
+    return Table.ensure(layout.serving(view), serving_schema(view), partition_by=["interval"])
+
+
+def refresh(
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, intervals: Collection[str] = ()
+) -> bool:
+    """Replace the served rows of what is behind, and of some intervals, by the merged answer in one commit.
+
+    Tells whether any were: a table that is far behind takes several.
+
+    The table itself says what it has shown (``behind``). Rows of another version than the served one are replaced all
+    at once, and the columns with them, and so are those that show another version of a look-up, or of which nothing
+    is known, and windows that their zone's clock had elsewhere. The table is read before the answer is made and the
+    commit is conditional on that, so no row is ever replaced by one older in manifest version or epoch (rule 15).
+    Raises Conflict if others keep coming first.
+    """
+    for _ in range(ATTEMPTS):
+        owner, version = served(pipeline, layout, view)
+        table = ensure(layout, version)
+        shown, another = decorations.versions(version, layout), holds_another(table, version)
+        lacks = behind(layout, owner.grid, version, table)
+        anew = lacks.intervals is None or another or not shows(table, shown) or not keeps_time(table, version)
+        wanted = {*intervals, *(lacks.intervals or ())}
+        if not anew and not wanted:
+            return False
+        found = answer(owner, version, layout, touched=None if anew else wanted)
+        if found.version != version.fingerprint or found.lookups != shown:
+            continue
+        decorations.keep(version, layout)
+        told = found.until if anew else lacks.epoch
+        facts = {
+            HELD: str(told),
+            "seamline.manifest": str(lacks.manifest),
+            VERSION: version.fingerprint,
+            LOOKUPS: json.dumps(found.lookups),
+            **clock(version),
+        }
+        try:
+            table.append(
+                write(table, version, owner.grid, found),
+                txns={APP: table.version + 1, SERVED: told, SHOWN: lacks.manifest},
+                metadata=facts,
+                removes=[] if another else removals(table, found.whole),
+                instead=serving_schema(version) if another else None,
+            )
+        except Conflict:
+            continue
+        return True
+    raise Conflict(
+        f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
+        hint="is a second stream running?",
+    )
+
+
+def holds_another(table: Table, view: CompiledView) -> bool:
+    """Tell whether a serving table's rows, or its columns, are those of another version."""
+    if table.handle.schema() != deltalake.Schema.from_arrow(serving_schema(view)):
+        return True
+    return table.version > 0 and bool(table.metadata().get(VERSION) != view.fingerprint)
+
+
+def shows(table: Table, versions: Mapping[str, str]) -> bool:
+    """Tell whether a serving table's rows show these versions of look-ups."""
+    return not versions or bool(json.loads(table.metadata().get(LOOKUPS, "{}")) == versions)
+
+
+def keeps_time(table: Table, view: CompiledView) -> bool:
+    """Tell whether a serving table's windows are ruled by the clocks that their zone has by now."""
+    return clock(view).items() <= table.metadata().items()
+
+
+def clock(view: CompiledView) -> Mapping[str, str]:
+    """Name the clock of a zone's windows; its rules come with tzdata, and change without the definition."""
+    if not isinstance(view.windows, Ruling) or view.windows.clock == UTC_CLOCK:
+        return {}
+    return {CLOCK: digest([view.windows.clock.since, view.windows.clock.ahead])}
+
+
+def write(table: Table, view: CompiledView, grid: Grid, found: Answer) -> Iterator[data_files.DataFile]:
+    """Write one file per interval that has rows."""
+    schema = serving_schema(view).remove(len(serving_schema(view)) - 1)
+    rows = rows_of(view, found).select(schema.names).cast(schema)
+    stats = [*(key.name for key in view.keys), "window_start", "epoch", "manifest_version"]
+    for interval, own in runs(rows, grid):
+        name = f"{interval.replace(':', '').replace('-', '')}-{uuid.uuid4().hex}.parquet"
+        yield data_files.write(own, table.root, name, stats=stats, partition={"interval": interval})
+
+
+def runs(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Table]]:
+    """Cut rows, which are in the order of their windows, into intervals."""
+    length = grid.length // MICROSECOND
+    numbers = np.floor_divide(rows["window_start"].cast(pa.int64()).to_numpy(), length)
+    found, first = np.unique(numbers, return_index=True)
+    for number, start, end in zip(found.tolist(), first, [*first, rows.num_rows][1:], strict=True):
+        yield id_of(number * length), rows.slice(start, end - start)
+
+
+def rows_of(view: CompiledView, found: Answer) -> pa.Table:
+    """Put the presented rows, the sketches and the manifest's version side by side."""
+    rows = found.table
+    for each in view.states:
+        for part in each.parts if each.measure.approximate else ():
+            rows = rows.append_column(part.name, found.states[part.name])
+    version = pa.array([found.manifest_version] * rows.num_rows, pa.int64())
+    return rows.append_column("manifest_version", version)
+
+
+def removals(table: Table, wanted: Collection[str] | None) -> list[RemoveAction]:
+    """List the files that hold the intervals' rows until now, None for all."""
+    live = Files.of(table)
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    rows = zip(
+        live.actions["path"].to_pylist(),
+        live.actions["size_bytes"].to_pylist(),
+        live.partition("interval").to_pylist(),
+        strict=True,
+    )
+    return [
+        RemoveAction(path, True, now, size, {"interval": id})
+        for path, size, id in rows
+        if wanted is None or id in wanted
+    ]

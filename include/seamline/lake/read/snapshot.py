@@ -1,0 +1,188 @@
+"""Versions pinned in the order that misses nothing: E and W(v), slices, manifest, generations (rule 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from seamline.lake.log.log_edges import Edges
+from seamline.lake.log.pinned_log import Numbers, frontier_at, log_of, moment_of, past_of, whole
+from seamline.lake.read.pinned_slices import complete, require_line, sliced
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.kept_panes import require_fine
+from seamline.lake.tables.lapsed import require_epochs
+from seamline.lake.tables.manifest_table import chosen, manifest_of
+from seamline.lake.tables.mending import out_of_step
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.stored_definition import version_of
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.protocol.holes import lacking
+from seamline.model.protocol.manifest import Manifest, Statement
+from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.seam import NOTHING, Side
+from seamline.model.time.intervals import Grid, Interval
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one read goes by. ``until`` is the last epoch whose slices count; ``epoch`` is E, or as of when.
+
+    With ``as_of`` today's publications answer, as far as they fit; with ``served_at`` those of then, and ``gone`` are
+    the floors that have risen since. ``lacking``
+    counts offsets in holes by the event times that they may have had, None for any.
+    """
+
+    view: CompiledView
+    grid: Grid
+    has_event_id: bool
+    dedup_within: str
+    epoch: int
+    until: int
+    as_of: bool
+    watermark: datetime | None
+    edges: Edges
+    held: Numbers
+    slices: Files | None
+    manifest: Manifest
+    generations: Files | None
+    restated: tuple[Restatement, ...]
+    served_at: datetime | None = None
+    gone: Mapping[str, int] = field(default_factory=dict)
+    lacking: Mapping[Interval | None, int] = field(default_factory=dict)
+
+    @property
+    def past(self) -> bool:
+        """Tell whether the past is asked for."""
+        return self.as_of or self.served_at is not None
+
+    @classmethod
+    def pin(
+        cls,
+        pipeline: CompiledPipeline,
+        view: CompiledView,
+        layout: Layout,
+        side: Side = Side.MERGED,
+        *,
+        as_of: int | datetime | None = None,
+        served_at: datetime | None = None,
+        version: str = "",
+    ) -> Snapshot:
+        """Pin what ``side`` needs of the version that is served under the view's name, or of ``version``.
+
+        With ``served_at`` what was served then. NotFound where the stream never ran, BadRange for an unknown
+        ``as_of`` or ``served_at`` and where the log has lost epochs of then, ProtocolError for a version that cannot
+        be made from its stored definition.
+        """
+        if as_of is not None and served_at is not None:
+            raise BadRange(
+                "as_of and served_at are two questions.",
+                hint="as_of: today's publications up to an epoch; served_at: what was answered then.",
+            )
+        known = manifest_of(layout, served_at)
+        pipeline, view = version_of(pipeline, known, chosen(known, view, version))
+        log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
+        if log is None:
+            raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")
+        if side is not Side.BATCH:
+            require_line(layout, log)
+        log = whole(layout, log)
+        told = past_of(layout, log)
+        epoch, watermark = log.epoch, pipeline.timed.mark(log.newest)
+        frontier = log.frontier
+        if (past := served_at or as_of) is not None:
+            epoch, row = moment_of(layout, log, told.held, past)
+            watermark = pipeline.timed.mark(row)
+        if served_at is not None:
+            require_epochs(layout, view, log, told.held, epoch=epoch, instant=served_at)
+            frontier = frontier_at(layout, log, epoch, view)
+        found = None if side is Side.BATCH else sliced(layout, view, log)
+        if side is not Side.BATCH:
+            frontier = min(frontier, complete(log, found))
+        if log.newest is not None:
+            require_fine(layout, view, log.newest.committed_at + pipeline.max_future)
+        manifest = manifest_of(layout, served_at)
+        if chosen(manifest, view, version) != view.id:
+            return cls.pin(pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version)
+        generations = None if side is Side.SPEED else look(layout.generations(view), "files", Files.of)
+        return cls(
+            view=view,
+            grid=pipeline.grid,
+            has_event_id=bool(pipeline.definition.source.event_id),
+            dedup_within=pipeline.definition.source.dedup_within,
+            epoch=epoch,
+            until=min(epoch, frontier),
+            as_of=as_of is not None,
+            watermark=watermark,
+            edges=told.edges.since(told.told_by(pipeline.timed)),
+            held=told.held,
+            lacking=lacking(each for each in told.register if each.number <= epoch),
+            slices=found.files if found else None,
+            manifest=manifest,
+            generations=generations,
+            restated=() if as_of is not None else known_by(restatements(layout), served_at),
+            served_at=served_at,
+            gone={} if served_at is None else floors(manifest_of(layout), view),
+        )
+
+    def generation(self, interval: str) -> Statement | None:
+        """Give the generation that answers for an interval: the published one, or the one as of then."""
+        place = (self.view.id, interval)
+        if not self.as_of:
+            return self.believed(self.manifest.published.get(place))
+        known = self.manifest.history.get(place, ())
+        gone = self.manifest.forgotten
+        fitting = (
+            each
+            for each in reversed(known)
+            if each.epoch <= self.epoch and self.holds(each.epoch) and (*place, each.generation) not in gone
+        )
+        return next(fitting, None)
+
+    def believed(self, generation: Statement | None) -> Statement | None:
+        """Give a published generation; OutOfStep where the log does not hold the epoch that it was built up to."""
+        if generation and generation.epoch <= self.epoch and not self.holds(generation.epoch):
+            raise out_of_step(
+                self.view.qualified.partition(".")[0],
+                f"generation {generation.generation} is served up to epoch {generation.epoch}, which the log has lost",
+            )
+        return generation
+
+    def holds(self, number: int) -> bool:
+        """Tell whether the log holds an epoch, or it is none."""
+        return number <= NOTHING or number in self.held
+
+    def unmade(self, generation: Statement, interval: str) -> bool:
+        """Tell whether an interval was restated since a generation of it was built."""
+        return bool(about(self.restated[generation.restated :], self.grid.named(interval)))
+
+    def floor(self, interval: str) -> int:
+        """Give the epoch up to which the interval's slices may be gone."""
+        return self.manifest.floor(self.view.id, interval)
+
+    def building(self, interval: str, side: Side) -> bool:
+        """Tell whether an interval has no answer; BadRange where it had one that is gone by now."""
+        if side is Side.SPEED:
+            return False
+        found, floor = self.generation(interval), self.floor(interval)
+        if floor <= NOTHING or (found and (found.epoch >= floor or found.epoch >= self.until)):
+            return False
+        if self.as_of and not self.manifest.building(self.view.id, interval):
+            raise BadRange(
+                f"{self.view.qualified} {interval} cannot be answered as of epoch {self.epoch}: slices up to "
+                f"{floor} are gone and no generation of then is left.",
+                hint=f"ask as of epoch {floor} or later.",
+            )
+        return True
+
+
+def known_by(decisions: tuple[Restatement, ...], instant: datetime | None) -> tuple[Restatement, ...]:
+    """Keep the restatements that were decided by then."""
+    return decisions if instant is None else tuple(each for each in decisions if each.at <= instant)
+
+
+def floors(manifest: Manifest, view: CompiledView) -> Mapping[str, int]:
+    """Give the floors of a view's intervals that were raised."""
+    return {interval: epoch for (id, interval), epoch in manifest.floors.items() if id == view.id}

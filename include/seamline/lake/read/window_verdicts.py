@@ -1,0 +1,146 @@
+"""How far each window is right: the intervals that it depends on, judged together, for all windows at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+
+from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.windowing import END, START, Numbers, column
+from seamline.lake.read.answer_ways import STATUSES, Flags, Ways
+from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.read.standings import answering, plain, told_by
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.protocol.seam import Side, Status
+from seamline.model.time.intervals import parse_moment
+from seamline.model.time.window_arithmetic import Gaps
+from seamline.model.time.zone_clock import MICROSECOND
+
+CERTIFIED = [STATUSES.index(each) for each in (Status.CERTIFIED, Status.DIRTY, Status.HELD)]
+BUILDING = STATUSES.index(Status.BUILDING)
+UNANSWERED, MOST = -(2**62), 2**62
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Of each window whether it has an answer, which it has not while an interval of it builds, and up to what epoch;
+
+    if all its intervals are certified, if the watermark is past its end, and if events came after that.
+    """
+
+    answered: Flags
+    epochs: Numbers
+    certified: Flags
+    complete: Flags
+    corrected: Flags
+
+    def only(self, kept: Flags) -> Verdicts:
+        """Keep some."""
+        return Verdicts(*(getattr(self, each.name)[kept] for each in fields(self)))
+
+
+def verdicts_of(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
+    """Judge windows by their bounds."""
+    starts, endless = column(found, START), found[END].is_null().to_numpy()
+    ends = found[END].fill_null(MOST).to_numpy()
+    if endless.any():
+        epochs, certified = over_all(ways, len(starts))
+    else:
+        epochs, certified = over_touched(snapshot, ways, *touching(snapshot.view, starts, ends), side)
+    mark = micros(snapshot.watermark) if snapshot.watermark else UNANSWERED
+    complete = ~endless & (ends <= mark)
+    return Verdicts(
+        epochs != UNANSWERED, epochs, certified, complete, complete & corrected(snapshot, found, ends)
+    )
+
+
+def touching(view: CompiledView, starts: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
+    """Number (from 1970) the first and the last interval on which each window depends.
+
+    A session depends on what could have joined it: a gap before its first and after its last event.
+    """
+    length = view.interval // MICROSECOND
+    first = starts - view.windows.gap + 1 if isinstance(view.windows, Gaps) else starts
+    return first // length, (ends - 1) // length
+
+
+def corrected(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
+    """Tell of which windows events came after an edge at which the watermark had passed their end."""
+    newest, place = np.unique(column(found, "_newest"), return_inverse=True)
+    marks = [snapshot.edges.mark_before(each) for each in newest.tolist()]
+    before = np.array([UNANSWERED if mark is None else mark for mark in marks], np.int64)
+    late: Flags = before[place] >= ends
+    return late
+
+
+def worth(ways: Ways) -> tuple[Numbers, Numbers]:
+    """Give the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
+    epochs = np.where(ways.statuses == BUILDING, UNANSWERED, ways.complete_to)
+    return epochs, np.isin(ways.statuses, CERTIFIED).astype(np.int64)
+
+
+def over_all(ways: Ways, count: int) -> tuple[Numbers, Flags]:
+    """Judge windows that depend on all intervals there are."""
+    epochs, certified = worth(ways)
+    return np.full(count, epochs.min(), np.int64), np.full(count, bool(certified.all()))
+
+
+def over_touched(
+    snapshot: Snapshot, ways: Ways, first: Numbers, last: Numbers, side: Side
+) -> tuple[Numbers, Flags]:
+    """Judge windows that depend on the intervals numbered from ``first`` to ``last``.
+
+    Those that are in the answer, or that the manifest tells of, are looked at one by one, each once; the others
+    among them, however many, are alike on either side of the last one that had rows at the view's birth.
+    """
+    length = snapshot.grid.length // MICROSECOND
+    beside = np.setdiff1d(told_by(snapshot).starts, ways.starts)
+    beside = beside[touched(beside // length, first, last)]
+    more = answering(snapshot, beside, np.zeros(len(beside), np.int64), side)
+    numbers = np.concatenate([ways.starts, more.starts]) // length
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    epochs, certified = (np.concatenate(each)[order] for each in zip(worth(ways), worth(more), strict=True))
+    low, high = np.searchsorted(numbers, first, "left"), np.searchsorted(numbers, last, "right")
+    found, sure = least(epochs, low, high), least(certified, low, high)
+    border = filled(snapshot, length)
+    for start, end in ((first, np.minimum(last, border)), (np.maximum(first, border + 1), last)):
+        there = np.searchsorted(numbers, end, "right") - np.searchsorted(numbers, start, "left")
+        spare = end - start + 1 > np.maximum(there, 0)
+        if spare.any():
+            one = plain(snapshot, start[spare][:1] * length, np.zeros(1, np.int64), side)
+            found[spare] = np.minimum(found[spare], worth(one)[0])
+            sure[spare] = 0
+    return found, sure == 1
+
+
+def filled(snapshot: Snapshot, length: int) -> int:
+    """Number the last interval that had rows when the view was born; a number beyond all where that is not known."""
+    last = snapshot.manifest.filled.get(snapshot.view.id)
+    return MOST if last is None else micros(parse_moment(last)) // length
+
+
+def touched(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
+    """Tell which numbers are in one of the runs from ``first`` to ``last``."""
+    begun = np.searchsorted(np.sort(first), numbers, "right")
+    over = np.searchsorted(np.sort(last), numbers, "left")
+    found: Flags = begun > over
+    return found
+
+
+def least(values: Numbers, low: Numbers, high: Numbers) -> Numbers:
+    """Give the least of each run ``values[low:high]``; MOST of an empty one.
+
+    Runs are covered by two that are as long as a power of two, whose least values come by doubling (a sparse table).
+    """
+    found, sizes = np.full(len(low), MOST, np.int64), high - low
+    power, width = values, 1
+    while (waiting := sizes >= width).any():
+        now = waiting & (sizes < 2 * width)
+        found[now] = np.minimum(power[low[now]], power[high[now] - width])
+        if len(power) > width:
+            power = np.minimum(power[:-width], power[width:])
+        width *= 2
+    return found

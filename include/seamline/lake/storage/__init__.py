@@ -1,0 +1,1 @@
+"""Delta tables on a file system: their logs, files, settings and commits."""

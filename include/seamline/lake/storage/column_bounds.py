@@ -1,0 +1,138 @@
+"""The bounds of a file's columns as Delta's statistics: exact or rounded outward, so that no reader prunes a row.
+
+Engines order doubles in different ways, and Parquet's bounds leave NaN out: those of doubles are taken from the rows,
+and Parquet is given none. Decimals are numbers with all of their digits: Spark, deltalake and Polars read them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.model.types.exact_json import dumps
+
+MILLISECOND = timedelta(milliseconds=1)
+LETTERS = 64
+LAST_LETTER = "\U0010ffff"
+
+
+def measured(schema: pa.Schema) -> list[str]:
+    """List the columns of which Parquet keeps bounds."""
+    return [each.name for each in schema if not (pa.types.is_nested(each.type) or is_double(each.type))]
+
+
+def is_double(type: pa.DataType) -> bool:
+    """Tell whether values of a type may be NaN."""
+    return bool(pa.types.is_floating(type))
+
+
+@dataclass
+class Bounds:
+    """The least and greatest value per column, and how many are NULL; ``known`` is false where one has no bounds."""
+
+    low: dict[str, Any] = field(default_factory=dict)
+    high: dict[str, Any] = field(default_factory=dict)
+    nulls: dict[str, int] = field(default_factory=dict)
+    known: bool = True
+
+    @classmethod
+    def of_file(cls, path: Path, metadata: pq.FileMetaData) -> Bounds:
+        """Read the doubles of a file that somebody else wrote."""
+        found, schema = cls(), metadata.schema.to_arrow_schema()
+        if doubles := [each.name for each in schema if is_double(each.type)]:
+            with pq.ParquetFile(path) as file:
+                for group in range(metadata.num_row_groups):
+                    found.see(file.read_row_group(group, columns=doubles))
+        return found
+
+    def see(self, rows: pa.Table) -> None:
+        """Take in the doubles of some rows."""
+        for each in rows.schema:
+            if is_double(each.type):
+                column = rows[each.name]
+                self.known &= pc.all(pc.is_finite(column), min_count=0).as_py()
+                least, most = pc.min_max(column).as_py().values()
+                # Some engines tell 0.0 from -0.0.
+                self.widen(each.name, (least or -0.0, most or 0.0), column.null_count, len(column))
+
+    def widen(self, name: str, bounds: tuple[Any, Any] | None, nulls: int, values: int) -> None:
+        """Take in what is known of so many more values of a column."""
+        self.nulls[name] = self.nulls.get(name, 0) + nulls
+        if values == nulls:
+            return
+        if bounds is None:
+            self.known = False
+            return
+        low, high = bounds
+        self.low[name] = min(self.low.get(name, low), low)
+        self.high[name] = max(self.high.get(name, high), high)
+
+
+def statistics(metadata: pq.FileMetaData, doubles: Bounds) -> str:
+    """Give Delta's statistics of every plain column as JSON, of which ``doubles`` are known.
+
+    All or none: where a file has bounds for some columns, deltalake's dataset takes the absence of the others'
+    for NULL bounds and prunes the file from a filter on them. No letter is escaped: deltalake reads the pair that
+    stands for U+10FFFF as U+FFFFF.
+    """
+    found = replace(doubles, low=dict(doubles.low), high=dict(doubles.high), nulls=dict(doubles.nulls))
+    try:
+        for name, part in footers(metadata):
+            bounds = (part.min, part.max) if part.has_min_max else None
+            found.widen(name, bounds, part.null_count or 0, part.num_values + (part.null_count or 0))
+        low, high = outward(found.low, up=False), outward(found.high, up=True)
+    except OverflowError:
+        found.known = False
+    if not found.known:
+        return dumps({"numRecords": metadata.num_rows})
+    facts = {"numRecords": metadata.num_rows, "minValues": low, "maxValues": high, "nullCount": found.nulls}
+    return dumps(facts, ensure_ascii=False)
+
+
+def footers(metadata: pq.FileMetaData) -> Iterator[tuple[str, pq.Statistics]]:
+    """List the statistics that a Parquet file has of its columns but doubles, for each column and row group."""
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for index in range(row_group.num_columns):
+            column = row_group.column(index)
+            name, found = column.path_in_schema, column.statistics
+            if found is None or "." in name or column.physical_type in ("DOUBLE", "FLOAT"):
+                continue
+            if column.physical_type != "BYTE_ARRAY" or found.logical_type.type == "STRING":
+                yield name, found
+
+
+def outward(bounds: Mapping[str, Any], *, up: bool) -> dict[str, Any]:
+    """Write bounds as JSON has them; OverflowError for one that it has no word for."""
+    return {name: plain(value, up=up) for name, value in bounds.items()}
+
+
+def plain(value: Any, *, up: bool) -> Any:
+    """Write a bound, rounded outward: instants to the millisecond, texts to their first letters."""
+    match value:
+        case datetime():
+            moment = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+            whole = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+            if up and whole < moment:
+                whole += MILLISECOND
+            return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case str():
+            return shortened(value, up=up)
+    return value
+
+
+def shortened(text: str, *, up: bool) -> str:
+    """Give the first letters of a text; ``up`` adds one that no letter is above, to be no less than the text."""
+    at = LETTERS
+    while text[at : at + 1] == LAST_LETTER:
+        at += 1
+    return text if len(text) <= at else text[:at] + (LAST_LETTER if up else "")

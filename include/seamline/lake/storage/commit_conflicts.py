@@ -1,0 +1,39 @@
+"""What becomes of a commit where another one has its version: decided by what both say of themselves."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from seamline.lake.storage.log_entries import Commit
+
+TOKEN = "seamline.token"
+
+
+class Meeting(Enum):
+    """OURS is there already. PASSED concerns nobody: ours is tried after it. OVERTAKEN decided on what ours did.
+
+    LOST: a newer writer has taken the table over. LATE is an earlier commit of the same writer, who was told that it
+    failed, or nothing: the writer has to look anew.
+    """
+
+    OURS = auto()
+    PASSED = auto()
+    OVERTAKEN = auto()
+    LOST = auto()
+    LATE = auto()
+
+
+def decided(ours: Commit, other: Commit, *, newest: str) -> Meeting:
+    """Say what becomes of ours, decided on a version whose commit has the id ``newest``."""
+    if other.id and other.id == ours.id:
+        return Meeting.OURS
+    token, theirs = ours.txns.get(TOKEN), other.txns.get(TOKEN)
+    if token is not None and theirs is not None and theirs > token:
+        return Meeting.LOST
+    if other.shape or (other.after and newest and other.after != newest):
+        return Meeting.OVERTAKEN
+    if token is not None and theirs == token:
+        return Meeting.LATE
+    if not ours.txns.keys().isdisjoint(other.txns) or ours.removes & other.removes:
+        return Meeting.OVERTAKEN
+    return Meeting.PASSED

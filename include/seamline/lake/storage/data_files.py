@@ -1,0 +1,73 @@
+"""Parquet files before a commit: written, measured, described to Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
+
+from seamline.lake.storage.column_bounds import Bounds, measured, statistics
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file below a table's folder that no commit names yet.
+
+    ``data_change`` is false for one that only says again what others said.
+    """
+
+    path: str
+    size: int
+    rows: int
+    stats: str
+    partition: Mapping[str, str] = field(default_factory=dict)
+    data_change: bool = True
+
+    def add(self, written_at: datetime) -> AddAction:
+        """Describe the file to Delta."""
+        moment = int(written_at.timestamp() * 1000)
+        return AddAction(self.path, self.size, dict(self.partition), moment, self.data_change, self.stats)
+
+
+def write(
+    table: pa.Table,
+    root: Path,
+    name: str,
+    *,
+    stats: Collection[str] = (),
+    partition: Mapping[str, str] | None = None,
+    group: int | None = None,
+) -> DataFile:
+    """Write one Parquet file of a table, in groups of ``group`` rows; ``stats`` names the columns that prune reads."""
+    path, doubles = root / name, Bounds()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    doubles.see(table)
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=1,
+        row_group_size=group,
+        write_statistics=measured(table.schema),
+    )
+    return described(root, name, stats=stats, partition=partition, doubles=doubles)
+
+
+def described(
+    root: Path,
+    name: str,
+    *,
+    stats: Collection[str] = (),
+    partition: Mapping[str, str] | None = None,
+    doubles: Bounds | None = None,
+) -> DataFile:
+    """Describe a Parquet file that is already there, from its footer and the bounds of its doubles."""
+    path = root / name
+    metadata = pq.read_metadata(path)
+    told = statistics(metadata, doubles or Bounds.of_file(path, metadata))
+    return DataFile(name, path.stat().st_size, metadata.num_rows, told, partition or {})

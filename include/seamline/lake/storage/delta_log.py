@@ -1,0 +1,107 @@
+"""The log of a Delta table on a file system: one JSON file a commit, put there by who comes first.
+
+A commit is a file of its own, written whole and then linked under its number, which fails where that number is taken:
+what excludes two writers is the file system, for this code and for deltalake alike.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain, repeat
+from pathlib import Path
+
+from seamline.lake.storage import log_entries
+from seamline.lake.storage.durability import sync_file
+from seamline.lake.storage.log_entries import Commit
+from seamline.model.errors import NotWhole
+
+FOLDER = "_delta_log"
+LAST = "_last_checkpoint"
+DECIDED = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
+)
+"""Errors of a link that tell that it was not made; after any other nobody knows, as on a share that hangs."""
+PATIENCE = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
+"""Seconds before each further attempt at a commit of which nobody knows whether it is there."""
+
+
+def entry(root: Path, version: int) -> Path:
+    """Name the file of a version."""
+    return root / FOLDER / f"{version:020d}.json"
+
+
+def read(root: Path, version: int) -> Commit | None:
+    """Read a commit; None where there is no such version, or its file was cleaned away after a checkpoint.
+
+    NotWhole where the file is no whole commit: a power cut may leave it empty, cut off or filled with zeros.
+    """
+    file = entry(root, version)
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return log_entries.parsed(version, data)
+    except ValueError as error:
+        raise NotWhole(str(root), str(file), version, str(error)) from error
+
+
+@contextmanager
+def drafted(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
+    """Write an entry to a file that has no number yet; OSError where nothing can be written."""
+    draft = root / FOLDER / f"_commit_{uuid.uuid4().hex}.json.tmp"
+    try:
+        draft.write_bytes(data)
+        if synced:
+            sync_file(draft)
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def link(draft: Path, root: Path, version: int) -> bool:
+    """Put a draft under a version, whole or not at all; False where that is taken, OSError where nobody knows."""
+    try:
+        os.link(draft, entry(root, version))
+    except FileExistsError:
+        return False
+    return True
+
+
+def settled(root: Path, version: int, attempt: Callable[[], bool], *, insists: bool) -> Commit | None:
+    """Put a commit under a version until it is known what stands there, which is given; None where ours just landed.
+
+    That the version is taken proves nothing: a share may say so of a link that it has made, a store of an object that
+    an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.
+    OSError where nothing was done, or where nobody knows to the end and nobody ``insists``: it may land later then.
+    """
+    problem = OSError(errno.EIO, f"{entry(root, version)} is taken, it is said, and is not there")
+    for wait in chain(PATIENCE, repeat(PATIENCE[-1]) if insists else ()):
+        time.sleep(wait)
+        try:
+            if attempt():
+                return None
+        except OSError as error:
+            problem = error
+        try:
+            if (found := read(root, version)) is not None:
+                return found
+        except OSError as error:
+            problem = error
+        if problem.errno in DECIDED:
+            break
+    raise problem
+
+
+def checkpointed(root: Path) -> int:
+    """Give the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
+    try:
+        return int(json.loads((root / FOLDER / LAST).read_bytes())["version"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return -1

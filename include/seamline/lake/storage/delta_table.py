@@ -1,0 +1,381 @@
+"""One Delta table and its commits, fenced or conditional.
+
+A commit is *fenced* when it carries the writer's token as a ``txn`` action on a version whose token is the
+writer's own: it is refused once a newer token has landed (rule 4). It is *conditional* when it carries an app id of
+its own on the version that was decided on: whoever decided too refuses it (rule 5).
+
+What an epoch costs is here: the log is followed (``followed``) and appended to (``delta_log``) commit by commit,
+whatever the table has grown to; deltalake opens tables, makes and changes their schema, reads rows, and writes
+checkpoints.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from seamline.lake.storage import commit_conflicts, delta_log, durability, log_wholeness
+from seamline.lake.storage.commit_conflicts import Meeting
+from seamline.lake.storage.data_files import DataFile
+from seamline.lake.storage.log_cleanup import shortened
+from seamline.lake.storage.log_entries import BY, ENGINE, ID, Commit, Draft
+from seamline.lake.storage.log_follower import since_boot
+from seamline.lake.storage.synced_log import Synced
+from seamline.lake.storage.table_settings import retention, settings_of
+from seamline.model.definition.pipeline import DURABILITY
+from seamline.model.errors import Conflict, FenceLost, ProtocolError
+
+TOKEN = commit_conflicts.TOKEN
+EPOCH = "seamline.epoch"
+BEATS = frozenset({"control", "claims"})
+"""Tables that get an entry every few seconds, also where no upkeep comes: their logs are short after a checkpoint."""
+OVERTAKEN = ("concurrent", "changed since")
+"""What deltalake says of a commit that another has overtaken; a full disk says neither."""
+log = logging.getLogger("seamline.lake")
+
+
+class Table(Synced):
+    """One Delta table at one version; only ``refresh`` and its own commits move it on."""
+
+    def __init__(self, root: Path, handle: DeltaTable, newest: Commit | None) -> None:
+        super().__init__(root, handle, newest)
+        self.token: int | None = None
+        self.insists = False
+        """Whether a commit of which nobody knows is tried until somebody does; else its writer goes on without it."""
+
+    @classmethod
+    def open(cls, root: Path) -> Table:
+        """Open a table at its newest version, or before the first entry that is not whole.
+
+        NotFound where there is none; NotWhole where nothing can be opened before what is broken. A commit after
+        what is not whole is refused with NotWhole. ChangedByOthers where another writer has changed rows.
+        """
+        return cls(root, *log_wholeness.opened(root)).require_ours()
+
+    @classmethod
+    def ensure(
+        cls,
+        root: Path,
+        schema: pa.Schema,
+        *,
+        partition_by: list[str] | None = None,
+        txns: Mapping[str, int] | None = None,
+    ) -> Table:
+        """Open a table, made empty, with some ``txns``, if it is not there; two that make it at once both get it."""
+        if not DeltaTable.is_deltatable(str(root)):
+            there = next(each for each in root.parents if each.is_dir())
+            root.mkdir(parents=True, exist_ok=True)
+            try:
+                DeltaTable.create(
+                    str(root),
+                    schema=deltalake.Schema.from_arrow(schema),
+                    mode="error",
+                    partition_by=partition_by,
+                    configuration=dict(settings_of(root.name)),
+                    commit_properties=properties(txns or {}),
+                )
+            except DeltaError:
+                if not DeltaTable.is_deltatable(str(root)):
+                    raise
+            if root.name in durability.ALWAYS:
+                durability.sync_file(delta_log.entry(root, 0))
+                durability.sync_folders([root / delta_log.FOLDER], above=there)
+        return cls.open(root)
+
+    @classmethod
+    def exists(cls, root: Path) -> bool:
+        """Tell whether there is a table."""
+        return bool(DeltaTable.is_deltatable(str(root)))
+
+    def holding(self, schema: pa.Schema, *, late: Sequence[str] = ()) -> Table:
+        """Give the table; ProtocolError where it lacks a column of states, or holds it in another type.
+
+        The ``late`` ones of them are added.
+        """
+        if late:
+            self.widen(pa.schema([schema.field(name) for name in late]))
+        held = {field.name: field.type for field in self.handle.schema().fields}
+        for field in deltalake.Schema.from_arrow(schema).fields:
+            if held.get(field.name) != field.type:
+                raise ProtocolError(
+                    f"Column {field.name!r} of {self.root} is {held.get(field.name, 'not there')}, and this "
+                    f"release keeps a state of {field.type}.",
+                    hint="the table was written by another release: name the measure anew, and the view is another "
+                    "version, which is built from the master.",
+                )
+        return self
+
+    def widen(self, schema: pa.Schema) -> Table:
+        """Add the columns that the table lacks; ProtocolError where one is there with another type.
+
+        Two that add the same at once both find it there.
+        """
+        wanted = deltalake.Schema.from_arrow(schema)
+        held = {field.name: field.type for field in self.handle.schema().fields}
+        for field in wanted.fields:
+            if held.get(field.name, field.type) != field.type:
+                raise ProtocolError(
+                    f"Column {field.name!r} of {self.root.name} holds {held[field.name]}, and the definition "
+                    f"makes it {field.type}.",
+                    hint="rows keep the type they were written with: give the new column another name.",
+                )
+        if missing := [field for field in wanted.fields if field.name not in held]:
+            try:
+                self.handle.alter.add_columns(missing, commit_properties=properties({}))
+            except DeltaError:
+                self._anew()
+                if any(
+                    field.name not in {each.name for each in self.handle.schema().fields} for field in missing
+                ):
+                    raise
+            self._anew()
+            if self.synced:
+                self.sync()
+        return self.refresh()
+
+    def state_durability(self, level: str) -> None:
+        """State whether each commit is synced from now on, with all that was there before; once is enough."""
+        wanted = DURABILITY.index(level)
+        if (self.txn(durability.DURABILITY) or 0) != wanted:
+            durability.sync_disk(self.root)
+            self._durable = self.version
+            self.append([], txns={durability.DURABILITY: wanted}, sync=True)
+
+    def settle(self) -> None:
+        """State the settings that the table was made without; those that somebody has given it stay as they are."""
+        wanted = {
+            name: each for name, each in settings_of(self.root.name).items() if name not in self.settings
+        }
+        if not wanted:
+            return
+        try:
+            self.handle.alter.set_table_properties(wanted, commit_properties=properties({}))
+        except DeltaError as error:
+            # The table is as good as before; the next start tries again.
+            log.warning("%s goes without %s: %s", self.root.name, wanted, error)
+        self._anew()
+        if self.synced:
+            self.sync()
+
+    def fence(self, token: int) -> None:
+        """Take the table over: from here on only commits under ``token`` succeed (rule 4).
+
+        A live writer's commits may come in between; only a newer token is stronger.
+        """
+        while True:
+            self.refresh()
+            held = self.txn(TOKEN)
+            if held is not None and held >= token:
+                raise FenceLost(
+                    f"{self.root.name} already carries token {held}, ours is {token}.",
+                    hint="a newer writer runs; this one exits.",
+                )
+            self.token = token
+            try:
+                self._commit([], {TOKEN: token}, {}, synced=self.synced)
+            except (Conflict, FenceLost):
+                continue
+            return
+
+    def append(
+        self,
+        files: Iterable[DataFile],
+        *,
+        txns: Mapping[str, int] | None = None,
+        metadata: Mapping[str, str] | None = None,
+        removes: Iterable[RemoveAction] = (),
+        instead: pa.Schema | None = None,
+        sync: bool | None = None,
+    ) -> int:
+        """Commit files (none is fine) and give the new version.
+
+        With ``instead`` they replace all there is, and the table has that schema from then on. ``sync`` says whether
+        the commit is on disk before this returns; without a word the table says so (``synced``).
+        With a token the commit is fenced and raises FenceLost; without one it is conditional on its
+        ``txns`` and raises Conflict.
+        """
+        now = datetime.now(UTC)
+        written = list(files)
+        for file in written:
+            if not (self.root / file.path).is_file():
+                raise FileNotFoundError(f"{self.root / file.path} vanished before its commit")
+        actions: list[AddAction | RemoveAction] = [*removes, *(file.add(now) for file in written)]
+        marks = dict(txns or {})
+        if self.token is not None:
+            if self.txn(TOKEN) != self.token:
+                raise self._lost()
+            marks[TOKEN] = self.token
+        synced = self.synced if sync is None else sync
+        return self._commit(actions, marks, dict(metadata or {}), instead=instead, synced=synced)
+
+    def _commit(
+        self,
+        actions: list[AddAction | RemoveAction],
+        txns: Mapping[str, int],
+        metadata: Mapping[str, str],
+        *,
+        synced: bool,
+        instead: pa.Schema | None = None,
+    ) -> int:
+        if synced:
+            self.sync()
+            self._sync_files(each.path for each in actions if isinstance(each, AddAction))
+        if instead is not None or not self._appends:
+            version = self._commit_reshaped(actions, txns, metadata, instead=instead)
+            if synced:
+                self.sync()
+            return version
+        draft = Draft.of(actions, txns, metadata, partition_by=self._partition_by, now=datetime.now(UTC))
+        while not self._place(draft, synced=synced):
+            pass
+        if self.version % self._checkpoint_every == 0:
+            self._keep_short()
+        return self.version
+
+    def _place(self, draft: Draft, *, synced: bool) -> bool:
+        """Put a commit under the next version; false where somebody else has it whom it does not concern."""
+        if not self._follows():
+            self._start_anew(draft.commit)
+        self.require_ours()
+        if synced:
+            self.sync()
+        ours, data = draft.placed(self.version + 1, self.newest)
+        with delta_log.drafted(self.root, data, synced=synced) as file:
+            other = delta_log.settled(self.root, ours.version, lambda: self._put(file), insists=self.insists)
+        match Meeting.OURS if other is None else commit_conflicts.decided(ours, other, newest=self.newest):
+            case Meeting.OURS:
+                self._require_seen(ours)
+                if synced:
+                    durability.sync_folder(self.root / delta_log.FOLDER)
+                    self._durable = ours.version
+                self._follow(ours)
+                self._looked = since_boot()
+                return True
+            case Meeting.LOST:
+                raise self._lost()
+            case Meeting.LATE:
+                raise Conflict(
+                    f"An earlier commit of this writer has landed late in {self.root.name}.",
+                    hint="look at the table anew: what is there counts.",
+                )
+            case Meeting.OVERTAKEN:
+                raise self._overtaken()
+        self._follow(other or ours)
+        return False
+
+    def _put(self, draft: Path) -> bool:
+        return delta_log.link(draft, self.root, self.version + 1)
+
+    def _follows(self) -> bool:
+        """Tell whether the next number is free, or its entry there: it may have been taken once, and cleaned away."""
+        if (mark := self._marked()) == self._checkpoint:
+            return True
+        if delta_log.checkpointed(self.root) > self.version:
+            return delta_log.entry(self.root, self.version + 1).exists()
+        self._checkpoint = mark
+        return True
+
+    def _require_seen(self, ours: Commit) -> None:
+        """Take back a commit that has landed where another was cleaned away: its writer slept since its last look."""
+        if self._outlived() and delta_log.checkpointed(self.root) >= ours.version:
+            delta_log.entry(self.root, ours.version).unlink(missing_ok=True)
+            self._start_anew(ours)
+            raise self._overtaken()
+
+    def _start_anew(self, ours: Commit) -> None:
+        """Look at the table anew; FenceLost or Conflict where a commit was decided on what it was before."""
+        conflict = self._overtaken()
+        self._anew()
+        if self.token is not None and self.txn(TOKEN) != self.token:
+            raise self._lost()
+        if ours.txns or ours.removes:
+            raise conflict
+
+    def _commit_reshaped(
+        self,
+        actions: list[AddAction | RemoveAction],
+        txns: Mapping[str, int],
+        metadata: Mapping[str, str],
+        *,
+        instead: pa.Schema | None,
+    ) -> int:
+        """Commit through deltalake, which knows more of the protocol; whether it did so is read in the log."""
+        made = properties(txns, metadata)
+        self.require_ours()
+        try:
+            self.handle.create_write_transaction(
+                actions,
+                "append" if instead is None else "overwrite",
+                self.handle.schema() if instead is None else deltalake.Schema.from_arrow(instead),
+                partition_by=self._partition_by or None,
+                commit_properties=made,
+            )
+        except (DeltaError, OSError) as error:
+            if not self._landed((made.custom_metadata or {})[ID]):
+                if isinstance(error, CommitFailedError) and (refusal := self._refusal(str(error).lower())):
+                    raise refusal from error
+                raise
+        self._anew()
+        return self.version
+
+    def _landed(self, id: str) -> bool:
+        """Tell whether the commit of an id is in the log, above the version that is seen."""
+        version = self.version + 1
+        while (found := delta_log.read(self.root, version)) is not None:
+            if found.id == id:
+                return True
+            version += 1
+        return False
+
+    def _refusal(self, words: str) -> FenceLost | Conflict | None:
+        """Say that a commit was overtaken, where deltalake says so; None where it failed otherwise."""
+        if self.token is not None:
+            return self._lost() if "concurrent transaction" in words else None
+        return self._overtaken() if any(each in words for each in OVERTAKEN) else None
+
+    def _keep_short(self) -> None:
+        """Write a checkpoint, which is on disk before anything counts on it; what it sums up is there before."""
+        try:
+            self.sync()
+            self.handle.create_checkpoint()
+            durability.sync_file(log_wholeness.classic(self.root, self.version))
+            durability.sync_folder(self.root / delta_log.FOLDER)
+            if self.root.name in BEATS:
+                shortened(self.root, retention(self.settings), now=datetime.now(UTC))
+        except (DeltaError, OSError) as error:
+            # The commit has landed; readers have more of them to go through until the next checkpoint.
+            log.warning("%s got no checkpoint at version %s: %s", self.root.name, self.version, error)
+
+    def _overtaken(self) -> Conflict:
+        return Conflict(
+            f"{self.root.name} changed since version {self.version} was read.",
+            hint="read it again and decide again.",
+        )
+
+    def _lost(self) -> FenceLost:
+        newer = Table.open(self.root).txn(TOKEN)
+        return FenceLost(
+            f"{self.root.name}: token {newer} has replaced ours, {self.token}.",
+            hint="a newer writer runs; this one exits and commits nothing more.",
+        )
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """Read the whole table at this version."""
+        return self.handle.to_pyarrow_dataset().to_table(columns=columns)
+
+
+def properties(txns: Mapping[str, int], metadata: Mapping[str, str] | None = None) -> CommitProperties:
+    """Give what goes with a commit of deltalake's; it has an id, as ours have."""
+    return CommitProperties(
+        custom_metadata={**(metadata or {}), ID: str(uuid.uuid4()), BY: ENGINE},
+        app_transactions=[Transaction(app, version) for app, version in txns.items()] or None,
+    )

@@ -1,0 +1,129 @@
+"""What other writers have done to the rows of a table, after a commit of ours.
+
+Source: the Delta transaction protocol (https://github.com/delta-io/delta/blob/master/PROTOCOL.md), "Add File and Remove
+File", ``dataChange``. A commit that puts rows in or takes some out says so; OPTIMIZE says that it does not. No release
+of ours commits after another's that does, so what comes after our newest commit is all that has to be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake.table import ProtocolVersions
+
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.log_entries import Commit
+from seamline.model.errors import ChangedByOthers, NotWhole
+
+KNOWN = frozenset(
+    {"appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants", "timestampNtz"}
+)
+MAPPED = 2
+"""The version of readers that stands for column mapping alone."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The first commit that changed rows; which files have ``come`` since, and which of those before it have ``gone``.
+
+    A file is named with the rows of it that count: a deletion vector makes it another.
+    """
+
+    version: int
+    operation: str
+    engine: str
+    came: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+
+    def refusal(self, root: Path) -> ChangedByOthers:
+        """Say who has changed a table, and how that is undone."""
+        before = self.version - 1
+        return ChangedByOthers(
+            f"{root} has been changed by another writer: its version {self.version} is a {self.operation} by "
+            f"{self.engine}.",
+            hint=f"bring it back to version {before}, and everything goes on: in Python DeltaTable({str(root)!r})"
+            f".restore({before}), in Spark SQL RESTORE TABLE delta.`{root}` TO VERSION AS OF {before}. Where files are "
+            "gone, by VACUUM or by hand, bring the folder back from a backup.",
+        )
+
+
+def after(change: Change | None, commit: Commit) -> Change | None:
+    """Give what is changed after one more commit; None where all files are what they were, as by RESTORE."""
+    if commit.ours or (change is None and not commit.changes):
+        return change
+    known = change or Change(commit.version, *named(commit.info))
+    came, gone = moved(known, set(map(key, commit.removals)), set(map(key, commit.adds)))
+    return Change(known.version, known.operation, known.engine, came, gone) if came or gone else None
+
+
+def moved(known: Change, out: set[str], into: set[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Give the files that differ after some were put out and some in: what goes that came is as before."""
+    came = (known.came - out) | (into - (known.gone - out) - (out - known.came))
+    gone = (known.gone | (out - known.came)) - into
+    return frozenset(came), frozenset(gone)
+
+
+def named(info: Mapping[str, Any]) -> tuple[str, str]:
+    """Say what a commit calls itself, and which engine made it."""
+    return str(info.get("operation") or "commit"), str(info.get("engineInfo") or "another writer")
+
+
+def key(action: Mapping[str, Any]) -> str:
+    """Name a file, and the rows of it that count. Engines spell one path in more or less of a URL's form."""
+    path, vector = unquote(unquote(action["path"])), action.get("deletionVector")
+    return f"{path} without {sorted(vector.items())}" if vector else path
+
+
+def strange(protocol: ProtocolVersions) -> list[str]:
+    """List what a table asks of its readers and writers that neither we nor deltalake can do."""
+    asked = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    if protocol.min_reader_version == MAPPED:
+        asked.add("columnMapping")
+    return sorted(asked - KNOWN)
+
+
+def asks(root: Path, features: Iterable[str]) -> ChangedByOthers:
+    """Say what another writer has made a table ask for, and how that is undone."""
+    named = ", ".join(features)
+    return ChangedByOthers(
+        f"{root} has been changed by another writer: it asks whoever reads or writes it for {named}.",
+        hint=f"nothing of ours can do that: take it away again, in Spark SQL ALTER TABLE delta.`{root}` DROP FEATURE, "
+        "with TRUNCATE HISTORY where Delta asks for it, or bring the folder back from a backup.",
+    )
+
+
+def since(root: Path, newest: Commit | None) -> Change | None:
+    """Find what others have changed up to a table's newest commit, from our own last one on.
+
+    None where none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
+    has been told. Ours is done by writers, which refuse such a table first.
+    """
+    found: list[Commit] = []
+    for commit in back(root, newest):
+        if commit.ours:
+            return folded(reversed(found))
+        found.append(commit)
+    return None
+
+
+def back(root: Path, newest: Commit | None) -> Iterable[Commit]:
+    """Go back from a commit, as far as entries are there."""
+    commit = newest
+    while commit is not None:
+        yield commit
+        try:
+            commit = delta_log.read(root, commit.version - 1) if commit.version else None
+        except NotWhole:
+            return
+
+
+def folded(commits: Iterable[Commit]) -> Change | None:
+    """Go through commits in their order."""
+    change = None
+    for commit in commits:
+        change = after(change, commit)
+    return change

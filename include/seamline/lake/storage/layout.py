@@ -1,0 +1,81 @@
+"""Where each table of a pipeline is; the only place that spells a path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from seamline.model.compile.compiled_pipeline import CompiledView
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tables of one pipeline under a warehouse folder."""
+
+    warehouse: Path
+    pipeline: str
+
+    def table(self, name: str) -> Path:
+        """Give the folder of a table of the pipeline: master, quarantine, ledger, manifest, ..."""
+        return self.warehouse / self.pipeline / name
+
+    def slices(self, view: CompiledView) -> Path:
+        """Give the folder of a view version's slices."""
+        return self.slices_of(view.id)
+
+    def slices_of(self, id: str) -> Path:
+        """Give the folder of the slices of the view version ``name/fingerprint``."""
+        return self.warehouse / self.pipeline / "views" / id / "slices"
+
+    def every_slices(self) -> dict[str, Path]:
+        """List the folders of the slices of all view versions that have any, by ``name/fingerprint``."""
+        folder = self.warehouse / self.pipeline / "views"
+        return {
+            each.parent.relative_to(folder).as_posix(): each for each in sorted(folder.glob("*/*/slices"))
+        }
+
+    def generations(self, view: CompiledView) -> Path:
+        """Give the folder of a view version's generations."""
+        return self.generations_of(view.id)
+
+    def generations_of(self, id: str) -> Path:
+        """Give the folder of the generations of the view version ``name/fingerprint``."""
+        return self.warehouse / self.pipeline / "views" / id / "generations"
+
+    def report(self, run: str) -> Path:
+        """Give the folder of what is reported of a run."""
+        clean = "".join(c if c.isalnum() or c in "-_." else "_" for c in run)
+        return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
+
+    def records(self, hash: str) -> Path:
+        """Give the folder of what was judged again by a record version, named by its hash."""
+        return self.warehouse / self.pipeline / "records" / hash
+
+    def lookup(self, name: str, version: str) -> Path:
+        """Give the file of one version of a look-up, as epochs name it."""
+        return self.warehouse / self.pipeline / "lookups" / name / f"{version}.parquet"
+
+    def serving(self, view: CompiledView) -> Path:
+        """Give the folder of a view's serving table."""
+        return self.warehouse / self.pipeline / "views" / view.name / "serving"
+
+    def every_serving(self) -> list[Path]:
+        """List the folders of the serving tables that there are."""
+        return sorted((self.warehouse / self.pipeline / "views").glob("*/serving"))
+
+
+def warehouse() -> Path:
+    """Give the warehouse folder by setting."""
+    return Path(os.environ.get("SEAMLINE_WAREHOUSE", ".seamline/warehouse")).resolve()
+
+
+def home() -> Path:
+    """Give the folder of what is no table: driver logs, checkpoints, heartbeats."""
+    return Path(os.environ.get("SEAMLINE_HOME", ".seamline")).resolve()
+
+
+def definitions() -> Path:
+    """Give the folder of definitions by setting."""
+    return Path(os.environ.get("SEAMLINE_PIPELINES", "include/pipelines")).resolve()

@@ -1,0 +1,61 @@
+"""Entries of a log that nobody needs any more: deleted here and by nobody else, the oldest first, so many in a turn.
+
+What is kept can be opened at each of its versions: the oldest that stays is a whole checkpoint, which is on disk before
+anything goes. A turn that is cut short leaves a log that begins later, and the next goes on.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from seamline.lake.storage import delta_log, durability
+from seamline.lake.storage.log_wholeness import all_whole, based, checkpoints
+
+TURN = 250_000
+"""Files that go in a turn of upkeep: some seconds. Logs of millions, which earlier releases kept, take several."""
+NUMBERED = re.compile(r"\.?(\d{20})\.")
+"""A file of a version: its entry, its checkpoint, and the check sums that other engines put beside them."""
+
+
+def shortened(root: Path, kept: timedelta, *, now: datetime, most: int = TURN) -> int:
+    """Delete the files of the oldest versions of a log that were followed longer ago than it is ``kept``; count them.
+
+    Nothing is deleted at or above the newest whole checkpoint of that age: without one, nothing at all.
+    """
+    found = begins(root, now - kept)
+    if found is None:
+        return 0
+    first, files = found
+    gone = heapq.nsmallest(most, below(root, first))
+    if gone:
+        durability.sync_files(files)
+        durability.sync_folder(root / delta_log.FOLDER)
+    for _, name in gone:
+        (root / delta_log.FOLDER / name).unlink(missing_ok=True)
+    return len(gone)
+
+
+def begins(root: Path, instant: datetime) -> tuple[int, list[Path]] | None:
+    """Give the newest whole checkpoint that was there at an instant, as its version and its files; None without one."""
+    newest = based(root)
+    for version, files in sorted(checkpoints(root).items(), reverse=True):
+        if version <= newest and made(files) < instant and all_whole(files):
+            return version, files
+    return None
+
+
+def made(files: list[Path]) -> datetime:
+    """Tell when the last file of a checkpoint was written."""
+    return datetime.fromtimestamp(max(file.stat().st_mtime for file in files), UTC)
+
+
+def below(root: Path, first: int) -> Iterator[tuple[int, str]]:
+    """Name the files of all versions below one."""
+    for file in os.scandir(root / delta_log.FOLDER):
+        if (match := NUMBERED.match(file.name)) and (version := int(match[1])) < first:
+            yield version, file.name

@@ -1,0 +1,136 @@
+"""What a power cut has left of a table's newest commits: where its log has to end.
+
+A commit is whole if its entry is, and if each file that it adds, and that no later one removes, is there as large as
+it was written. Looked at are the entries above the newest whole checkpoint and some before: a checkpoint that others
+made may have been written out before what it sums up. It counts no more then, where the log can do without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.durability import ALWAYS
+from seamline.lake.storage.log_entries import Commit, flaw, parsed
+from seamline.lake.storage.log_wholeness import MAGIC, all_whole, based, checkpoints
+
+BACK = 200
+"""Entries below the newest checkpoint that are looked at."""
+AHEAD = 200
+"""Versions that are looked for above the end of the log: entries without the one before are no log."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """The first ``version`` that is not whole, why, and the newest that is there; ``whole`` later ones are whole."""
+
+    version: int
+    why: str
+    newest: int
+    whole: int
+
+
+def damage(root: Path) -> Damage | None:
+    """Find where a table's log has to end; None where all of it is whole."""
+    commits, end, why = read(root)
+    first, newest = end, last(root, end) if why else end - 1
+    while lost := lacking(root, [each for each in commits if each.version < first]):
+        first, why = lost
+    if first > newest:
+        return None
+    later = [each for each in commits if each.version >= first]
+    gone = {each.version for each in later if any(unlike(root, file) for file in each.adds)}
+    return Damage(first, why, newest, len(later) - len(gone) + above(root, end, newest))
+
+
+def read(root: Path) -> tuple[list[Commit], int, str]:
+    """Read the entries that count, up to a version that is not there or not whole; say why the log ends there.
+
+    Below the newest whole checkpoint one that log clean-up takes meanwhile only ends how far back files are looked
+    for, and so does a broken one that the log cannot do without, or of a table that is synced as it is written.
+    """
+    base = based(root)
+    version = max(base + 1, 0)
+    lowest = max(version - BACK, 0)
+    while version > lowest and delta_log.entry(root, version - 1).exists():
+        version -= 1
+    commits: list[Commit] = []
+    while True:
+        data = bytes_of(root, version)
+        why = "" if data is None else flaw(data)
+        if version <= base and (data is None or (why and not outrun(root, version))):
+            commits.clear()
+        elif data is None:
+            gap = last(root, version) > version
+            return commits, version, "it is not there, and later ones are" if gap else ""
+        elif why:
+            return commits, version, why
+        else:
+            commits.append(parsed(version, data))
+        version += 1
+
+
+def outrun(root: Path, version: int) -> bool:
+    """Tell whether a broken entry that a checkpoint sums up ends the log: the power went between the two."""
+    return root.name not in ALWAYS and opens_below(root, version)
+
+
+def opens_below(root: Path, version: int) -> bool:
+    """Tell whether a table can be opened without its entries from a version on."""
+    whole = [at for at, files in checkpoints(root).items() if at < version and all_whole(files)]
+    base = max(whole, default=-1)
+    return all(delta_log.entry(root, at).exists() for at in range(base + 1, version))
+
+
+def bytes_of(root: Path, version: int) -> bytes | None:
+    """Give the bytes of an entry; None where it is not there."""
+    try:
+        return delta_log.entry(root, version).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def last(root: Path, version: int) -> int:
+    """Give the newest version there is from one on, over gaps that are not too wide."""
+    newest, at = version - 1, version
+    while at <= newest + AHEAD:
+        if delta_log.entry(root, at).exists():
+            newest = at
+        at += 1
+    return newest
+
+
+def above(root: Path, first: int, newest: int) -> int:
+    """Count the whole entries from a version on."""
+    found = (bytes_of(root, version) for version in range(first, newest + 1))
+    return sum(data is not None and not flaw(data) for data in found)
+
+
+def lacking(root: Path, commits: Sequence[Commit]) -> tuple[int, str] | None:
+    """Find the first commit that adds a file which is not there as it was written, and is not removed again."""
+    live: dict[str, tuple[int, str]] = {}
+    for commit in commits:
+        for path in commit.removes:
+            live.pop(path, None)
+        for file in commit.adds:
+            live[file["path"]] = (commit.version, unlike(root, file))
+    return min((each for each in live.values() if each[1]), default=None)
+
+
+def unlike(root: Path, file: Mapping[str, Any]) -> str:
+    """Say how a data file differs from what its commit says of it; empty if it does not."""
+    path = root / file["path"]
+    path = path if path.exists() else root / unquote(file["path"])
+    try:
+        size = path.stat().st_size
+        if size != file["size"]:
+            return f"{path.name} has {size} bytes, not {file['size']}"
+        with path.open("rb") as opened:
+            opened.seek(-min(size, len(MAGIC)), 2)
+            return "" if opened.read() == MAGIC else f"the end of {path.name} is not what was written"
+    except FileNotFoundError:
+        return f"{path.name} is not there"

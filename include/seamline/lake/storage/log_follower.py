@@ -1,0 +1,190 @@
+"""A Delta table's log, followed commit by commit from where deltalake has opened it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.storage import delta_log, foreign_commits, live_files, log_wholeness
+from seamline.lake.storage.log_entries import Commit
+from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTION, retention
+from seamline.model.errors import NotWhole
+
+UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
+"""What a table may ask of its writers beyond what every table does; the rest is left to deltalake."""
+SHORTEST = retention({RETENTION: HOUR})
+"""For how long the logs that are kept least are kept: a table's settings may change while a process sleeps."""
+REMEMBERED = 1000
+"""Commits to go through at most where the live files are asked for: after more they are listed anew."""
+
+
+class Followed:
+    """What a table says of itself at one version: its ``txn`` versions, its live files, what its commits say."""
+
+    def __init__(self, root: Path, handle: DeltaTable, newest: Commit | None) -> None:
+        self.root = root
+        self._opened(handle, newest)
+
+    def _opened(self, handle: DeltaTable, newest: Commit | None) -> None:
+        """Go by what deltalake has read, and by nothing else."""
+        metadata, protocol = handle.metadata(), handle.protocol()
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        self._handle = handle
+        self.version = int(handle.version())
+        """The version that is seen."""
+        self.newest = newest.id if newest else ""
+        """The id of the commit that made it; empty where it has none, or its entry is gone."""
+        self._entry = identity(delta_log.entry(self.root, self.version))
+        self.id = str(metadata.id)
+        """The table's own, whatever its place."""
+        self._partition_by = list(metadata.partition_columns)
+        self.settings: Mapping[str, str | None] = metadata.configuration
+        self._checkpoint_every = int(self.settings.get(CHECKPOINT_EVERY) or 100)
+        # Versions in between ask for features without naming them.
+        self._appends = protocol.min_writer_version in (1, 2, 7) and features <= UNDERSTOOD
+        self._txns: dict[str, int | None] = {}
+        self._live: pa.Table | None = None
+        self._since: list[Commit] = []
+        self._checkpoint: tuple[int, int] | None = None
+        self._looked = since_boot()
+        self._change = foreign_commits.since(self.root, newest)
+        self._strange = foreign_commits.strange(protocol)
+
+    def _marked(self) -> tuple[int, int] | None:
+        """Tell the mark of one checkpoint from that of another."""
+        return identity(self.root / delta_log.FOLDER / delta_log.LAST)
+
+    @property
+    def handle(self) -> DeltaTable:
+        """deltalake's handle at the version that is seen."""
+        if self._handle.version() != self.version:
+            try:
+                self._handle.update_incremental()
+            except DeltaError:
+                # What came later may be broken.
+                self._handle.load_as_version(self.version)
+        if self._handle.version() != self.version:
+            self._handle.load_as_version(self.version)
+        return self._handle
+
+    def refresh(self) -> Self:
+        """Move on to the newest version, or to the one before the first entry that is not whole.
+
+        Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
+        again only after a checkpoint, which leaves its mark. A commit that was made after another one than what was
+        seen tells that what was seen is no longer in the log; so does another entry, or none, in the place of its
+        newest, which a repair has set aside. ChangedByOthers where another writer has changed rows.
+        """
+        return self._moved_on().require_ours()
+
+    def require_ours(self) -> Self:
+        """Give the table; ChangedByOthers where another writer has changed rows, or what the table asks for."""
+        if self._change is not None:
+            raise self._change.refusal(self.root)
+        if self._strange:
+            raise foreign_commits.asks(self.root, self._strange)
+        return self
+
+    def _moved_on(self) -> Self:
+        if self._outlived() or identity(delta_log.entry(self.root, self.version)) != self._entry:
+            return self._anew()
+        while (commit := self._next()) is not None:
+            if commit.shape or not self._joins(commit):
+                return self._anew()
+            self._follow(commit)
+        self._looked = since_boot()
+        if (mark := self._marked()) != self._checkpoint:
+            if delta_log.checkpointed(self.root) > self.version:
+                return self._anew()
+            self._checkpoint = mark
+        return self
+
+    def _next(self) -> Commit | None:
+        try:
+            return delta_log.read(self.root, self.version + 1)
+        except NotWhole:
+            return None
+
+    def _joins(self, commit: Commit) -> bool:
+        """Tell whether a commit comes after the newest one that was seen, as far as both say who they are."""
+        return not (commit.after and self.newest) or commit.after == self.newest
+
+    def _outlived(self) -> bool:
+        """Tell whether entries that came after the last look may have been cleaned away since."""
+        return since_boot() - self._looked > min(retention(self.settings), SHORTEST).total_seconds() / 2
+
+    def _anew(self) -> Self:
+        self._opened(*log_wholeness.opened(self.root))
+        return self
+
+    def _follow(self, commit: Commit) -> None:
+        """Take in the commit that comes next."""
+        self.version, self.newest = commit.version, commit.id
+        self._entry = identity(delta_log.entry(self.root, self.version))
+        self._change = foreign_commits.after(self._change, commit)
+        self._txns |= commit.txns
+        if self._live is not None:
+            self._since.append(commit)
+            if len(self._since) > REMEMBERED:
+                self._live, self._since = None, []
+
+    def txn(self, app: str) -> int | None:
+        """Give the version that the last ``txn`` action of an app id carries.
+
+        What commits have said since deltalake has looked is known, so it need not look again: it lists the log.
+        """
+        if app not in self._txns:
+            try:
+                found = self._handle.transaction_version(app)
+            except DeltaError:
+                # Entries that deltalake has opened the table by may be cleaned away.
+                found = self.handle.transaction_version(app)
+            self._txns[app] = None if found is None else int(found)
+        return self._txns[app]
+
+    def history(self, limit: int) -> list[Mapping[str, Any]]:
+        """Give what the newest commits say of themselves, the newest first, as far as their files are there."""
+        found = []
+        for version in range(self.version, max(self.version - limit, -1), -1):
+            if (commit := delta_log.read(self.root, version)) is None:
+                break
+            found.append(commit.info)
+        return found
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Give the newest commit's metadata."""
+        found = self.history(1)
+        return found[0] if found else {}
+
+    def actions(self) -> pa.Table:
+        """List the live files with their statistics, one row a file (``path``, ``num_records``, ``min.x``)."""
+        if self._live is not None and self._since:
+            try:
+                self._live = live_files.followed(self._live, self._since)
+            except (pa.ArrowException, KeyError, ValueError):
+                # What deltalake lists, this release may not know.
+                self._live = None
+        if self._live is None:
+            self._live = pa.table(self.handle.get_add_actions(flatten=True))
+        self._since = []
+        return self._live
+
+
+def identity(file: Path) -> tuple[int, int] | None:
+    """Tell a file from another that was later put in its place; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def since_boot() -> float:
+    """Give the seconds since the machine was started, also those that it slept; nobody sets this clock."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

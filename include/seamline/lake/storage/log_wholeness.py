@@ -1,0 +1,137 @@
+"""Where a table's log ends: before the first file that is not whole, above the newest whole checkpoint.
+
+deltalake takes an empty commit for one that says nothing, passes over one that is cut off between two lines, and opens
+nothing where a commit or the newest checkpoint is broken otherwise. So a log is looked at before it is believed, as
+far up as deltalake reads it: entries below a checkpoint are not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from seamline.lake.storage import delta_log, log_entries
+from seamline.lake.storage.log_entries import Commit
+from seamline.model.errors import NotFound, NotWhole
+
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet")
+MAGIC = b"PAR1"
+
+
+def opened(root: Path) -> tuple[DeltaTable, Commit | None]:
+    """Open a table at its newest version, or before the first entry that is not whole; give that commit too.
+
+    It is None where log clean-up has taken its entry.
+
+    NotFound where there is no table; NotWhole where nothing can be opened before what is broken.
+    """
+    try:
+        handle = DeltaTable(str(root))
+    except TableNotFoundError:
+        raise NotFound(f"There is no table at {root}.", hint="has the stream ever run?") from None
+    except DeltaError:
+        if (checkpoint := broken_checkpoint(root)) is not None:
+            raise checkpoint from None
+        if (broken := broken_entry(root)) is None:
+            raise
+        return before(root, broken)
+    if (broken := broken_entry(root, until=int(handle.version()))) is not None:
+        return before(root, broken)
+    return handle, delta_log.read(root, int(handle.version()))
+
+
+def before(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
+    """Open a table at the version before one that is broken, which is raised where there is none."""
+    if not broken.version:
+        raise broken
+    handle = DeltaTable(str(root), version=broken.version - 1)
+    return handle, delta_log.read(root, int(handle.version()))
+
+
+def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
+    """Find the first entry above the newest checkpoint that is not whole, up to a version or the last there is."""
+    version = based(root) + 1
+    while until is None or version <= until:
+        file = delta_log.entry(root, version)
+        try:
+            data = file.read_bytes()
+        except FileNotFoundError:
+            break
+        if why := log_entries.flaw(data):
+            return NotWhole(str(root), str(file), version, why)
+        version += 1
+    return None
+
+
+def based(root: Path) -> int:
+    """Give the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
+    marked = delta_log.checkpointed(root)
+    if marked >= 0 and not flaw_of_checkpoint(classic(root, marked)):
+        return marked
+    return max((version for version, files in checkpoints(root).items() if all_whole(files)), default=-1)
+
+
+def checkpoints_of(root: Path, version: int) -> list[Path]:
+    """List the files of a version's checkpoint."""
+    file = classic(root, version)
+    return [file] if file.exists() else checkpoints(root).get(version, [])
+
+
+def broken_checkpoint(root: Path) -> NotWhole | None:
+    """Say what is wrong with the checkpoint from which deltalake would open a table; None where nothing is."""
+    marked = delta_log.checkpointed(root)
+    found = checkpoints(root)
+    newest = max(found, default=-1)
+    if marked > newest:
+        file = classic(root, marked)
+        return NotWhole(str(root), str(file), marked, "it is not there, and the log's mark names it")
+    for file in found.get(newest, ()):
+        if why := flaw_of_checkpoint(file):
+            return NotWhole(str(root), str(file), newest, why)
+    return None
+
+
+def checkpoints(root: Path) -> dict[int, list[Path]]:
+    """List the checkpoints by their versions, each with its files; whose parts are not all there is left out."""
+    found: dict[int, list[Path]] = {}
+    for file in os.scandir(root / delta_log.FOLDER):
+        if match := CHECKPOINT.fullmatch(file.name):
+            found.setdefault(int(match[1]), []).append(Path(file.path))
+    return {version: files for version, files in found.items() if len(files) == parts_of(files)}
+
+
+def parts_of(files: list[Path]) -> int:
+    """Give how many files a checkpoint has, by the name of one."""
+    match = CHECKPOINT.fullmatch(files[0].name)
+    return int(match[3]) if match and match[3] else 1
+
+
+def all_whole(files: list[Path]) -> bool:
+    """Tell whether every file of a checkpoint is whole."""
+    return not any(map(flaw_of_checkpoint, files))
+
+
+def classic(root: Path, version: int) -> Path:
+    """Name the checkpoint of a version that is one file."""
+    return root / delta_log.FOLDER / f"{version:020d}.checkpoint.parquet"
+
+
+def flaw_of_checkpoint(file: Path) -> str:
+    """Say why a checkpoint is no whole Parquet file, by its two ends; empty if it is."""
+    try:
+        with file.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size
+            if size < 3 * len(MAGIC):
+                return "it is empty" if not size else "it is cut off"
+            first = opened.read(len(MAGIC))
+            opened.seek(-2 * len(MAGIC), os.SEEK_END)
+            last = opened.read()
+    except FileNotFoundError:
+        return "it is not there"
+    if first != MAGIC or last[len(MAGIC) :] != MAGIC or int.from_bytes(last[: len(MAGIC)], "little") > size:
+        return "it is no Parquet file, or cut off"
+    return ""

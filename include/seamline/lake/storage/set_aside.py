@@ -1,0 +1,86 @@
+"""Entries of a log that are set aside, with their checkpoints: kept for a while beside the log, and named.
+
+They are moved from the newest down, so that a start that dies meanwhile leaves the rest for the next to find.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.durability import sync_folder
+
+FOLDER = "_aside"
+KEPT = timedelta(days=7)
+VERSION = re.compile(r"(\d{20})\.")
+STAMP = "%Y%m%dT%H%M%S%fZ"
+log = logging.getLogger("seamline.lake")
+
+
+def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
+    """Take every entry and checkpoint of a log from version ``first`` on out of it; give their names."""
+    folder = root / delta_log.FOLDER
+    found = [each for each in folder.iterdir() if (at := numbered(each.name)) is not None and at >= first]
+    place = root / FOLDER / f"{now.astimezone(UTC).strftime(STAMP)}-{first:020d}"
+    place.mkdir(parents=True)
+    mark = folder / "_last_checkpoint"
+    gone = [*([mark] if mark.exists() else []), *sorted(found, key=last_first)]
+    for each in gone:
+        each.rename(place / each.name)
+    for each in (root, root / FOLDER, place, folder):
+        sync_folder(each)
+    names = [each.name for each in gone]
+    log.warning(
+        "%s ends before version %s now: %s. Set aside in %s: %s", root, first, why, place, ", ".join(names)
+    )
+    return names
+
+
+def numbered(name: str) -> int | None:
+    """Give the version that a file of the log is of; None for another file."""
+    match = VERSION.match(name)
+    return int(match[1]) if match else None
+
+
+def last_first(file: Path) -> tuple[bool, int]:
+    """Order checkpoints before entries, and the newest first."""
+    return file.suffix == ".json", -(numbered(file.name) or 0)
+
+
+def lines(root: Path) -> Iterator[dict[str, Any]]:
+    """Give the actions of what was set aside, as far as they can be read."""
+    for file in (root / FOLDER).glob("*/*.json"):
+        for line in file.read_bytes().splitlines():
+            try:
+                action = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(action, dict):
+                yield action
+
+
+def newest(root: Path, app: str) -> int:
+    """Give the greatest version of an app id in what was set aside, -1 for none."""
+    found = (action["txn"] for action in lines(root) if "txn" in action)
+    return max((int(each["version"]) for each in found if each["appId"] == app), default=-1)
+
+
+def files(root: Path) -> set[str]:
+    """Name the data files of what was set aside, which stay as long as it does."""
+    return {unquote(action["add"]["path"]) for action in lines(root) if "add" in action}
+
+
+def swept(root: Path, *, now: datetime) -> None:
+    """Delete what was set aside longer ago than it is kept."""
+    for place in (root / FOLDER).glob("*Z-*"):
+        at = datetime.strptime(place.name.partition("-")[0], STAMP).replace(tzinfo=UTC)
+        if at < now - KEPT:
+            shutil.rmtree(place)

@@ -1,0 +1,144 @@
+"""Tables held open between reads: a handle per table, moved on only when somebody looks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.log_follower import identity
+from seamline.model.errors import NotFound
+
+T = TypeVar("T")
+
+
+@dataclass
+class Held:
+    """A handle, the table it was opened on, and what was seen in it at its version."""
+
+    table: Table
+    identity: tuple[int, int] | None
+    seen: dict[Hashable, Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    given: bool = False
+    """Whether the handle is somebody else's now."""
+
+    def refresh(self) -> None:
+        """Move on to the newest version."""
+        before = self.table.version, self.table.newest
+        try:
+            self.table.refresh()
+        except (DeltaError, OSError):
+            self.table = Table.open(self.table.root)
+            self.seen.clear()
+        if (self.table.version, self.table.newest) != before:
+            self.seen.clear()
+
+
+_held: dict[Path, Held] = {}
+_guard = threading.Lock()
+
+
+def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
+    """Give what ``see`` finds in the newest version of a table, None where there is no table.
+
+    It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
+    and lets no handle out.
+    """
+    held = _holding(root)
+    if held is None:
+        return None
+    with held.lock:
+        if held.given:
+            return look(root, key, see)
+        held.refresh()
+        if key not in held.seen:
+            held.seen[key] = see(held.table)
+        found: T = held.seen[key]
+        return found
+
+
+def handed_over(root: Path) -> Table | None:
+    """Give the handle itself, at the newest version, to one who writes; None where none is held. Others open anew."""
+    with _guard:
+        held = _held.pop(root, None)
+    if held is None:
+        return None
+    with held.lock:
+        held.given = True
+        held.refresh()
+        return held.table
+
+
+def _holding(root: Path) -> Held | None:
+    # Another table that was later made at the same place has another first version.
+    first = identity(delta_log.entry(root, 0))
+    with _guard:
+        held = _held.get(root)
+        if held is not None and held.identity == first:
+            return held
+        try:
+            held = _held[root] = Held(Table.open(root), first)
+        except NotFound:
+            _held.pop(root, None)
+            return None
+        return held
+
+
+@dataclass(frozen=True)
+class Files:
+    """The live files of one version of a table, with their statistics, one row a file."""
+
+    root: Path
+    version: int
+    actions: pa.Table
+
+    @classmethod
+    def of(cls, table: Table) -> Files:
+        """List the files that a table's handle sees."""
+        return cls(table.root, table.version, table.actions())
+
+    def low(self, column: str) -> pa.ChunkedArray:
+        """Give the least value per file; NULL where it is not known."""
+        return self._stat(f"min.{column}")
+
+    def high(self, column: str) -> pa.ChunkedArray:
+        """Give the greatest value per file; NULL where it is not known."""
+        return self._stat(f"max.{column}")
+
+    def partition(self, column: str) -> pa.ChunkedArray:
+        """Give the partition value per file."""
+        return self._stat(f"partition.{column}")
+
+    def keep(self, mask: pa.ChunkedArray) -> Files:
+        """Keep the files for which the mask is true or not known."""
+        return Files(self.root, self.version, self.actions.filter(pc.fill_null(mask, True)))
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files."""
+        return pc.sum(self.actions["num_records"]).as_py() or 0
+
+    @property
+    def paths(self) -> list[str]:
+        """Give the absolute path of every file."""
+        return [self._path(name) for name in self.actions["path"].to_pylist()]
+
+    def _path(self, name: str) -> str:
+        # The log may spell a path in URL form; the folder on disk is named as it was written.
+        path = f"{self.root}/{name}"
+        return path if "%" not in name or Path(path).exists() else f"{self.root}/{unquote(name)}"
+
+    def _stat(self, name: str) -> pa.ChunkedArray:
+        if name in self.actions.column_names:
+            return self.actions[name]
+        return pa.chunked_array([pa.nulls(self.actions.num_rows)])

@@ -1,0 +1,1 @@
+"""The other tables of a pipeline: slices, generations, the manifest, control, claims, proofs."""

@@ -1,0 +1,141 @@
+"""The builds table: what each attempt to build a view's interval read, left out and wrote."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.batch.estimates import REMEMBERED, Attempt
+
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("view", pa.string()),
+        ("interval", pa.string()),
+        ("generation", pa.string()),
+        ("cut", pa.int64()),
+        ("rows", pa.int64()),
+        ("state_rows", pa.int64()),
+        ("rows_read", pa.int64()),
+        ("duplicates", pa.int64()),
+        ("not_selected", pa.int64()),
+        ("expected", pa.string()),
+        ("seconds", pa.float64()),
+        ("reason", pa.string()),
+        ("at", INSTANT),
+        ("exploded", pa.int64()),
+        ("restated", pa.int64()),
+        ("planned", pa.int64()),
+    ]
+)
+LATER = {"exploded": 0, "restated": 0, "planned": NOTHING}
+"""Columns that earlier releases did not write, and what they meant."""
+
+
+@dataclass(frozen=True)
+class BuildRow:
+    """One view's interval in one attempt; ``view`` is ``name/fingerprint``.
+
+    ``rows`` are the generation's rows in its table, ``state_rows`` the sum of their ``rows`` column.
+    ``expected`` is the generation that was published when the attempt began, or nothing.
+    ``exploded``: by how many the rows of a view are more than the records they were made of.
+    ``restated`` is how many restatements the attempt knew, ``planned`` the manifest's version it was planned on.
+    ``seconds`` are those of the whole attempt, of which the interval is a part.
+    """
+
+    run: str
+    view: str
+    interval: str
+    generation: str
+    cut: int
+    rows: int
+    state_rows: int
+    rows_read: int
+    duplicates: int
+    not_selected: int
+    expected: str
+    seconds: float
+    reason: str
+    at: datetime
+    exploded: int = 0
+    restated: int = 0
+    planned: int = NOTHING
+
+
+class Builds:
+    """Append-only; writers do not disturb each other."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @classmethod
+    def ensure(cls, layout: Layout) -> Builds:
+        """Open the builds, made if they are not there."""
+        return cls(Table.ensure(layout.table("builds"), SCHEMA).widen(SCHEMA))
+
+    def append(self, rows: Iterable[BuildRow]) -> None:
+        """Add the rows of one attempt in one commit."""
+        written = pa.Table.from_pylist([vars(row) for row in rows], schema=SCHEMA)
+        if written.num_rows:
+            name = f"{uuid.uuid4().hex}.parquet"
+            self.table.append([data_files.write(written, self.table.root, name)])
+
+    def of(self, run: str) -> list[BuildRow]:
+        """List what the last attempt of a run has built, in order; an earlier one may have had another plan."""
+        return latest(self._rows(pc.field("run") == run))
+
+    @property
+    def newest_cut(self) -> int:
+        """Give the highest cut of all attempts, by the files' statistics; NOTHING where there is none."""
+        found = Files.of(self.table)
+        known = found.high("cut").to_pylist() if found.actions.num_rows else []
+        if None in known:
+            known = self.table.read(["cut"])["cut"].to_pylist()
+        return max(known, default=NOTHING)
+
+    def about(self, interval: str) -> list[BuildRow]:
+        """List every attempt at an interval, oldest first."""
+        return sorted(self._rows(pc.field("interval") == interval), key=lambda row: row.at)
+
+    def all(self) -> list[BuildRow]:
+        """List every attempt."""
+        return self._rows(None)
+
+    def _rows(self, condition: pc.Expression | None) -> list[BuildRow]:
+        found = self.table.refresh().handle.to_pyarrow_dataset().to_table(filter=condition)
+        return [
+            BuildRow(**row | {name: none for name, none in LATER.items() if row[name] is None})
+            for row in found.select([name for name in SCHEMA.names if name in found.column_names]).to_pylist()
+        ]
+
+    def attempts(self) -> list[Attempt]:
+        """List the newest attempts in their order, whatever became of them: rows read of the master, and seconds."""
+        columns = ["generation", "interval", "rows_read", "seconds", "at"]
+        rows = self.table.refresh().read(columns)
+        once = rows.group_by(["generation", "interval"]).aggregate(
+            [("rows_read", "max"), ("seconds", "max"), ("at", "max")]
+        )
+        sums = once.group_by("generation").aggregate(
+            [("rows_read_max", "sum"), ("seconds_max", "max"), ("at_max", "max")]
+        )
+        newest = sums.sort_by("at_max_max").select(["rows_read_max_sum", "seconds_max_max"])
+        found = zip(*(column.to_pylist()[-REMEMBERED:] for column in newest.columns), strict=True)
+        return [Attempt(read, seconds) for read, seconds in found]
+
+
+def latest(rows: Sequence[BuildRow]) -> list[BuildRow]:
+    """Keep the rows of the newest attempt, by view and interval."""
+    newest = max(rows, key=lambda row: (row.at, row.generation), default=None)
+    mine = [row for row in rows if newest and row.generation == newest.generation]
+    return sorted(mine, key=lambda row: (row.view, row.interval))

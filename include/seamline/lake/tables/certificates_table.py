@@ -1,0 +1,76 @@
+"""The certificates table: the proof of every generation that was ever offered, passed or not."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.model.protocol.certificate import Certificate
+
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("view", pa.string()),
+        ("interval", pa.string()),
+        ("generation", pa.string()),
+        ("cut", pa.int64()),
+        ("passed", pa.bool_()),
+        ("at", INSTANT),
+        ("row", pa.string()),
+    ]
+)
+
+
+class Certificates:
+    """Append-only; ``row`` is the whole certificate as JSON."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @classmethod
+    def ensure(cls, layout: Layout) -> Certificates:
+        """Open the certificates, made if they are not there."""
+        return cls(Table.ensure(layout.table("certificates"), SCHEMA))
+
+    def append(self, certificates: Sequence[Certificate]) -> None:
+        """Add the certificates of a run in one commit."""
+        if certificates:
+            rows = pa.Table.from_pylist([as_row(each) for each in certificates], schema=SCHEMA)
+            name = f"{uuid.uuid4().hex}.parquet"
+            self.table.append([data_files.write(rows, self.table.root, name)])
+
+    def of(self, *, run: str = "", view: str = "", interval: str = "") -> list[Certificate]:
+        """List the certificates of a run, of a view (``name/fingerprint``), of an interval; oldest first."""
+        given = {
+            name: value for name, value in (("run", run), ("view", view), ("interval", interval)) if value
+        }
+        condition = None
+        for name, value in given.items():
+            clause = pc.field(name) == value
+            condition = clause if condition is None else condition & clause
+        dataset = self.table.refresh().handle.to_pyarrow_dataset()
+        rows = dataset.to_table(columns=["at", "row"], filter=condition).to_pylist()
+        ordered: list[tuple[datetime, str]] = sorted((row["at"], row["row"]) for row in rows)
+        return [Certificate.from_json(text) for _, text in ordered]
+
+
+def as_row(certificate: Certificate) -> dict[str, object]:
+    """Spread a certificate over the table's columns."""
+    return {
+        "run": certificate.run,
+        "view": f"{certificate.view}/{certificate.fingerprint}",
+        "interval": certificate.interval.id,
+        "generation": certificate.generation,
+        "cut": certificate.cut,
+        "passed": certificate.passed,
+        "at": certificate.at,
+        "row": certificate.to_json(),
+    }

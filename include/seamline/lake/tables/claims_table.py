@@ -1,0 +1,218 @@
+"""The claims table: conditional commits say which run builds which intervals.
+
+A claim ends when its run gives it back, when its process is seen to be gone, or when its beat is seen to stand still
+for TTL. Publishing does not rest on it: the manifest is compare-and-set, a claim only keeps two from the same work.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.renewing import renewing
+from seamline.lake.tables.decision_rows import WHOLE, Decisions
+from seamline.model.errors import Conflict, IntervalRunning
+from seamline.model.protocol.claims import Claim, conflicting
+from seamline.model.time.intervals import Interval
+from seamline.runtime.processes import Life, elapsed, life_of, myself
+from seamline.runtime.sightings import LOOKS_EVERY, Sighting, Standing
+
+APP = "seamline.claims"
+BEAT = "seamline.claims.beat."
+"""App ids, each with the number of a slot: how often claims in it have been renewed."""
+TTL = timedelta(seconds=90)
+RENEWED_EVERY = 20.0
+HANDED_OVER = timedelta(minutes=10)
+"""How long a run's next task may take to begin."""
+STATES = TAKEN, HANDED, RELEASED = "taken", "handed over", "released"
+SCHEMA = pa.schema([("run", pa.string()), ("state", pa.string()), *WHOLE])
+
+
+@dataclass
+class Waiting:
+    """How one who wants to know waits until it is sure of what other processes hold."""
+
+    clock: Callable[[], float] = elapsed
+    wait: Callable[[float], object] = time.sleep
+    sightings: dict[str, Sighting] = field(default_factory=dict)
+
+    def standing(self, claim: Claim, now: datetime) -> Standing:
+        """Judge a claim, a little surer each time."""
+        if not claim.process:
+            # Nobody beats between two tasks. An end that is too far away is of a clock that is hours ahead.
+            return Standing.HELD if now < claim.until < now + 2 * HANDED_OVER else Standing.FREE
+        if life_of(claim.process) is Life.ALIVE:
+            return Standing.HELD
+        sighting = self.sightings.setdefault(claim.run, Sighting(TTL.total_seconds(), self.clock))
+        return sighting.look(lambda: claim)
+
+
+class Claims:
+    """Claims of a pipeline's intervals."""
+
+    def __init__(self, table: Table) -> None:
+        self.decisions = Decisions(table, APP, SCHEMA)
+
+    @classmethod
+    def ensure(cls, layout: Layout) -> Claims:
+        """Open the claims, made if they are not there."""
+        return cls(Table.ensure(layout.table("claims"), SCHEMA))
+
+    def read(self) -> tuple[Claim, ...]:
+        """Give every claim that was not given back, in the order they were taken."""
+        text, table = self.decisions.read(), self.decisions.table
+        found = map(Claim.from_row, json.loads(text)) if text else ()
+        return tuple(replace(each, beat=table.txn(f"{BEAT}{each.slot}") or 0) for each in found)
+
+    def alive(self, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
+        """Give the claims that hold; those of another place are watched, for TTL at most."""
+        found, free = self._judged(lambda _: True, now, waiting or Waiting())
+        return tuple(each for each in found if each not in free)
+
+    def _judged(
+        self, asked: Callable[[Claim], bool], now: datetime, waiting: Waiting
+    ) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
+        """Read all claims, and name those that nobody holds any more among the ones ``asked`` about."""
+        while True:
+            found = self.read()
+            judged = {each: waiting.standing(each, now) for each in found if asked(each)}
+            if Standing.UNSURE not in judged.values():
+                return found, tuple(each for each, standing in judged.items() if standing is Standing.FREE)
+            waiting.wait(LOOKS_EVERY)
+
+    def take(self, claim: Claim, *, now: datetime, waiting: Waiting | None = None) -> None:
+        """Take a claim, in place of an earlier one of the same run; IntervalRunning while another run has one.
+
+        A claim of another place that is in the way is watched: until it is renewed, or was not for TTL.
+        """
+        waiting = waiting or Waiting()
+        while True:
+            found, free = self._judged(
+                lambda other: conflicting([other], claim.run, claim.spans) is not None, now, waiting
+            )
+            live = tuple(each for each in found if each not in free and not ended(each))
+            require_free(live, claim.run, claim.spans)
+            kept = [each for each in live if each.run != claim.run]
+            try:
+                return self._write(claim.run, TAKEN, [*kept, replace(claim, slot=free_slot(kept))])
+            except Conflict:
+                continue
+
+    def renew(self, run: str, process: str) -> bool:
+        """Prolong the claim that a process holds for a run; false if it holds none any more."""
+        while (mine := next((each for each in self.read() if held(each, run, process)), None)) is not None:
+            try:
+                self.decisions.beat({f"{BEAT}{mine.slot}": mine.beat + 1})
+            except Conflict:
+                continue
+            return True
+        return False
+
+    def hand_over(self, run: str, process: str = "", *, now: datetime) -> None:
+        """Keep the claim of a run, if it is this process's or nobody's, until its next task takes it up."""
+
+        def handed(found: tuple[Claim, ...]) -> tuple[Claim, ...]:
+            until = now + HANDED_OVER
+            return tuple(
+                replace(each, until=until, process="") if held(each, run, process) else each for each in found
+            )
+
+        self._change(run, HANDED, handed)
+
+    def release(self, run: str, process: str = "") -> None:
+        """Give the claim of a run back, if it has one that is this process's or nobody's."""
+        self._change(
+            run,
+            RELEASED,
+            lambda found: tuple(each for each in found if not held(each, run, process)),
+        )
+
+    def _change(self, run: str, state: str, change: Callable[[tuple[Claim, ...]], tuple[Claim, ...]]) -> None:
+        """Decide on what is there, again each time another has decided meanwhile."""
+        while True:
+            found = self.read()
+            changed = change(found)
+            if changed == found:
+                return None
+            try:
+                return self._write(run, state, changed)
+            except Conflict:
+                continue
+
+    def _write(self, run: str, state: str, claims: Sequence[Claim]) -> None:
+        whole = json.dumps([each.to_row() for each in claims])
+        self.decisions.write({"run": run, "state": state}, whole)
+
+
+def free_slot(claims: Collection[Claim]) -> int:
+    """Give the lowest slot that no claim has: there are as many as were ever held at once."""
+    taken = {each.slot for each in claims}
+    return next(number for number in count(1) if number not in taken)
+
+
+def require_free(claims: Sequence[Claim], run: str, spans: Sequence[Interval]) -> None:
+    """Raise IntervalRunning if another run has a claim that the spans of a run would meet."""
+    if other := conflicting(claims, run, spans):
+        raise IntervalRunning(
+            f"{next(span for span in spans if other.meets(span))} is being built by {other}.",
+            hint=f"wait for its end; without a sign of life it is free after {TTL.total_seconds():g} s.",
+        )
+
+
+def held(claim: Claim, run: str, process: str) -> bool:
+    """Tell whether a claim is a run's and this process's, or between two; an attempt that was replaced has none."""
+    return claim.run == run and claim.process in (process, "")
+
+
+def ended(claim: Claim) -> bool:
+    """Tell whether a claim's process is seen to be gone."""
+    return life_of(claim.process) is Life.GONE
+
+
+def claims_of(layout: Layout, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
+    """Give the claims that hold; none where there is no table. One of another place takes two renewals to judge."""
+    if not Table.exists(layout.table("claims")):
+        return ()
+    return Claims(Table.open(layout.table("claims"))).alive(now=now, waiting=waiting)
+
+
+def claims_shown(layout: Layout) -> tuple[Claim, ...]:
+    """Give the claims as those show them who cannot wait: without those whose process is seen to be gone."""
+    if not Table.exists(layout.table("claims")):
+        return ()
+    found = Claims(Table.open(layout.table("claims"))).read()
+    return tuple(each for each in found if not ended(each))
+
+
+@contextmanager
+def holding(
+    layout: Layout, run: str, owner: str, spans: Sequence[Interval], *, hand_over: bool = False
+) -> Iterator[None]:
+    """Claim intervals for as long as the block runs; IntervalRunning if another run is at one of them.
+
+    With ``hand_over`` the claim outlives a block that ends well, for the run's next task; ``release`` ends it.
+    """
+    claims, now, me = Claims.ensure(layout), datetime.now(UTC), myself()
+    claims.take(Claim(run, owner, tuple(spans), now, now + TTL, me), now=now)
+    kept, beside = False, Claims.ensure(layout)
+    try:
+        with renewing(lambda: beside.renew(run, me), RENEWED_EVERY):
+            yield
+        kept = hand_over
+    finally:
+        # What the block raised is what counts: a claim that cannot be given back is seen to have ended.
+        with suppress(DeltaError, OSError):
+            if kept:
+                claims.hand_over(run, me, now=datetime.now(UTC))
+            else:
+                claims.release(run, me)

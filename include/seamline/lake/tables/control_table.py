@@ -1,0 +1,283 @@
+"""The control table: what a stream should be doing, who holds its lease, and what people have decided.
+
+Each decision is a row with actor, reason, time and the whole state after it. A lease is renewed by a commit without.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from seamline.lake.storage import durability
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import look
+from seamline.lake.tables.decision_rows import WHOLE, Decisions
+from seamline.lake.tables.fencing_tokens import newest_token
+from seamline.model.errors import Conflict, LeaseHeld
+from seamline.model.protocol.control import Control, Desired, Drained, Lease
+from seamline.model.protocol.holes import AcceptedGap
+from seamline.model.protocol.offsets import OffsetRange
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.savepoint import Savepoint, with_one_more
+from seamline.model.time.intervals import parse_moment, stamp
+from seamline.runtime.processes import elapsed
+from seamline.runtime.sightings import LOOKS_EVERY, Sighting, Standing
+
+__all__ = ["TTL", "Control", "ControlTable", "Desired", "Drained", "Lease", "restatements", "shown"]
+
+APP = "seamline.control"
+BEAT = "seamline.beat"
+"""App id: how often the lease has been renewed."""
+RENEWED = "seamline.renewed"
+"""In a commit's metadata: when the lease was renewed last, by its holder's clock."""
+TTL = timedelta(seconds=15)
+PASSING = TAKEN, RELEASED = "lease taken", "lease released"
+"""States of rows that nobody looks for once the lease is another's."""
+SCHEMA = pa.schema(
+    [("state", pa.string()), ("actor", pa.string()), ("reason", pa.string()), ("at", INSTANT), *WHOLE]
+)
+
+
+class ControlTable:
+    """Conditional changes to the desired state and the lease."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.decisions = Decisions(table, APP, SCHEMA)
+        self._seen: tuple[int, Control] | None = None
+
+    @classmethod
+    def ensure(cls, layout: Layout) -> ControlTable:
+        """Open the control table, made if it is not there."""
+        return cls(Table.ensure(layout.table("control"), SCHEMA))
+
+    def read(self) -> Control:
+        """Give the state at the newest version; ProtocolError where somebody has taken it away."""
+        text = self.decisions.read()
+        if self._seen is None or self._seen[0] != self.table.version:
+            state = Control() if text is None else Control.from_json(text)
+            if state.lease:
+                state = replace(state, lease=self._beaten(state.lease))
+            self._seen = self.table.version, state
+        return self._seen[1]
+
+    @property
+    def given(self) -> int:
+        """Give the newest token that this table may have given out."""
+        return max(self.read().token, self.table.version)
+
+    def _beaten(self, lease: Lease) -> Lease:
+        """Add what its renewals say; an earlier release renews by commits that say nothing else."""
+        beat = self.table.txn(BEAT if self.decisions.begun else APP) or 0
+        said = next((info[RENEWED] for info in self.table.history(2) if RENEWED in info), None)
+        return replace(lease, beat=beat, renewed=parse_moment(said) if said else None)
+
+    def want(self, desired: Desired, *, actor: str, reason: str, now: datetime) -> None:
+        """Set the desired state."""
+        row = {"state": desired.value, "actor": actor, "reason": reason, "at": now}
+        self._decide(row, lambda found: replace(found, desired=desired, actor=actor, reason=reason))
+
+    def restart(self, *, actor: str, reason: str, now: datetime) -> None:
+        """Ask for the driver to be started anew, and want the stream to run."""
+        row = {"state": "restart", "actor": actor, "reason": reason, "at": now}
+
+        def change(found: Control) -> Control:
+            again = replace(found, desired=Desired.RUNNING, restarts=found.restarts + 1)
+            return replace(again, actor=actor, reason=reason)
+
+        self._decide(row, change)
+
+    def fill(self, parts: Iterable[OffsetRange], *, actor: str, reason: str, now: datetime) -> None:
+        """Ask for offsets that were passed over to be read."""
+        more = tuple(parts)
+        row = {"state": "fill", "actor": actor, "reason": reason, "at": now}
+        self._decide(row, lambda found: replace(found, fills=(*found.fills, *more)))
+
+    def save(self, savepoint: Savepoint) -> None:
+        """Name a position; BadRange where the name is taken."""
+        row = {"state": "savepoint", "actor": savepoint.actor, "reason": str(savepoint), "at": savepoint.at}
+        self._decide(row, lambda found: replace(found, savepoints=with_one_more(found.savepoints, savepoint)))
+
+    def declare_drained(self, drained: Drained, *, now: datetime) -> None:
+        """Declare that the topic is finite."""
+        row = {"state": "drained", "actor": drained.actor, "reason": drained.reason, "at": now}
+        self._decide(row, lambda found: replace(found, drained=drained))
+
+    def accept(self, gaps: Iterable[AcceptedGap]) -> None:
+        """Let the stream go on without what is gone; a supervisor that waits or has given up tries again at once."""
+        more = tuple(gaps)
+        row = {
+            "state": "hole accepted",
+            "actor": more[0].actor,
+            "reason": f"{'; '.join(str(each.gap) for each in more)}: {more[0].reason}",
+            "at": more[0].at,
+        }
+        self._decide(
+            row,
+            lambda found: replace(found, accepted=(*found.accepted, *more), restarts=found.restarts + 1),
+        )
+
+    def pass_over(
+        self,
+        gaps: Iterable[AcceptedGap],
+        *,
+        void: Iterable[AcceptedGap],
+        fill: bool,
+        actor: str,
+        reason: str,
+        now: datetime,
+    ) -> None:
+        """Begin elsewhere: accept gaps, in the place of decisions that are void by it; with ``fill`` read them too."""
+        more, gone = tuple(gaps), tuple(void)
+        told = "; ".join(str(each.gap) for each in more) or "nothing"
+        row = {"state": "passed over", "actor": actor, "reason": f"{told}: {reason}", "at": now}
+        fills = tuple(each.gap.range for each in more) if fill else ()
+
+        def change(found: Control) -> Control:
+            kept = tuple(each for each in found.accepted if each not in gone)
+            return replace(found, accepted=(*kept, *more), fills=(*found.fills, *fills))
+
+        self._decide(row, change)
+
+    def restate(self, decision: Restatement) -> None:
+        """Let builds take rows of some intervals as another version of a look-up has them."""
+        row = {
+            "state": "restated",
+            "actor": decision.actor,
+            "reason": f"{decision.lookup} {decision.version} in {decision.span}: {decision.reason}",
+            "at": decision.at,
+        }
+        self._decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
+
+    def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
+        """Write a decision, whoever else is renewing a lease meanwhile; the log that it may be about is on disk."""
+        durability.sync_disk(self.table.root)
+        while True:
+            try:
+                return self._write(row, change(self.read()))
+            except Conflict:
+                continue
+
+    def take(
+        self,
+        holder: str,
+        *,
+        now: datetime,
+        process: str = "",
+        clock: Callable[[], float] = elapsed,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> Lease:
+        """Take the lease; LeaseHeld where another holder is seen to live.
+
+        One whose process is not seen to be gone is watched: until its beat moves, or has stood still for TTL of the
+        ``clock``. ``process`` is who will renew it, as ``processes.myself`` names it; ``now`` is for people. Its token
+        is above those that the pipeline's tables carry: a control table from a backup has forgotten some.
+        """
+        sight, found = Sighting(TTL.total_seconds(), clock), Control()
+
+        def read() -> Lease | None:
+            nonlocal found
+            found = self.read()
+            return found.lease
+
+        while True:
+            standing = sight.look(read)
+            if found.lease and found.lease.holder != holder:
+                if standing is Standing.HELD:
+                    raise held_by(found.lease)
+                if standing is Standing.UNSURE:
+                    wait(LOOKS_EVERY)
+                    continue
+            # Not read anew: what is written was decided on this version.
+            token = max(found.token, self.table.version, newest_token(self.table.root.parent)) + 1
+            lease = Lease(holder, token, process, renewed=now)
+            row = {"state": TAKEN, "actor": holder, "reason": "", "at": now}
+            try:
+                self._write(row, replace(found, lease=lease, token=token))
+            except Conflict:
+                continue
+            return lease
+
+    def held(
+        self, *, clock: Callable[[], float] = elapsed, wait: Callable[[float], object] = time.sleep
+    ) -> Lease | None:
+        """Give the lease if its holder is seen to live; None where there is none, or its holder is seen to be gone.
+
+        Takes as long as two renewals of a holder of another place, TTL at most.
+        """
+        sight = Sighting(TTL.total_seconds(), clock)
+        while (standing := sight.look(lambda: self.read().lease)) is Standing.UNSURE:
+            wait(LOOKS_EVERY)
+        return self.read().lease if standing is Standing.HELD else None
+
+    def renew(self, lease: Lease, *, now: datetime) -> Lease:
+        """Prolong one's own lease; LeaseHeld once another has it."""
+        while True:
+            current = self.read().lease
+            if current is None or current.token != lease.token:
+                holder = current.holder if current else "nobody"
+                raise LeaseHeld(f"The lease with token {lease.token} is {holder}'s now.", hint="exit.")
+            renewed = replace(current, beat=current.beat + 1, renewed=now)
+            try:
+                self.decisions.beat({BEAT: renewed.beat}, {RENEWED: stamp(now)})
+            except Conflict:
+                continue
+            return renewed
+
+    def kept(self, lease: Lease) -> bool:
+        """Prolong one's own lease; false once another has it."""
+        try:
+            self.renew(lease, now=datetime.now(UTC))
+        except LeaseHeld:
+            return False
+        return True
+
+    def release(self, lease: Lease) -> None:
+        """Give one's own lease back; nothing happens if another has it."""
+        while (current := self.read()).lease is not None and current.lease.token == lease.token:
+            row = {"state": RELEASED, "actor": lease.holder, "reason": "", "at": datetime.now(UTC)}
+            try:
+                return self._write(row, replace(current, lease=None))
+            except Conflict:
+                continue
+
+    def _write(self, row: Mapping[str, object], state: Control) -> None:
+        renewed = state.lease and state.lease.renewed
+        self.decisions.write(row, state.to_json(), metadata={RENEWED: stamp(renewed)} if renewed else None)
+
+
+def held_by(lease: Lease) -> LeaseHeld:
+    """Say who has the lease."""
+    said = f", renewed at {stamp(lease.renewed)} by its clock" if lease.renewed else ""
+    return LeaseHeld(
+        f"{lease.holder} holds the lease with token {lease.token}{said}.",
+        hint="stop it, or wait for it to end.",
+    )
+
+
+_watched: dict[Path, Sighting] = {}
+
+
+def shown(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
+    """Give the lease as those show it who cannot wait until they are sure; None where it has run out, or there is none.
+
+    A process that looks more than once goes by beats; at its first look by the holder's clock, which may be wrong.
+    """
+    lease = control.lease
+    watched = _watched.setdefault(layout.table("control"), Sighting(TTL.total_seconds()))
+    standing = watched.look(lambda: lease)
+    late = lease is not None and lease.renewed is not None and lease.renewed + TTL <= now
+    return None if standing is Standing.FREE or (standing is Standing.UNSURE and late) else lease
+
+
+def restatements(layout: Layout) -> tuple[Restatement, ...]:
+    """List the restatements of a pipeline in the order of their decisions."""
+    found = look(layout.table("control"), "restated", lambda table: ControlTable(table).read().restated)
+    return found or ()

@@ -1,0 +1,170 @@
+"""Decisions as rows: each has a number and the whole state after it, and the newest counts.
+
+What is only prolonged (a lease, a claim) raises a ``txn`` in a commit without a file: that costs no row, and outlives
+checkpoints, OPTIMIZE and the clean-up of the log, as the rows do.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake.log.record_files import filled
+from seamline.lake.storage import data_files, parquet_files
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.rewrites import Upkeep, refused, replace_files
+from seamline.lake.storage.table_cache import Files
+from seamline.model.errors import Conflict, ProtocolError
+from seamline.plan.maintain.slice_upkeep import Piece
+
+DECIDED = "seamline.decided"
+"""App id: the number of the newest row."""
+WHOLE = pa.schema([("seq", pa.int64()), ("whole", pa.string())])
+FEW = 8
+"""So many files are left as they are."""
+LARGE = 1 << 20
+"""Bytes of a file of old rows that is not written again."""
+
+
+class Decisions:
+    """A table of decisions; ``app`` makes each commit of it conditional on the one before.
+
+    An earlier release kept the state in the metadata of each commit, under ``app`` too: it is read from there until
+    the first decision of this one writes a row.
+    """
+
+    def __init__(self, table: Table, app: str, schema: pa.Schema) -> None:
+        self.table, self.app, self.schema = table, app, schema
+        self._wide = False
+
+    @property
+    def begun(self) -> bool:
+        """True once a row counts, and no longer what an earlier release left."""
+        return self.table.txn(DECIDED) is not None
+
+    def read(self) -> str | None:
+        """Give the newest state, None before the first decision; ProtocolError where it was taken away."""
+        self.table.refresh()
+        if (seq := self.table.txn(DECIDED)) is not None:
+            return whole_of(self.table, seq)
+        return None if self.table.txn(self.app) is None else self._told()
+
+    def write(
+        self,
+        row: Mapping[str, object],
+        whole: str,
+        *,
+        txns: Mapping[str, int] | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        """Decide on what was read last: Conflict if anybody has committed since."""
+        if not self._wide:
+            version, self._wide = self.table.version, True
+            if self.table.widen(self.schema).version != version:
+                raise Conflict(
+                    f"{self.table.root.name} got the columns of this release.", hint="decide again."
+                )
+        seq = (self.table.txn(DECIDED) or 0) + 1
+        rows = pa.Table.from_pylist([{**row, "seq": seq, "whole": whole}], schema=self.schema)
+        file = data_files.write(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")
+        try:
+            self.table.append([file], txns=self._marks({DECIDED: seq, **(txns or {})}), metadata=metadata)
+        except Conflict:
+            (self.table.root / file.path).unlink(missing_ok=True)
+            raise
+
+    def beat(self, txns: Mapping[str, int], metadata: Mapping[str, str] | None = None) -> None:
+        """Prolong something without a decision, which a power cut may take back: Conflict as for ``write``."""
+        self.table.append([], txns=self._marks(txns), metadata=metadata, sync=False)
+
+    def _marks(self, txns: Mapping[str, int]) -> dict[str, int]:
+        return {self.app: self.table.version + 1, **txns}
+
+    def _told(self) -> str:
+        """Give the state as an earlier release left it: others' commits may have come after its last."""
+        for limit in (1, self.table.version + 1):
+            for info in self.table.history(limit):
+                if (found := info.get(self.app)) is not None:
+                    return str(found)
+        raise lost(self.table, "no commit has the state any more that an earlier release left there")
+
+
+_newest: dict[tuple[Path, str], tuple[int, str]] = {}
+
+
+def whole_of(table: Table, seq: int) -> str:
+    """Give the state after a decision; the newest of each table is read once, rows do not change."""
+    known = _newest.get((table.root, table.id))
+    if known is None or known[0] != seq:
+        known = _newest[table.root, table.id] = (seq, found_in(table, seq))
+    return known[1]
+
+
+def found_in(table: Table, seq: int) -> str:
+    """Find the row of a decision; ProtocolError where there is none."""
+    found = Files.of(table)
+    fits = pc.fill_null(pc.equal(found.high("seq").cast(pa.int64()), seq), True)
+    for path in found.keep(fits).paths if found.actions.num_rows else []:
+        if "whole" in pq.read_schema(path).names:
+            rows = pq.read_table(path, columns=["seq", "whole"], partitioning=None)
+            for number, whole in zip(*rows.to_pydict().values(), strict=True):
+                if number == seq and whole is not None:
+                    return str(whole)
+    raise lost(table, f"it has no row of decision {seq}, the newest")
+
+
+def lost(table: Table, why: str) -> ProtocolError:
+    """Say that decisions were taken away, and by whom that is undone."""
+    return ProtocolError(
+        f"{table.root} has lost decisions: {why}.",
+        hint="somebody has restored it or deleted rows: undo that (RESTORE to the version before), or bring the "
+        "folder back from a backup; nothing goes on without it.",
+    )
+
+
+def packed(decisions: Decisions, *, passing: Collection[str] = ()) -> Upkeep:
+    """Put old rows into one file, without the state after them; rows of ``passing`` states, which told nobody, go.
+
+    The file of the newest row is left alone, and all later ones are newer: what counts is never written again.
+    """
+    table = decisions.table.refresh()
+    seq = table.txn(DECIDED)
+    found = Files.of(table)
+    if seq is None or found.actions.num_rows <= FEW:
+        return Upkeep()
+    highest = found.high("seq").to_pylist()
+    sizes = found.actions["size_bytes"].to_pylist()
+    names = found.actions["path"].to_pylist()
+    old = [
+        (name, path, size)
+        for name, path, size, last in zip(names, found.paths, sizes, highest, strict=True)
+        if size < LARGE and (last is None or last < seq) and seq not in numbers(path)
+    ]
+    if len(old) < FEW:
+        return Upkeep()
+    pieces = [Piece(name, size, 0, 0) for name, _, size in old]
+    read = [filled(parquet_files.read(path), decisions.schema) for _, path, _ in old]
+    rows = pa.concat_tables([each.cast(decisions.schema) for each in read])
+    rows = rows.filter(pc.invert(pc.is_in(rows["state"], pa.array([*passing], pa.string()))))
+    rows = rows.set_column(
+        rows.schema.get_field_index("whole"), "whole", pa.nulls(rows.num_rows, pa.string())
+    )
+    written = [data_files.write(rows, table.root, f"{uuid.uuid4().hex}.parquet")] if rows.num_rows else []
+    try:
+        replace_files(table, pieces, written)
+    except Conflict as conflict:
+        return refused(table, written, conflict)
+    return Upkeep(packed={table.root.name: len(old)})
+
+
+def numbers(path: str) -> list[int | None]:
+    """Read the numbers of a file's rows; none where an earlier release wrote it."""
+    if "seq" not in pq.read_schema(path).names:
+        return []
+    found: list[int | None] = pq.read_table(path, columns=["seq"], partitioning=None)["seq"].to_pylist()
+    return found

@@ -1,0 +1,54 @@
+"""What an answer of the past was made of and is gone: it is refused then, not given of what is left."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+
+from seamline.lake.log.log_lines import LINE, TAKEN, number
+from seamline.lake.log.pinned_log import Log, Numbers
+from seamline.lake.storage import delta_log
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import look
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.errors import BadRange
+from seamline.model.time.intervals import EPOCH as ZERO
+from seamline.model.time.intervals import stamp
+from seamline.plan.maintain.repair_steps import unaccounted
+
+
+def require_epochs(
+    layout: Layout, view: CompiledView, log: Log, held: Numbers, *, epoch: int, instant: datetime
+) -> None:
+    """Raise BadRange where the log may have lost epochs that were held at an instant, above the last it knows of then.
+
+    Where a line begins, the numbers tell: they leap from the last that was given out.
+    """
+    following = held.after(epoch)
+    if following is None and log.epoch == epoch:
+        following = look(layout.table("master"), ("line after", instant), partial(line_after, instant))
+    if following is not None and unaccounted(epoch, following):
+        raise gone(view, instant, f"epochs above {epoch} may have been held then, and were lost since")
+
+
+def line_after(instant: datetime, master: Table) -> int | None:
+    """Give the first number of a line that began above E and after an instant; None where there is none."""
+    first: datetime | None = None
+    for version in range(master.version, -1, -1):
+        commit = delta_log.read(master.root, version)
+        if commit is None or EPOCH in commit.txns:
+            break
+        if LINE in commit.txns:
+            first = ZERO + timedelta(milliseconds=int(commit.info.get("timestamp", 0)))
+    # What was stated within a millisecond was stated at any instant of it.
+    after = first is not None and first + timedelta(milliseconds=1) > instant
+    return number(master, TAKEN) + 1 if after else None
+
+
+def gone(view: CompiledView, instant: datetime, why: str) -> BadRange:
+    """Say that an answer of the past cannot be given any more."""
+    return BadRange(
+        f"What {view.qualified} answered at {stamp(instant)} cannot be told: {why}.",
+        hint="ask for a later instant, or for intervals of which all is kept (seamline history).",
+    )

@@ -1,0 +1,225 @@
+"""Look-ups as tables: read where the user keeps them, checked, and kept in the warehouse by version."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from seamline.lake.engine.lookup_joins import key_name
+from seamline.lake.storage.arrow_types import arrow_type
+from seamline.lake.storage.durability import sync_file, sync_folders
+from seamline.lake.storage.exact_casts import cast, through_doubles
+from seamline.lake.storage.layout import Layout, definitions
+from seamline.model.compile.lookup_join import Join
+from seamline.model.errors import LookupBroken, SeamlineError
+
+log = logging.getLogger("seamline.lookups")
+FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+SHOWN = 3
+DOUBLES = "make it DECIMAL or text where the table is made, or declare the column DOUBLE."
+
+
+def path_of(join: Join) -> Path:
+    """Give where a look-up's file or folder is; relative to the folder of definitions."""
+    return definitions() / join.table
+
+
+def signature(join: Join) -> object:
+    """Give what changes when the table does, at the cost of asking the file system; functions never change."""
+    if FUNCTION.fullmatch(join.table):
+        return None
+    path = path_of(join)
+    if path.is_dir():
+        return DeltaTable(str(path), without_files=True).version()
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size, about.st_ino
+
+
+def mark(join: Join) -> object:
+    """Give the ``signature``, or why there is none: what is broken is read again when it changes."""
+    try:
+        return signature(join)
+    except Exception as error:  # noqa: BLE001 - what is wrong with a table is told by reading it
+        return f"{type(error).__name__}: {error}"
+
+
+def table_schema(join: Join) -> pa.Schema:
+    """Give the columns of what ``load`` gives."""
+    return pa.schema([(name, arrow_type(type)) for name, _, type in columns_of(join)])
+
+
+def columns_of(join: Join) -> list[tuple[str, str, str]]:
+    """List the columns: what they are called when loaded, in the table, and their Spark types."""
+    keys = [(key_name(name), name, key.type.spark) for name, key in join.keys]
+    return keys + [(field.name, name, field.type.spark) for name, field in join.columns]
+
+
+def load(join: Join) -> pa.Table:
+    """Read a look-up: its keys by ``key_name``, its columns as a row calls them, in the order of the keys.
+
+    Raises LookupBroken where it cannot be read, lacks a column, has a value of another type or a key twice.
+    A row without a key matches nothing and is left out.
+    """
+    wanted = [name for _, name, _ in columns_of(join)]
+    try:
+        found = source(join, list(dict.fromkeys(wanted)))
+    except SeamlineError:
+        raise
+    except Exception as error:
+        raise LookupBroken(
+            f"Look-up {join.name}: {join.table!r} cannot be read: {type(error).__name__}: {error}.",
+            hint=f"paths are taken from {definitions()}; functions must be importable.",
+        ) from error
+    if missing := [name for name in wanted if name not in found.column_names]:
+        raise LookupBroken(
+            f"Look-up {join.name}: {join.table!r} has no column {missing[0]!r}.",
+            hint=f"it has {', '.join(found.column_names)}.",
+        )
+    columns = [typed(join, found[name], type, name) for _, name, type in columns_of(join)]
+    return unique(join, pa.table(columns, schema=table_schema(join)))
+
+
+def source(join: Join, wanted: Sequence[str]) -> pa.Table:
+    """Read the table as it is kept; a csv's cells are text, empty ones NULL."""
+    if FUNCTION.fullmatch(join.table):
+        module, _, name = join.table.partition(":")
+        given: Any = getattr(importlib.import_module(module), name)()
+        return given if isinstance(given, pa.Table) else pa.Table.from_pandas(given, preserve_index=False)
+    path = path_of(join)
+    if path.is_dir():
+        return DeltaTable(str(path)).to_pyarrow_table()
+    if path.suffix == ".parquet":
+        return pq.read_table(path)
+    options = pcsv.ConvertOptions(
+        column_types=dict.fromkeys(wanted, pa.string()), strings_can_be_null=True, null_values=[""]
+    )
+    return pcsv.read_csv(path, convert_options=options)
+
+
+def typed(join: Join, values: pa.ChunkedArray, type: str, column: str) -> pa.ChunkedArray:
+    """Cast a column to what was declared, or what its key must equal; nothing is rounded."""
+    wanted = arrow_type(type)
+    try:
+        return cast(values, wanted)
+    except pa.ArrowException as error:
+        doubles = through_doubles(values.type, wanted)
+        raise LookupBroken(
+            f"Look-up {join.name}: column {column!r} of {join.table!r} is {values.type}, not {type}: {error}.",
+            hint=DOUBLES if doubles else "declare its type in columns=, or CAST what the key must equal.",
+        ) from error
+
+
+def unique(join: Join, table: pa.Table) -> pa.Table:
+    """Give the rows that have a key, in its order; LookupBroken where one is there twice."""
+    keys = [key_name(name) for name, _ in join.keys]
+    for key in keys:
+        table = table.filter(pc.is_valid(table[key]))
+    counted = table.group_by(keys).aggregate([([], "count_all")])
+    twice = counted.filter(pc.greater(counted["count_all"], 1)).select(keys).slice(0, SHOWN).to_pylist()
+    if twice:
+        named = "; ".join(
+            ", ".join(f"{name[1:]} = {value!r}" for name, value in row.items()) for row in twice
+        )
+        raise LookupBroken(
+            f"Look-up {join.name}: {join.table!r} has more than one row with {named}.",
+            hint="a look-up gives one row for a key: make it unique, or add a column to on=.",
+        )
+    return table.sort_by([(key, "ascending") for key in keys]).combine_chunks()
+
+
+def version_of(table: pa.Table) -> str:
+    """Hash what a loaded look-up says to 12 hex digits."""
+    digest = hashlib.sha256(repr([(field.name, str(field.type)) for field in table.schema]).encode())
+    for batch in table.to_batches(max_chunksize=10_000):
+        digest.update(repr(list(batch.to_pydict().values())).encode())
+    return digest.hexdigest()[:12]
+
+
+class Lookups:
+    """The pinned look-ups of a pipeline, each by its newest version that could be read.
+
+    A table that cannot be read leaves the version before it in force; ``before`` are those of the last epoch.
+    Making one reads all tables, and raises LookupBroken for one that has no version before it.
+    """
+
+    def __init__(
+        self,
+        joins: Sequence[Join],
+        layout: Layout,
+        before: Mapping[str, str],
+        *,
+        every: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.joins, self.layout, self.every, self.clock = joins, layout, every, clock
+        self.seen: dict[str, object] = {}
+        names = {join.name for join in joins}
+        self.versions = {name: version for name, version in before.items() if name in names}
+        for join in joins:
+            self.ask(join)
+        self.asked = clock()
+
+    def current(self) -> Mapping[str, str]:
+        """Give the version of each look-up; the tables are asked at most once in ``every`` seconds."""
+        if self.clock() - self.asked >= self.every:
+            for join in self.joins:
+                self.ask(join)
+            self.asked = self.clock()
+        return dict(self.versions)
+
+    def paths(self, versions: Mapping[str, str]) -> dict[str, Path]:
+        """Give the file of each version."""
+        return {name: self.layout.lookup(name, version) for name, version in versions.items()}
+
+    def ask(self, join: Join) -> None:
+        """Take the newest version, or tell why the one before it stays."""
+        try:
+            self.take(join)
+        except LookupBroken as problem:
+            if join.name not in self.versions:
+                raise
+            log.warning("%s Version %s stays.", problem.message, self.versions[join.name])
+
+    def take(self, join: Join) -> None:
+        """Read a table that has changed and keep it; what it was is noted first, so that it is read once."""
+        now = mark(join)
+        if join.name in self.seen and self.seen[join.name] == now:
+            return
+        self.seen[join.name] = now
+        version = keep(join, self.layout)
+        if join.name in self.versions and self.versions[join.name] != version:
+            log.info("Look-up %s goes from version %s to %s", join.name, self.versions[join.name], version)
+        self.versions[join.name] = version
+
+
+def keep(join: Join, layout: Layout) -> str:
+    """Read a look-up and keep what it says under its version, which is given; LookupBroken as ``load``."""
+    table = load(join)
+    version = version_of(table)
+    path = layout.lookup(join.name, version)
+    if not path.exists():
+        save(table, path)
+    return version
+
+
+def save(table: pa.Table, path: Path) -> None:
+    """Write a version whole or not at all; it is on disk before an epoch names it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
+    pq.write_table(table, fresh)
+    sync_file(fresh)
+    fresh.replace(path)
+    sync_folders([path.parent], above=path.parents[2])

@@ -1,0 +1,136 @@
+"""The manifest table: conditional commits of what is published."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import look
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.errors import Conflict
+from seamline.model.protocol.manifest import Act, How, Manifest, Statement, as_of, fold
+from seamline.model.protocol.seam import NOTHING
+
+APP = "seamline.manifest"
+STAMP = "seamline.format"
+FORMAT = 1
+"""The version of what this release writes; see ``format``."""
+ATTEMPTS = 20
+SCHEMA = pa.schema(
+    [
+        ("act", pa.string()),
+        ("view", pa.string()),
+        ("epoch", pa.int64()),
+        ("interval", pa.string()),
+        ("generation", pa.string()),
+        ("rows", pa.int64()),
+        ("certified", pa.bool_()),
+        ("definition", pa.string()),
+        ("run", pa.string()),
+        ("reason", pa.string()),
+        ("at", INSTANT),
+        ("seq", pa.int64()),
+        ("restated", pa.int64()),
+        ("actor", pa.string()),
+        ("how", pa.string()),
+    ]
+)
+
+
+class ManifestTable:
+    """Reads the state at a version, and commits statements that were decided on that very version."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @classmethod
+    def ensure(cls, layout: Layout) -> ManifestTable:
+        """Open the manifest, made if it is not there."""
+        table = Table.ensure(layout.table("manifest"), SCHEMA, txns={STAMP: FORMAT})
+        return cls(table.widen(SCHEMA))
+
+    def read(self) -> Manifest:
+        """Give the state at the newest version; a later ``commit`` is conditional on it."""
+        self.table.refresh()
+        return fold(self.statements(), self.table.version)
+
+    def statements(self) -> list[Statement]:
+        """List every row at the version that the handle sees, in no order."""
+        return [statement(row) for row in self.table.read().to_pylist()]
+
+    def commit(self, statements: list[Statement]) -> int:
+        """Write statements decided on the state last read; Conflict if anyone has committed since."""
+        seq = self.table.version + 1
+        rows = [
+            {**vars(each), "act": each.act.value, "how": each.how.value, "seq": seq} for each in statements
+        ]
+        name = f"{seq:012d}-{statements[0].run or statements[0].act.value}.parquet".replace("/", "_")
+        file = data_files.write(
+            pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique(name), stats=["seq"]
+        )
+        return self.table.append([file], txns={APP: seq})
+
+    def decide(self, decision: Callable[[Manifest], list[Statement]]) -> list[Statement]:
+        """Commit what is decided on the newest state, decided again each time that somebody else was first.
+
+        Gives the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
+        """
+        for attempt in range(ATTEMPTS):
+            statements = decision(self.read())
+            try:
+                if statements:
+                    self.commit(statements)
+            except Conflict:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                continue
+            break
+        return statements
+
+
+def statement(row: Mapping[str, Any]) -> Statement:
+    """Read one row; those of earlier releases have no restatements, no actor, and were all certified.
+
+    Columns that others have added are theirs.
+    """
+    known = {name: row[name] for name in SCHEMA.names if name in row}
+    later = {
+        "restated": row.get("restated") or 0,
+        "actor": row.get("actor") or "",
+        "how": How(row.get("how") or How.CERTIFIED),
+    }
+    return Statement(**{**known, "act": Act(row["act"]), **later})
+
+
+def unique(name: str) -> str:
+    """Keep two deciders from writing one file: the loser must not overwrite the winner's rows."""
+    stem, _, ending = name.rpartition(".")
+    return f"{''.join(c if c.isalnum() or c in '-_' else '_' for c in stem)}-{uuid.uuid4().hex[:8]}.{ending}"
+
+
+def manifest_of(layout: Layout, instant: datetime | None = None) -> Manifest:
+    """Give the newest manifest, or as it was at an instant; an empty one where there is none."""
+    if instant is not None:
+        root = layout.table("manifest")
+        return look(root, ("state", instant), lambda table: manifest_at(table, instant)) or Manifest()
+    found = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
+    return found or Manifest()
+
+
+def manifest_at(table: Table, instant: datetime) -> Manifest:
+    """Add up what had been stated at an instant."""
+    known = as_of(ManifestTable(table).statements(), instant)
+    return fold(known, max((each.seq for each in known), default=NOTHING))
+
+
+def chosen(manifest: Manifest, view: CompiledView, version: str) -> str:
+    """Give the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
+    return f"{view.name}/{version}" if version else manifest.serving.get(view.name, view.id)

@@ -1,0 +1,157 @@
+"""What a power cut has left half-written, set aside before anything is opened.
+
+It may die anywhere, and is done again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from seamline.lake.log.log_lines import LINE, MARK
+from seamline.lake.log.master import Master
+from seamline.lake.storage import delta_log, set_aside
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.durability import ALWAYS
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.log_damage import damage, opens_below
+from seamline.lake.storage.table_cache import look
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.model.errors import OutOfStep
+from seamline.model.protocol.seam import NOTHING
+
+PLACES = (
+    "*",
+    "views/*/serving",
+    "views/*/*/slices",
+    "views/*/*/generations",
+    "records/*/rows",
+    "records/*/verdicts",
+)
+QUARANTINE = "quarantine"
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep a second start on this machine out meanwhile."""
+    with (folder / "_mending.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def mend(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
+    """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
+
+    OutOfStep where that would take what a power cut cannot have taken; of the master not where a person has
+    ``accepted`` that refused records are lost, which stays as it is then. Nothing is done to tables that are whole.
+    """
+    folder = layout.warehouse / layout.pipeline
+    if not folder.is_dir():
+        return []
+    with alone(folder):
+        found = [each for root in roots(folder) if (each := mended(root, now=now))]
+        found += cut_back(layout, now=now, accepted=accepted)
+    return found
+
+
+def roots(folder: Path) -> Iterator[Path]:
+    """Give the folders of a pipeline's tables."""
+    for place in PLACES:
+        for log_folder in sorted(folder.glob(f"{place}/{delta_log.FOLDER}")):
+            yield log_folder.parent
+
+
+def mended(root: Path, *, now: datetime) -> str:
+    """Set aside the end of one table's log, if it is not whole; say so."""
+    if (found := damage(root)) is None:
+        return ""
+    said = f"{root.name} ends before version {found.version}: {found.why}"
+    if root.name in ALWAYS and found.whole:
+        # What is synced as it is written loses its last entries only, and none before one that is whole.
+        raise OutOfStep(
+            f"{root} is broken at version {found.version}, and {found.whole} later commits are whole: {found.why}.",
+            hint="no power cut does this: bring the table back from a backup.",
+        )
+    if not opens_below(root, found.version):
+        raise OutOfStep(
+            f"{root} is broken at version {found.version}, and nothing whole is left below it: {found.why}.",
+            hint="bring the table back from a backup.",
+        )
+    set_aside.set_aside(root, found.version, found.why, now=now)
+    return said
+
+
+def cut_back(layout: Layout, *, now: datetime, accepted: bool) -> list[str]:
+    """Set aside the end of the master that relies on refused records which the quarantine has lost; say so."""
+    match unmatched(layout):
+        case None:
+            return []
+        case str() if accepted:
+            return []
+        case str(why):
+            raise out_of_step(layout.pipeline, why)
+        case (version, why):
+            set_aside.set_aside(layout.table("master"), version, why, now=now)
+            return [f"master ends before version {version}: {why}"]
+
+
+def unmatched(layout: Layout) -> tuple[int, str] | str | None:
+    """Find the first commit of the master that relies on refused records which the quarantine has lost, and say why.
+
+    A sentence alone where no power cut has taken them: a statement relies on them, or something that was published.
+    """
+    if (held := lost(layout)) is None:
+        return None
+    master = Table.open(layout.table("master"))
+    first = relying(master, MARK + QUARANTINE, held)
+    commit = delta_log.read(master.root, first) if first is not None else None
+    if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= synced(layout):
+        return f"the quarantine ends at epoch {held}, and the master relies on later records of it"
+    return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
+
+
+def synced(layout: Layout) -> int:
+    """Give an epoch up to which log and refused records were on disk before something of them was published."""
+    history = ManifestTable.ensure(layout).read().history
+    return max((each.epoch for some in history.values() for each in some), default=NOTHING)
+
+
+def lost(layout: Layout) -> int | None:
+    """Give where the quarantine ends, if the master relies on more of it.
+
+    The master is looked at first: what it relies on was committed before.
+    """
+    if not Master.exists(layout):
+        return None
+    mark = MARK + QUARANTINE
+    relied = look(layout.table("master"), ("txn", mark), lambda table: table.txn(mark))
+    ends = look(layout.table(QUARANTINE), ("txn", EPOCH), lambda table: table.txn(EPOCH))
+    held = NOTHING if ends is None else ends
+    return held if relied is not None and relied > held else None
+
+
+def relying(master: Table, mark: str, held: int) -> int | None:
+    """Give the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
+    first: int | None = None
+    for version in range(master.version, -1, -1):
+        if (commit := delta_log.read(master.root, version)) is None:
+            return None
+        if mark in commit.txns:
+            if commit.txns[mark] <= held:
+                return first
+            if LINE in commit.txns:
+                return None
+            first = version
+    return first
+
+
+def out_of_step(pipeline: str, why: str) -> OutOfStep:
+    """Say what a person has to decide about."""
+    return OutOfStep(
+        f"The tables of {pipeline} are not of one history: {why}.",
+        hint="no power cut does this: bring the table that was restored alone back to what it was. If that is lost, "
+        f"`seamline repair {pipeline}` says what can be done.",
+    )

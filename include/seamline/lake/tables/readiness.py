@@ -1,0 +1,89 @@
+"""Whether a pipeline's tables may be built from, merged and published: not before a start has repaired them.
+
+A power cut leaves of each table any part of what was not synced. What is made of them before a start has looked may
+be of epochs that it will take out, and would count them twice once they are read again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.ledger_files import groups_of, row_of
+from seamline.lake.log.log_lines import LINE, MARK, TAKEN, number, word
+from seamline.lake.log.master import Master
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import look
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.mending import QUARANTINE
+from seamline.model.errors import OutOfStep, PublishRefused
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.maintain.repair_steps import Word
+
+
+def require_repaired(layout: Layout) -> None:
+    """Raise OutOfStep where a start has to repair the tables first."""
+    if why := unrepaired(layout):
+        raise OutOfStep(
+            f"The tables of {layout.pipeline} are to be repaired first: {why}.",
+            hint="power was lost, or a table restored: start the stream, it repairs them before its first epoch.",
+        )
+
+
+def unrepaired(layout: Layout) -> str:
+    """Say why upkeep, builds and publications leave the tables alone until a start has been; empty if they need not.
+
+    The ledger is looked at before the master, which holds what it has rows of but for those that a repair has taken
+    out; what the master relies on is looked at after it. Slices of versions that the manifest does not know are
+    nobody's: it came back from before their birth.
+    """
+    if not Ledger.exists(layout) or not Master.exists(layout):
+        return ""
+    ledger = word(Table.open(layout.table("ledger")))
+    master = Master.open(layout)
+    if ledger.line != master.table.txn(LINE) and ledger != Word():
+        return "the ledger is not of the master's line"
+    if ledger.epoch > max(master.epoch, number(master.table, TAKEN)):
+        return f"the ledger has epoch {ledger.epoch}, and the master ends at {master.epoch}"
+    known = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read()) or Manifest()
+    slices = {id: root for id, root in layout.every_slices().items() if id in known.births}
+    for name, root in {QUARANTINE: layout.table(QUARANTINE), **slices}.items():
+        marked = number(master.table, MARK + name)
+        found = word(Table.open(root)) if Table.exists(root) else Word()
+        if found.epoch < marked:
+            return f"{name} ends at epoch {found.epoch}, and the master relies on it up to {marked}"
+        if found.line != master.table.txn(LINE) and found != Word():
+            return f"{name} is not of the master's line"
+    return ""
+
+
+def require_held(layout: Layout, cut: int, generation: str) -> None:
+    """Raise PublishRefused where the master does not hold the epoch that a generation was built up to.
+
+    It has lost it since, and reads its records again under another number, which is not in the generation's cut.
+    """
+    if cut == NOTHING or not Master.exists(layout) or held(layout, cut):
+        return
+    raise PublishRefused(
+        f"Generation {generation} is of epochs up to {cut}, which the log has lost since.",
+        hint="their records are read again under other numbers: build the interval again.",
+    )
+
+
+def held(layout: Layout, number: int) -> bool:
+    """Tell whether the master holds an epoch: the ledger has its row, or lags behind."""
+    written, last = look(layout.table("ledger"), ("written", number), partial(row_and_last, number)) or (
+        False,
+        NOTHING,
+    )
+    master = Master.open(layout)
+    # A ledger of a later line may end above what the master holds, and lack some of that.
+    after = last if last <= master.epoch else number - 1
+    return number <= master.epoch and (written or any(row.number == number for row in master.missing(after)))
+
+
+def row_and_last(number: int, table: Table) -> tuple[bool, int]:
+    """Tell whether a ledger has an epoch's row, and give its last."""
+    return row_of(groups_of(table), number) is not None, Ledger(table).last

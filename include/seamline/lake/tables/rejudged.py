@@ -1,0 +1,183 @@
+"""Records judged again: rows of a record version that did not read them, beside the master, which stays as it is.
+
+Two tables for a record version. ``rows`` has the master's columns and, for records refused, why; it is partitioned
+by the attempt that wrote it. ``verdicts`` has a row for each epoch; its commit, conditional on what was read, is
+what makes an attempt's rows count. Rows of other attempts are dead.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.log.epoch_log import condensed_log, each_epoch, known_epochs
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
+from seamline.lake.storage.data_files import DataFile
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.readiness import held
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.evolution import AND, ANEW
+from seamline.model.errors import Conflict
+from seamline.model.protocol.condensed import condensed
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest, Statement
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.batch.batch_plan import cuts_within
+from seamline.plan.batch.rejudging_plan import Verdict, as_judged, floors, narrowed, timed_log
+
+APP = "seamline.rejudged"
+ATTEMPT, REASON, DETAIL = "attempt", "_reason", "_detail"
+EPOCHS = "_epochs"
+"""File in an attempt's folder: the numbers of the epochs that it is about."""
+SCHEMA = pa.schema([("epoch", pa.int64()), ("attempt", pa.string()), ("verdict", pa.string())])
+
+
+def rows_schema(pipeline: CompiledPipeline) -> pa.Schema:
+    """Give the columns of judged records without ``attempt``; of refused ones those of the parse are NULL."""
+    return pa.schema([*master_schema(pipeline), QUARANTINE.field(REASON), QUARANTINE.field(DETAIL)])
+
+
+class Rejudged:
+    """What was judged again by a pipeline's record version."""
+
+    def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
+        self.pipeline, self.layout = pipeline, layout
+        version = pipeline.record_version
+        self.hash = version.partition(AND)[0] + ("-exact" if ANEW in version else "")
+
+    def rows(self) -> Table:
+        """Open the rows, made if they are not there; columns that they lack are added."""
+        schema = pa.schema([*rows_schema(self.pipeline), pa.field(ATTEMPT, pa.string())])
+        root = self.layout.records(self.hash) / "rows"
+        return Table.ensure(root, schema, partition_by=[ATTEMPT]).widen(schema)
+
+    def begin(self, attempt: str, epochs: Iterable[int]) -> Path:
+        """Make the folder of an attempt at some epochs; give that of the table, below which its files go."""
+        root = self.rows().root
+        (root / f"{ATTEMPT}={attempt}").mkdir()
+        (root / f"{ATTEMPT}={attempt}" / EPOCHS).write_text("\n".join(map(str, epochs)))
+        return root
+
+    def verdicts(self) -> Mapping[int, Verdict]:
+        """Give the verdict on every epoch that was judged again."""
+        return verdicts_of(self.layout.records(self.hash))
+
+    def files(self) -> Files | None:
+        """List the files of the rows that count; None where nothing was judged again."""
+        attempts = {each.attempt for each in self.verdicts().values()}
+        found = look(self.layout.records(self.hash) / "rows", "files", Files.of)
+        if found is None or not attempts or not found.actions.num_rows:
+            return None
+        return found.keep(pc.is_in(found.partition(ATTEMPT).cast(pa.string()), pa.array(sorted(attempts))))
+
+    def commit(self, written: Sequence[DataFile], verdicts: Sequence[Verdict]) -> None:
+        """Let an attempt's rows count; Conflict if an epoch of them has a verdict, or was lost, by now."""
+        if written:
+            self.rows().append(written)
+        table = Table.ensure(self.layout.records(self.hash) / "verdicts", SCHEMA)
+        newest = max((each.epoch for each in verdicts), default=NOTHING)
+        while True:
+            if newest > NOTHING and not held(self.layout, newest):
+                raise Conflict(
+                    f"Epoch {newest} was lost meanwhile.",
+                    hint="its records are read again; look for what is held.",
+                )
+            if known := read(table).keys() & {each.epoch for each in verdicts}:
+                raise Conflict(
+                    f"Epoch {min(known)} was judged again by somebody else meanwhile.",
+                    hint="what they wrote counts; read it.",
+                )
+            rows = [
+                {"epoch": each.epoch, "attempt": each.attempt, "verdict": json.dumps(vars(each))}
+                for each in verdicts
+            ]
+            name = f"{uuid.uuid4().hex}.parquet"
+            file = data_files.write(
+                pa.Table.from_pylist(rows, schema=SCHEMA), table.root, name, stats=["epoch"]
+            )
+            try:
+                table.append([file], txns={APP: table.version + 1})
+            except Conflict:
+                table.refresh()
+                continue
+            return
+
+
+def verdicts_of(folder: Path) -> Mapping[int, Verdict]:
+    """Give the verdicts of a record version by the folder of its tables."""
+    return look(folder / "verdicts", "all", read) or {}
+
+
+def read(table: Table) -> dict[int, Verdict]:
+    """Read every verdict."""
+    return {each.epoch: each for each in map(verdict, table.read(["verdict"])["verdict"].to_pylist())}
+
+
+def verdict(text: str) -> Verdict:
+    """Read one verdict."""
+    return Verdict(**json.loads(text))
+
+
+def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()) -> list[Epoch]:
+    """Give the log condensed, parted at ``cuts``, as the pipeline's record version judges it where that was done.
+
+    Where some epochs were judged again each is read, one after the other: a sum over them says what they were before.
+    """
+    # The verdicts are read first: those on an epoch come after it.
+    verdicts = Rejudged(pipeline, layout).verdicts()
+    if not verdicts:
+        return list(timed_log(condensed_log(layout, cuts=cuts), pipeline.timed))
+    return condensed(each_of(pipeline, layout, verdicts), cuts)
+
+
+def each_judged(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
+    """Give every epoch as the pipeline's record version judges it, where that was done."""
+    return each_of(pipeline, layout, Rejudged(pipeline, layout).verdicts())
+
+
+def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
+    """Give every epoch by its verdict, where it has one, and the watermarks that are of the pipeline's clock."""
+    # By their own record versions: a verdict puts the pipeline's in their place.
+    return as_judged(timed_log(each_epoch(layout), pipeline.timed), pipeline.record_version, verdicts)
+
+
+def parted_log(
+    pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[str]
+) -> list[Epoch]:
+    """Give the log condensed, parted where some view's interval has rows on both sides of its cut."""
+    cuts: set[int] = set()
+    while True:
+        found = judged_log(pipeline, layout, cuts=cuts)
+        # What came in the meantime may lie on the other side of another cut.
+        if not (more := cuts_within(found, manifest, views)):
+            return found
+        cuts |= more
+
+
+def log_beside(layout: Layout, verdicts: Mapping[int, Verdict]) -> Sequence[Epoch]:
+    """Give the log to stand beside verdicts: condensed where there are none, else each epoch."""
+    return known_epochs(layout) if verdicts else condensed_log(layout)
+
+
+def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:
+    """Let intervals that got rows of before the views' birth be built before they are answered, and no others."""
+    verdicts, wanted = Rejudged(pipeline, layout).verdicts(), list(views)
+
+    def decision(manifest: Manifest) -> list[Statement]:
+        now, unknown = datetime.now(UTC), [each for each in wanted if each not in manifest.filled]
+        cuts = {manifest.births[each] - 1 for each in unknown if each in manifest.births}
+        log = judged_log(pipeline, layout, cuts=cuts) if cuts else []
+        known = narrowed(manifest, unknown, log, pipeline.record_version, pipeline.grid, now=now)
+        return [*known, *floors(manifest, wanted, verdicts, now=now)]
+
+    ManifestTable.ensure(layout).decide(decision)

@@ -1,0 +1,1 @@
+"""Definitions made ready for the engines: types, expressions, versions, problems."""

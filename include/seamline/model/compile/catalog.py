@@ -1,0 +1,189 @@
+"""Every definition of a folder, and every problem; a broken one hides no other."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, examine
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.errors import DefinitionError, NotFound, SeamlineError
+
+CIRCLE = "these files import each other: put what both need into a third (_shared.py), which imports neither."
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The pipelines that may run, by name, and what keeps the others from it, by file."""
+
+    pipelines: Mapping[str, CompiledPipeline] = field(default_factory=dict)
+    problems: tuple[DefinitionError, ...] = ()
+
+    def pipeline(self, name: str) -> CompiledPipeline:
+        """Find a pipeline; NotFound, or the problem that hides it."""
+        if name in self.pipelines:
+            return self.pipelines[name]
+        for problem in self.problems:
+            if Path(problem.file).stem == name:
+                raise problem
+        raise NotFound(
+            f"There is no pipeline {name!r}.",
+            hint=f"there are: {', '.join(sorted(self.pipelines)) or 'none'}.",
+        )
+
+    def view(self, qualified: str) -> tuple[CompiledPipeline, CompiledView]:
+        """Find a view by PIPELINE.VIEW."""
+        name, _, view_name = qualified.partition(".")
+        pipeline = self.pipeline(name)
+        view = pipeline.view(view_name)
+        if view is None:
+            names = ", ".join(f"{name}.{view.name}" for view in pipeline.views)
+            raise NotFound(f"There is no view {qualified!r}.", hint=f"there are: {names}.")
+        return pipeline, view
+
+
+def load(folder: Path) -> Catalog:
+    """Import every ``*.py`` of a folder (not ``_*.py``) and compile the pipelines found in it."""
+    if not folder.is_dir():
+        raise NotFound(f"There is no folder {folder} of definitions.", hint="set SEAMLINE_PIPELINES.")
+    pipelines: dict[str, CompiledPipeline] = {}
+    problems: list[DefinitionError] = []
+    for file in definition_files(folder):
+        try:
+            found = declared(file)
+        except DefinitionError as problem:
+            problems.append(problem.at(file=str(file)))
+            continue
+        for pipeline in found:
+            try:
+                compiled, wrong = examined(pipeline)
+            except DefinitionError as problem:
+                problems.append(problem)
+                continue
+            problems.extend(wrong)
+            if compiled is None:
+                continue
+            if pipeline.name in pipelines:
+                other = pipelines[pipeline.name].definition.origin
+                problems.append(
+                    DefinitionError(
+                        f"Pipeline {pipeline.name!r} is also declared in {other.file}:{other.line}.",
+                        hint="rename one of them.",
+                        field="name",
+                        file=pipeline.origin.file,
+                        line=pipeline.origin.line,
+                    )
+                )
+                continue
+            pipelines[pipeline.name] = compiled
+    return Catalog(pipelines, tuple(problems))
+
+
+def python_files(folder: Path) -> list[Path]:
+    """List what stands in a folder of definitions, by name; what starts with a dot is an editor's, or a copy's."""
+    return sorted(file for file in folder.glob("*.py") if not file.name.startswith("."))
+
+
+def definition_files(folder: Path) -> list[Path]:
+    """List the files that declare pipelines; those that start with ``_`` are there to be imported."""
+    return [file for file in python_files(folder) if not file.name.startswith("_")]
+
+
+def examined(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
+    """Compile a definition, or list every problem it has; DefinitionError for whatever Python raises of a setting."""
+    try:
+        return examine(pipeline)
+    except SeamlineError:
+        raise
+    except Exception as error:
+        raise DefinitionError(
+            f"{type(error).__name__}: {error}.",
+            hint="is every setting of the type that it takes?",
+            file=pipeline.origin.file,
+            line=pipeline.origin.line,
+        ) from error
+
+
+BELIEVED_FOR = 60.0
+"""Seconds after which a folder is loaded again of which any file was wrong: what it imports may be there by now."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What was found in a folder when its files looked so, at an instant of the monotonic clock."""
+
+    files: tuple[tuple[str, int, int, int], ...]
+    found: Catalog
+    at: float
+
+    @property
+    def lasts(self) -> bool:
+        """Tell whether it holds for as long as the files look so."""
+        return not self.found.problems or time.monotonic() - self.at < BELIEVED_FOR
+
+
+_known: dict[Path, Loaded] = {}
+
+
+def known(folder: Path) -> Catalog:
+    """Load a folder, and not again until one of its files, those that start with ``_`` included, is another.
+
+    One with problems is loaded again after a while.
+    """
+    try:
+        files = tuple((file.name, *looks(file)) for file in python_files(folder))
+    except FileNotFoundError:
+        return load(folder)
+    held = _known.get(folder)
+    if held is None or held.files != files or not held.lasts:
+        held = _known[folder] = Loaded(files, load(folder), time.monotonic())
+    return held.found
+
+
+def looks(file: Path) -> tuple[int, int, int]:
+    """Tell a file from another in its place."""
+    found = file.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class Source(SourceFileLoader):
+    """Runs a file as it is now: bytecode is kept by second and size, and an edit may change neither."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the source."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def declared(file: Path) -> list[Pipeline]:
+    """Run a definition file and list its pipelines; DefinitionError with the line where it fails."""
+    name = f"seamline_definitions_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file, loader=Source(name, str(file)))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise DefinitionError(
+            f"{error.msg}.", hint="mend the Python of this file.", file=str(file), line=error.lineno or 0
+        ) from None
+    except (Exception, SystemExit) as error:
+        lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(file)]
+        raise DefinitionError(
+            f"{type(error).__name__}: {error}.",
+            hint=CIRCLE if "circular import" in str(error) else "the file must run by itself.",
+            file=str(file),
+            line=(lines or [0])[-1] or 0,
+        ) from error
+    seen = [value for value in vars(module).values() if isinstance(value, Pipeline)]
+    if not seen:
+        raise DefinitionError("No Pipeline is declared here.", hint="files that start with _ are left out.")
+    return list({id(pipeline): pipeline for pipeline in seen}.values())

@@ -1,0 +1,298 @@
+"""A view made ready for the engines: its keys, windows, sets and measures, and what they cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from seamline.model.compile.compiled_measure import CompiledMeasure, compile_measures
+from seamline.model.compile.compiled_measure import place as measure_place
+from seamline.model.compile.evolution import needed
+from seamline.model.compile.explode import Explode, compile_explode
+from seamline.model.compile.fingerprint import fingerprint
+from seamline.model.compile.lookup_join import Join, compile_decorations
+from seamline.model.compile.problems import Problems, boolean, find, known
+from seamline.model.compile.record_rules import Record
+from seamline.model.definition.pipeline import Expect, Pipeline, View
+from seamline.model.definition.windows import CountWindow, Window
+from seamline.model.errors import DefinitionError
+from seamline.model.expressions import Expression
+from seamline.model.measures import Part, family
+from seamline.model.time.intervals import Grid
+from seamline.model.time.window_arithmetic import Ruling, Windows
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.model.types.schema import BIGINT, Field, Schema
+
+RESERVED = ("pane", "rows", "from_epoch", "to_epoch", "generation", "interval", "window_start", "window_end")
+PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "phase", "manifest_version")
+GROUPING = "grouping"
+"""The column that names a row's grouping set, where a view has several."""
+NUMBER = "window_number"
+"""The key that numbers the windows of so many events, from 1 in each interval."""
+
+
+@dataclass(frozen=True)
+class CompiledView:
+    """A view whose names and types are known to fit.
+
+    ``windows`` is the arithmetic of ``window`` on intervals of ``interval``; ``pane`` is the span in which rows
+    are summed up (of sessions: within which they are). ``sets`` are the grouping sets, at least one.
+    ``uses`` are the source's added columns without which it has no meaning.
+    ``decorations`` are look-ups whose columns are shown beside the keys.
+    """
+
+    pipeline: str
+    name: str
+    keys: tuple[Field, ...]
+    window: Window
+    windows: Windows
+    pane: timedelta
+    interval: timedelta
+    sets: tuple[tuple[str, ...], ...]
+    where: Expression | None
+    measures: tuple[CompiledMeasure, ...]
+    expect: tuple[Expect, ...]
+    fingerprint: str
+    explode: Explode | None = None
+    uses: tuple[Field, ...] = ()
+    decorations: tuple[Join, ...] = ()
+
+    @property
+    def qualified(self) -> str:
+        """The name people use: PIPELINE.VIEW."""
+        return f"{self.pipeline}.{self.name}"
+
+    @property
+    def id(self) -> str:
+        """The name the tables use: one version of the view."""
+        return f"{self.name}/{self.fingerprint}"
+
+    @property
+    def counts(self) -> int:
+        """Events in a window, of windows of so many events; else 0. Such a view is owned by one side."""
+        return self.window.events if isinstance(self.window, CountWindow) else 0
+
+    @property
+    def numbered(self) -> str:
+        """The column of a row that says in which window of so many events of this view it is."""
+        return f"_number_{self.fingerprint}"
+
+    @property
+    def ordered_by(self) -> tuple[Field, ...]:
+        """The keys within which events are counted: those that the author named."""
+        return tuple(key for key in self.keys if key.name != NUMBER) if self.counts else self.keys
+
+    @property
+    def grouped(self) -> bool:
+        """True if rows say of which grouping set they are."""
+        return self.sets != (tuple(key.name for key in self.keys),)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """List every state column, state by state."""
+        return tuple(part for state in self.states for part in state.parts)
+
+    @property
+    def beyond(self) -> dict[str, CompiledMeasure]:
+        """Map the columns that have a total as text, where no DECIMAL holds it, to whose total it is."""
+        sources = (source for measure in self.measures for source in measure.sources)
+        return {source.beyond: source for source in sources if source.beyond}
+
+    @property
+    def states(self) -> tuple[CompiledMeasure, ...]:
+        """List the measures whose states are stored, each state once."""
+        found: dict[str, CompiledMeasure] = {}
+        for measure in self.measures:
+            for source in measure.sources:
+                found.setdefault(source.stored, source)
+        return tuple(found.values())
+
+
+def version_of_view(
+    pipeline: Pipeline, view: View, made: CompiledView, record: Record, grid: Grid, judged: Sequence[Field]
+) -> CompiledView:
+    """Give a compiled view the name of its version; ``judged`` are the added columns that the record's steps use."""
+
+    def without(some: Sequence[Field], found: Problems) -> None:
+        left_out = set(record.added) - set(some)
+        fields = tuple(field for field in record.parsed.fields if field not in left_out)
+        compile_view(pipeline, view, replace(record, parsed=Schema(fields)), grid, found)
+
+    uses = needed(record.added, without)
+    return replace(made, uses=uses, fingerprint=fingerprint(pipeline, view, judged, uses))
+
+
+def compile_view(
+    pipeline: Pipeline, view: View, record: Record, grid: Grid, problems: Problems
+) -> CompiledView | None:
+    """Compile a view, without a fingerprint; note its problems and give None where it has any."""
+    before, place = len(problems.found), f"views[{view.name}]"
+    explode = problems.attempt(
+        f"{place}.explode", view.origin, lambda: compile_explode(view.explode, record.schema)
+    )
+    schema = record.schema.with_(explode.item) if explode else record.schema
+    keys: list[Field] = []
+    for name in view.keys:
+        key = find(schema, name)
+        if key is None:
+            problems.note(f"{place}.keys", view.origin, f"There is no column {name!r}.", known(schema))
+        elif key.type.spark in ("DOUBLE", "BINARY") or key.type.nested:
+            problems.note(
+                f"{place}.keys", view.origin, f"{name} is {key.type.spark}.", "a key must compare exactly."
+            )
+        elif trouble := taken(view, name, [each.name for each in keys]):
+            problems.note(f"{place}.keys", view.origin, trouble, "rename it, or name it anew in select=.")
+        else:
+            keys.append(key)
+    where = (
+        problems.attempt(f"{place}.where", view.origin, lambda: boolean(view.where, schema))
+        if view.where
+        else None
+    )
+    windows = problems.attempt(f"{place}.window", view.origin, lambda: laid(view.window, grid))
+    if isinstance(view.window, CountWindow):
+        keys += counting(view, problems)
+    sets = grouping_sets(view, problems)
+    for name in view.measures:
+        if name in RESERVED + PRESENTED or name in [key.lower() for key in view.keys]:
+            problems.note(
+                measure_place(view, name), view.origin, f"{name!r} is taken.", "choose another name."
+            )
+    measures = compile_measures(view, schema, problems)
+    if not view.measures:
+        problems.note(f"{place}.measures", view.origin, "A view needs a measure.", 'add "n": count().')
+    check_expectations(view, measures, problems)
+    decorations = compile_decorations(
+        pipeline,
+        Schema(tuple(keys)),
+        [*RESERVED, *PRESENTED, GROUPING, *view.measures, *state_names(measures)],
+        problems,
+    )
+    if len(problems.found) > before or windows is None:
+        return None
+    return CompiledView(
+        pipeline=pipeline.name,
+        name=view.name,
+        keys=tuple(keys),
+        window=view.window,
+        windows=windows,
+        pane=pane_of(windows, grid.length),
+        interval=grid.length,
+        sets=sets,
+        where=record.selected(where),
+        measures=measures,
+        expect=tuple(view.expect),
+        fingerprint="",
+        explode=explode,
+        decorations=decorations,
+    )
+
+
+def taken(view: View, name: str, keys: Sequence[str]) -> str:
+    """Say why a column cannot be a key by its name, empty where it can: engines tell no case of letters apart."""
+    lower, measures = name.lower(), [measure for measure in view.measures if isinstance(measure, str)]
+    if lower in (*RESERVED, *PRESENTED, GROUPING):
+        return f"{name!r} is a name Seamline uses, in whatever letters."
+    if name in keys:
+        return f"The key {name!r} is there twice."
+    owner = next((each for each in measures if lower.startswith(f"{each}__")), None)
+    return f"{name!r} could be a column of the state of {owner}." if owner else ""
+
+
+def state_names(measures: Sequence[CompiledMeasure]) -> list[str]:
+    """List the columns of the measures' states, and of totals that no DECIMAL holds."""
+    sources = [source for each in measures for source in each.sources]
+    return [name for each in sources for name in (*(part.name for part in each.parts), each.beyond) if name]
+
+
+def laid(window: Window, grid: Grid) -> Windows:
+    """Make a view's windows ready for its intervals; DefinitionError for what is none."""
+    if not isinstance(window, Window):
+        raise DefinitionError(f"{window!r} is not a window.", hint='write Tumbling("1 hour").')
+    return window.laid(grid)
+
+
+def counting(view: View, problems: Problems) -> list[Field]:
+    """Give the key that numbers windows of so many events; note what such a view cannot have beside them."""
+    for setting, why in (
+        ("explode", "The items of a record have no order of their own."),
+        ("grouping_sets", "Each set would count other events."),
+    ):
+        if getattr(view, setting):
+            problems.note(
+                f"views[{view.name}].{setting}",
+                view.origin,
+                f"{why} A view with CountWindow has no {setting}.",
+                f"drop {setting}, or use a window in time.",
+            )
+    if NUMBER in [*view.keys, *view.measures]:
+        problems.note(
+            f"views[{view.name}].keys",
+            view.origin,
+            f"{NUMBER!r} is the column that numbers windows of so many events.",
+            "rename yours.",
+        )
+    return [Field(NUMBER, BIGINT, nullable=False)]
+
+
+def pane_of(windows: Windows, interval: timedelta) -> timedelta:
+    """Give the span in which rows are summed up: sessions and what has no window know the interval only."""
+    if isinstance(windows, Ruling):
+        return windows.pane(interval // MICROSECOND) * MICROSECOND
+    return interval
+
+
+def grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
+    """Check the grouping sets and give each in the order of the keys; one of all keys where none is declared."""
+    if not view.grouping_sets:
+        number = (NUMBER,) if isinstance(view.window, CountWindow) else ()
+        return ((*view.keys, *number),)
+    place, sets = f"views[{view.name}].grouping_sets", []
+    for declared in view.grouping_sets:
+        if isinstance(declared, str):
+            problems.note(place, view.origin, f"{declared!r} is text, not a set.", f'write ["{declared}"].')
+            continue
+        for name in declared:
+            if name not in view.keys:
+                problems.note(
+                    place,
+                    view.origin,
+                    f"{name!r} is not a key of the view.",
+                    "add it to keys, in which all are.",
+                )
+        found = tuple(key for key in view.keys if key in declared)
+        if found in sets:
+            problems.note(
+                place, view.origin, f"The set of {', '.join(found) or 'no keys'} is there twice.", "keep one."
+            )
+        sets.append(found)
+    for key in view.keys:
+        if not any(key in each for each in sets):
+            problems.note(
+                place,
+                view.origin,
+                f"The key {key!r} is in no set.",
+                "drop it from keys, or add a set with it.",
+            )
+    if GROUPING in [*view.keys, *view.measures]:
+        problems.note(
+            place, view.origin, f"{GROUPING!r} is the column that names a row's set.", "rename yours."
+        )
+    return tuple(sets)
+
+
+def check_expectations(view: View, measures: Sequence[CompiledMeasure], problems: Problems) -> None:
+    """Note what is expected of columns that are not there, and bounds for what has no order."""
+    types = {measure.name: family(measure.result) for measure in measures}
+    for expect in view.expect:
+        bounded = (expect.at_least, expect.at_most) != (None, None)
+        if expect.column not in view.measures and expect.column not in view.keys:
+            message = f"The view presents no column {expect.column!r}."
+            hint = f"it presents {', '.join([*view.keys, *view.measures])}."
+        elif bounded and types.get(expect.column) in ("ARRAY", "STRUCT"):
+            message = f"{expect.column!r} presents an {types[expect.column]}, which has no bounds."
+            hint = "expect something of a measure that presents one number, or not_null."
+        else:
+            continue
+        problems.note(f"views[{view.name}].expect", expect.origin, message, hint)

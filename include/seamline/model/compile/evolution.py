@@ -1,0 +1,136 @@
+"""Columns that a topic got later, and which record versions hold rows that fit each other.
+
+A record version is a hash, and after it the added columns in their order: ``3f1c…+channel STRING``. Two fit if
+one goes on where the other ends. Then the rows of both mean the same in the columns that both have, whichever
+of the definitions is at hand: the older one may be taken up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from seamline.model.compile.problems import Problems
+from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.errors import DefinitionError, ProtocolError
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.types.schema import Field, Schema
+
+AND = "+"
+"""What stands before each added column in a record version; no type has it in its spelling."""
+ANEW = " exact"
+"""What stands behind an added DECIMAL that is read by its own digits, where none of ``schema=`` says so."""
+
+
+def added_columns(source: KafkaSource, base: Schema, problems: Problems) -> tuple[Field, ...]:
+    """Read the columns that the topic got after those of ``base``; what is wrong is noted and left out."""
+    declared, found = source.added, list[Field]()
+    if not isinstance(declared, list | tuple) or not all(isinstance(each, str) for each in declared):
+        problems.note(
+            "source.added", source.origin, f"{declared!r} is no list of columns.", 'write ["channel STRING"].'
+        )
+        return ()
+    for text in declared:
+        field = problems.attempt("source.added", source.origin, lambda text=text: one(text))  # type: ignore[misc]
+        if field is None:
+            continue
+        if base.with_(*found).field(field.name):
+            problems.note(
+                "source.added", source.origin, f"There is a column {field.name!r} already.", "add it once."
+            )
+        elif field.name in (source.event_time, *source.event_id):
+            problems.note(
+                "source.added",
+                source.origin,
+                f"{field.name!r} is in event_time or event_id, and rows of before do not have it.",
+                "put it into schema=: its rows are another record version.",
+            )
+        else:
+            found.append(field)
+    return tuple(found)
+
+
+def one(text: str) -> Field:
+    """Read one added column; DefinitionError where it is not one, or not one that may be absent."""
+    fields = Schema.parse(text).fields
+    if len(fields) > 1:
+        raise DefinitionError(f"{text!r} is {len(fields)} columns.", hint="make each an item of the list.")
+    if not fields[0].nullable:
+        raise DefinitionError(
+            f"{fields[0].name!r} is NOT NULL, and rows of before do not have it.",
+            hint="leave NOT NULL out: what is not there is NULL.",
+        )
+    return fields[0]
+
+
+def needed(
+    added: Sequence[Field], attempt: Callable[[Sequence[Field], Problems], object]
+) -> tuple[Field, ...]:
+    """List the added columns without which ``attempt`` has a problem: those that are used there."""
+    found = []
+    for field in added:
+        problems = Problems()
+        attempt([each for each in added if each is not field], problems)
+        if problems.found:
+            found.append(field)
+    return tuple(found)
+
+
+def extended(hash: str, added: Iterable[Field], *, fresh: bool = False) -> str:
+    """Write a record version; ``fresh``: the added columns are the first with exact decimals."""
+    return AND.join([hash, *(spelled(field, fresh=fresh) for field in added)])
+
+
+def spelled(field: Field, *, fresh: bool) -> str:
+    """Write an added column as record versions name it."""
+    return f"{field.name} {field.type}{ANEW if fresh and field.type.decimals else ''}"
+
+
+def fits(one: str, other: str) -> bool:
+    """Tell whether the rows of two record versions may stand beside each other."""
+    return all(a == b for a, b in zip(one.split(AND), other.split(AND), strict=False))
+
+
+def earlier(version: str) -> tuple[str, ...]:
+    """List the record versions with the first of its added columns, from none to all of them."""
+    parts = version.split(AND)
+    return tuple(AND.join(parts[: at + 1]) for at in range(len(parts)))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """By what a definition tells event time: its record version, and its clock (``fingerprint.clock``).
+
+    A watermark is about event times, so those of another clock say nothing here.
+    """
+
+    version: str
+    clock: str
+
+    def tells(self, epoch: Epoch) -> bool:
+        """Tell whether an epoch's event times are of this clock; one that is silent says so by its record version."""
+        return epoch.clock == self.clock if epoch.clock else fits(epoch.record_version, self.version)
+
+    def mark(self, epoch: Epoch | None) -> datetime | None:
+        """Give the watermark at an epoch, None where it is of another clock."""
+        return epoch.watermark if epoch and epoch.watermark and self.tells(epoch) else None
+
+
+def require_order(version: str, held: Iterable[Epoch]) -> None:
+    """Raise ProtocolError if rows were read with added columns of another type, or in another order."""
+    hash, *ours = version.split(AND)
+    for epoch in held:
+        known, *theirs = epoch.record_version.split(AND)
+        columns = version.replace(ANEW, ""), epoch.record_version.replace(ANEW, "")
+        if epoch.rows and known == hash and not fits(*columns):
+            raise ProtocolError(
+                f"Epoch {epoch.number} was read with added=[{quoted(theirs)}], and the definition says "
+                f"added=[{quoted(ours)}].",
+                hint="keep the columns and types of then, in their order; add what is new at the end.",
+            )
+
+
+def quoted(columns: Iterable[str]) -> str:
+    """Write columns as a definition does."""
+    return ", ".join(f'"{each}"' for each in columns)

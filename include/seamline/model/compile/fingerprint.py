@@ -1,0 +1,163 @@
+"""Hashes of what can change a number: the record version and a view's fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from seamline.model.compile.defaults import past_of
+from seamline.model.compile.evolution import extended
+from seamline.model.compile.lookup_join import pinned
+from seamline.model.compile.transform import makes_exactly
+from seamline.model.definition.formats import format_of
+from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Pipeline, View
+from seamline.model.measures import Formula, Measure, Own
+from seamline.model.types.schema import Field, Schema, has_decimals
+from seamline.model.user_code import code_hash, function_of, name_of
+
+KERNEL = 1
+"""Raised when the kernel itself judges a record differently."""
+
+
+BOUNDS = ("max_record_bytes", "max_record_parts", "max_stray_intervals")
+DEFAULTS = {each.name: each.default for each in fields(KafkaSource) if each.name in BOUNDS}
+"""What records may cost where a definition does not say: versions of before there were bounds keep their names."""
+
+
+def digest(facts: Any) -> str:
+    """Hash JSON-like facts to 12 hex digits, whatever the order of their keys."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, Any]:
+    """List all that turns a raw record into a row; ``uses`` are the added columns that its steps use."""
+    source = pipeline.source
+    steps = {
+        "select": [[name, text] for name, text in pipeline.select.items()],
+        "where": pipeline.where,
+        "max_past": past_of(pipeline),
+        "dedup_within": source.dedup_within,
+        "side": [[name, text] for name, text in pipeline.side.items()],
+        "transform": transform_facts(pipeline) if pipeline.transform else None,
+        "lookups": [
+            [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix]
+            for each in pinned(pipeline)
+        ],
+        "added": added_facts(uses, fresh=exact_later(pipeline)),
+        "decimals": EXACT if exact_first(pipeline) else "",
+        "bounds": [[name, bound] for name, bound in bounds_of(source).items() if bound != DEFAULTS[name]],
+    }
+    return {
+        **{name: said for name, said in steps.items() if said},
+        "kernel": KERNEL,
+        "format": format_of(source.format).facts,
+        "schema": source.schema,
+        "event_time": source.event_time,
+        "event_id": list(source.event_id),
+        "max_future": source.max_future,
+        "start": pipeline.batch.start,
+        "rules": [[rule.name, rule.condition] for rule in pipeline.rules],
+    }
+
+
+def clock(pipeline: Pipeline) -> str:
+    """Say by what event times are told: a column, with a hash of the steps that make it where the source has none."""
+    name, steps = pipeline.source.event_time, list(pipeline.select.items())
+    made = [pair[0] for pair in steps]
+    made_here = steps[: made.index(name) + 1] if name in made else []
+    own = transform_facts(pipeline) if pipeline.transform else None
+    added = own and any(field.name == name for field in Schema.parse(pipeline.transform_schema).fields)
+    return f"{name} {digest([made_here, own])}" if made_here or added else name
+
+
+def bounds_of(source: KafkaSource) -> dict[str, int]:
+    """List what records may cost; with another bound records that were refused are judged again."""
+    return {name: getattr(source, name) for name in DEFAULTS}
+
+
+def transform_facts(pipeline: Pipeline) -> list[str]:
+    """List what the user's own step is; where its function stands does not matter."""
+    code = code_hash(function_of(name_of(pipeline.transform)))
+    exact = [EXACT] if makes_exactly(pipeline) else []
+    return [code, pipeline.transform_schema, pipeline.transform_version, *exact]
+
+
+def added_facts(uses: Iterable[Field], *, fresh: bool) -> list[list[str]]:
+    """List added columns that are used, with their types; one that is not used changes nothing."""
+    return sorted(
+        [field.name, field.type.spark, *([EXACT] if fresh and field.type.decimals else [])] for field in uses
+    )
+
+
+def exact_later(pipeline: Pipeline) -> bool:
+    """Tell whether the first exact DECIMAL of a source can only be among the columns that were added.
+
+    Those say so themselves: the columns of before, and their hash, stay what they are.
+    """
+    return reads_exactly(pipeline) and not exact_first(pipeline)
+
+
+def exact_first(pipeline: Pipeline) -> bool:
+    """Tell whether a column of ``schema=`` is a DECIMAL that is read by its own digits."""
+    return reads_exactly(pipeline) and has_decimals(pipeline.source.schema)
+
+
+def reads_exactly(pipeline: Pipeline) -> bool:
+    """Tell whether numbers of a record become DECIMAL by their own digits."""
+    said = pipeline.source.decimals
+    return said == DIGITS or (said == EXACT and format_of(pipeline.source.format).textual)
+
+
+def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterable[Field] = ()) -> str:
+    """Hash what turns a raw record into a row, and name all ``added`` columns; ``uses`` are in the hash too.
+
+    Parsed columns are a cache under it.
+    """
+    return extended(digest(record_facts(pipeline, uses)), added, fresh=exact_later(pipeline))
+
+
+def measure_facts(measure: Measure) -> dict[str, Any]:
+    """List what a measure is; a condition only where there is one, so that old versions keep their names."""
+    given = {name: listed(value) for name, value in vars(measure).items() if name != "where" or value}
+    if isinstance(measure, Formula):
+        given["made_of"] = {name: measure_facts(part) for name, part in measure.made_of.items()}
+    if isinstance(measure, Own):
+        given["by"] = measure.loaded.code
+    return {"kind": measure.kind, **given}
+
+
+def listed(value: Any) -> Any:
+    """Write a tuple as the list that JSON has."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def view_facts(
+    pipeline: Pipeline, view: View, judged: Iterable[Field] = (), uses: Iterable[Field] = ()
+) -> dict[str, Any]:
+    """List all that can change a view's numbers, the record's meaning and the interval grid included.
+
+    Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
+    """
+    used = added_facts(uses, fresh=exact_later(pipeline))
+    return {
+        "topic": pipeline.source.topics[0] if len(pipeline.source.topics) == 1 else pipeline.source.topics,
+        "record": record_facts(pipeline, judged),
+        "interval": pipeline.batch.interval,
+        "keys": list(view.keys),
+        "window": view.window.facts,
+        "measures": {name: measure_facts(measure) for name, measure in view.measures.items()},
+        "where": view.where,
+        **({"explode": dict(view.explode)} if view.explode else {}),
+        **({"grouping_sets": [list(each) for each in view.grouping_sets]} if view.grouping_sets else {}),
+        **({"added": used} if used else {}),
+    }
+
+
+def fingerprint(
+    pipeline: Pipeline, view: View, judged: Iterable[Field] = (), uses: Iterable[Field] = ()
+) -> str:
+    """Hash what can change a view's numbers, as ``view_facts`` lists it; its tables are named by it."""
+    return digest(view_facts(pipeline, view, judged, uses))

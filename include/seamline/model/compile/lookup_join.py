@@ -1,0 +1,208 @@
+"""Look-ups: tables joined by key, to a record where they feed the row (pinned, rule 14), else to answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from seamline.model.compile.evolution import fits
+from seamline.model.compile.problems import NAME, Problems
+from seamline.model.definition.pipeline import Lookup, Pipeline
+from seamline.model.errors import DefinitionError
+from seamline.model.expressions import Expression, compile_expression
+from seamline.model.measures import Measure
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.types.schema import NAME as COLUMN
+from seamline.model.types.schema import STRING, Field, Schema, parse_field
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+INEXACT = ("DOUBLE", "BINARY")
+
+
+@dataclass(frozen=True)
+class Join:
+    """A look-up whose types are known.
+
+    ``keys`` are columns of the table with what they must equal; ``columns`` are columns of the table with
+    what they are called in the row. Keys are unique; a row without a match has NULL.
+    """
+
+    name: str
+    table: str
+    keys: tuple[tuple[str, Expression], ...]
+    columns: tuple[tuple[str, Field], ...]
+
+
+def pinned(pipeline: Pipeline) -> tuple[Lookup, ...]:
+    """List the look-ups of which a column is named in what makes a row or a view, or in another such look-up."""
+    used = words(texts(pipeline))
+    found: list[Lookup] = []
+    for lookup in reversed(pipeline.lookups):
+        if used & {row_name(lookup, each).lower() for each in lookup.columns}:
+            found.insert(0, lookup)
+            used |= words(lookup.on.values())
+    return tuple(found)
+
+
+def decorating(pipeline: Pipeline) -> tuple[Lookup, ...]:
+    """List the look-ups that are not pinned."""
+    feeding = pinned(pipeline)
+    return tuple(lookup for lookup in pipeline.lookups if lookup not in feeding)
+
+
+def asks_only(lookup: Lookup, keys: Schema) -> bool:
+    """Tell whether a look-up asks for nothing but a view's keys."""
+    try:
+        return bool([compile_expression(text, keys) for text in lookup.on.values()])
+    except DefinitionError:
+        return False
+
+
+def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
+    """Give the versions of look-ups that the last epoch of a record version had; none before the first."""
+    found: Mapping[str, str] = {}
+    for epoch in epochs:
+        if epoch.lookups and fits(epoch.record_version, record_version):
+            found = epoch.lookups
+    return found
+
+
+def words(some: Iterable[str]) -> set[str]:
+    """List all that could be a name of a column."""
+    return {word.lower() for text in some for word in WORD.findall(text)}
+
+
+def texts(pipeline: Pipeline) -> Iterator[str]:
+    """List the expressions and names by which a pipeline uses columns."""
+    yield from (pipeline.source.event_time, *pipeline.source.event_id)
+    yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
+    yield from (rule.condition for rule in pipeline.rules)
+    for view in pipeline.views:
+        yield from (*view.keys, view.where, *view.explode.values())
+        for measure in view.measures.values():
+            yield from said(measure)
+
+
+def said(value: object) -> Iterator[str]:
+    """List the texts in a measure, and in those that it is made of."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Measure):
+        yield from said(vars(value))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from said(each)
+
+
+def row_name(lookup: Lookup, column: str) -> str:
+    """Name a column of the table as the row has it; ``column`` may say a type."""
+    return (lookup.prefix or f"{lookup.name}_") + (column.split() or [""])[0]
+
+
+def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
+    """Note look-ups that have no name, no table, no key or no column."""
+    names = [lookup.name for lookup in pipeline.lookups]
+    for lookup in pipeline.lookups:
+        place, origin = f"lookups[{lookup.name}]", lookup.origin
+        if not NAME.fullmatch(lookup.name) or "__" in lookup.name:
+            problems.note(
+                place, origin, f"{lookup.name!r} is not a name.", "lower case letters, digits, underscores."
+            )
+        elif names.count(lookup.name) > 1:
+            problems.note(place, origin, f"{lookup.name!r} is declared twice.", "rename one of them.")
+        if not lookup.table.strip():
+            problems.note(
+                f"{place}.table", origin, "There is no table.", 'name a file, a folder, or "module:function".'
+            )
+        if not lookup.on:
+            problems.note(
+                f"{place}.on",
+                origin,
+                "Nothing says which row it is.",
+                'on={"column of the table": "expression"}.',
+            )
+        if not lookup.columns or isinstance(lookup.columns, str):
+            problems.note(
+                f"{place}.columns", origin, "It gives no column.", 'list them: columns=["name", "seats INT"].'
+            )
+
+
+def compile_decorations(
+    pipeline: Pipeline, keys: Schema, taken: Sequence[str], problems: Problems
+) -> tuple[Join, ...]:
+    """Compile the look-ups whose columns a view shows beside its keys; ``taken`` are names it has for others."""
+    row = keys.with_(*(Field(name, STRING) for name in taken))
+    found = []
+    for lookup in decorating(pipeline):
+        join = compile_lookup(lookup, row, keys, problems) if asks_only(lookup, keys) else None
+        if join is not None:
+            found.append(join)
+            row = row.with_(*(field for _, field in join.columns))
+    return tuple(found)
+
+
+def check_decorating(pipeline: Pipeline, row: Schema, views: Iterable[Schema], problems: Problems) -> None:
+    """Note look-ups that neither a row nor a view has a use for; ``row`` are all columns, ``views`` keys of each."""
+    keys = list(views)
+    for lookup in decorating(pipeline):
+        if any(asks_only(lookup, each) for each in keys):
+            continue
+        if compile_lookup(lookup, Schema(()), row, problems) is not None:
+            problems.note(
+                f"lookups[{lookup.name}]",
+                lookup.origin,
+                "Nothing names a column of it, and no view has the keys it asks for.",
+                "name a column in an expression, or let on= ask for keys of a view.",
+            )
+
+
+def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems) -> Join | None:
+    """Compile a look-up that reads ``seen`` and adds to ``row``; problems are noted."""
+    before, place = len(problems.found), f"lookups[{lookup.name}]"
+    keys = []
+    for column, text in lookup.on.items():
+        made = problems.attempt(
+            f"{place}.on[{column}]",
+            lookup.origin,
+            lambda text=text: exact(text, seen),  # type: ignore[misc]
+        )
+        if made is not None:
+            keys.append((column, made))
+    columns: list[tuple[str, Field]] = []
+    for text in lookup.columns:
+        field = problems.attempt(f"{place}.columns", lookup.origin, lambda text=text: column_of(text))  # type: ignore[misc]
+        if field is None:
+            continue
+        named = Field(row_name(lookup, field.name), field.type)
+        if not COLUMN.fullmatch(named.name):
+            problems.note(
+                f"{place}.prefix",
+                lookup.origin,
+                f"{named.name!r} is not a column name.",
+                "a prefix begins with a letter; then letters, digits and underscores.",
+            )
+        if row.with_(*(each for _, each in columns)).field(named.name):
+            problems.note(
+                f"{place}.columns",
+                lookup.origin,
+                f"There is a column {named.name!r} already.",
+                'give the look-up another prefix="...".',
+            )
+        columns.append((field.name, named))
+    if len(problems.found) > before:
+        return None
+    return Join(lookup.name, lookup.table, tuple(keys), tuple(columns))
+
+
+def exact(text: str, seen: Schema) -> Expression:
+    """Compile what a key must equal; DefinitionError where that cannot be told exactly."""
+    made = compile_expression(text, seen)
+    if made.type.spark in INEXACT or made.type.nested:
+        raise DefinitionError(f"{text!r} is {made.type.spark}.", hint="a key must compare exactly: CAST it.")
+    return made
+
+
+def column_of(text: str) -> Field:
+    """Read ``name TYPE``; without a type it is text."""
+    return parse_field(text if len(text.split()) > 1 else f"{text} STRING")

@@ -1,0 +1,232 @@
+"""From record to row: what a definition does to each record between its bytes and the views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from seamline.model.compile.lookup_join import Join, check_lookups, compile_lookup, pinned
+from seamline.model.compile.problems import NAME, Problems, boolean, known
+from seamline.model.compile.transform import Transform, makes_exactly
+from seamline.model.definition.pipeline import Origin, Pipeline, Rule
+from seamline.model.expressions import Expression, Guard, compile_expression
+from seamline.model.types.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Kind, Schema, SqlType
+from seamline.model.user_code import function_of, name_of
+
+METADATA = (
+    Field("_key", STRING),
+    Field("_headers", SqlType(Kind.MAP, element=STRING)),
+    Field("_topic", STRING, nullable=False),
+    Field("_partition", INT, nullable=False),
+    Field("_offset", BIGINT, nullable=False),
+    Field("_kafka_timestamp", TIMESTAMP, nullable=False),
+)
+"""What Kafka knows of a record, for the expressions of a record; views see it by the names of ``select``."""
+PROCESSING_TIME = "processing_time()"
+"""The event time of a source that has none: when its epoch was read, kept in the row for both layers."""
+SELECTED, SIDE, DUPLICATE = "_selected", "_side", "_duplicate"
+
+
+@dataclass(frozen=True)
+class Record:
+    """The steps in their order: parsed columns, the user's own, looked-up and derived ones, rules, sides, selection.
+
+    ``added`` are the last of the parsed columns, which earlier rows may lack. ``derived`` are columns with their
+    expressions, each of which may use those before it. ``sides`` are tried in order; a record of none is selected
+    if ``where`` is true. With ``dedup`` a row says whether its event id was there before, and is then not selected.
+    """
+
+    parsed: Schema
+    derived: tuple[tuple[Field, Expression], ...] = ()
+    rules: tuple[tuple[Rule, Expression], ...] = ()
+    sides: tuple[tuple[str, Expression], ...] = ()
+    where: Expression | None = None
+    transform: Transform | None = None
+    lookups: tuple[Join, ...] = ()
+    added: tuple[Field, ...] = ()
+    dedup: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """List the columns of a row that views see."""
+        own = self.transform.schema.fields if self.transform else ()
+        found = (field for each in self.lookups for _, field in each.columns)
+        return self.parsed.with_(*own, *found, *(field for field, _ in self.derived))
+
+    @property
+    def selective(self) -> bool:
+        """Tell whether a record may be accepted and yet be in no view."""
+        return self.where is not None or bool(self.sides) or self.transform is not None or self.dedup
+
+    @property
+    def flags(self) -> tuple[Field, ...]:
+        """List the columns that say where a row belongs."""
+        there = {SELECTED: self.selective, DUPLICATE: self.dedup}
+        flags = tuple(Field(name, SqlType(Kind.BOOLEAN), nullable=False) for name in there if there[name])
+        return (*flags, Field(SIDE, STRING)) if self.sides else flags
+
+    @property
+    def metadata(self) -> frozenset[str]:
+        """List what is asked of Kafka's own columns."""
+        keys = [key for each in self.lookups for key in each.keys]
+        conditions = [condition for _, condition in (*keys, *self.derived, *self.rules, *self.sides)]
+        used = frozenset[str]().union(*(each.columns for each in [*conditions, *filter(None, [self.where])]))
+        return used & {field.name for field in METADATA}
+
+    def selected(self, where: Expression | None) -> Expression | None:
+        """Restrict a view's condition to the rows that are selected at all."""
+        if not self.selective:
+            return where
+        own = compile_expression(f"`{SELECTED}`", Schema(self.flags))
+        # DuckDB's scans compare a column with a value faster than they evaluate a condition that is one.
+        own = replace(own, duckdb=f"({own.duckdb} = TRUE)")
+        if where is None:
+            return own
+        return replace(
+            where,
+            spark=f"({own.spark} AND {where.spark})",
+            duckdb=f"({own.duckdb} AND {where.duckdb})",
+            columns=own.columns | where.columns,
+            guards=tuple(
+                Guard(f"({own.duckdb} AND {each.condition_duckdb})", each.message) for each in where.guards
+            ),
+        )
+
+
+def compile_record(
+    pipeline: Pipeline, base: Schema, problems: Problems, added: Sequence[Field] = ()
+) -> Record:
+    """Compile the steps of a record; problems are noted and what has them is left out."""
+    origin, parsed = pipeline.origin, base.with_(*added)
+    derived: list[tuple[Field, Expression]] = []
+    transform = compile_transform(pipeline, base, problems, added)
+    seen = parsed.with_(*transform.schema.fields) if transform else parsed
+    check_lookups(pipeline, problems)
+    lookups: list[Join] = []
+    for lookup in pinned(pipeline):
+        join = compile_lookup(lookup, seen, seen.with_(*METADATA), problems)
+        if join is not None:
+            lookups.append(join)
+            seen = seen.with_(*(field for _, field in join.columns))
+    for name, text in pipeline.select.items():
+        place = f"select[{name}]"
+        if not NAME.fullmatch(name) or "__" in name:
+            problems.note(
+                place, origin, f"{name!r} is not a name.", "lower case letters, digits, underscores."
+            )
+        elif seen.field(name):
+            problems.note(place, origin, f"There is a column {name!r} already.", "choose another name.")
+        elif (made := attempt(text, seen, place, origin, problems)) is not None:
+            derived.append((Field(name, made.type), made))
+            seen = seen.with_(derived[-1][0])
+    wide = seen.with_(*METADATA)
+    rules = tuple(compile_rules(pipeline, wide, problems))
+    sides = tuple(compile_sides(pipeline.side, wide, origin, problems))
+    where = (
+        problems.attempt("where", origin, lambda: boolean(pipeline.where, wide)) if pipeline.where else None
+    )
+    return Record(
+        parsed,
+        tuple(derived),
+        rules,
+        sides,
+        where,
+        transform,
+        tuple(lookups),
+        tuple(added),
+        dedup=bool(pipeline.source.dedup_within),
+    )
+
+
+def compile_transform(
+    pipeline: Pipeline, base: Schema, problems: Problems, added: Sequence[Field]
+) -> Transform | None:
+    """Find the user's own step and check what it declares; it is given no added column, which it could use unseen."""
+    origin, name = pipeline.origin, name_of(pipeline.transform)
+    if not name:
+        for setting in ("transform_schema", "transform_version"):
+            if getattr(pipeline, setting):
+                problems.note(setting, origin, "There is no transform.", 'add transform="module:function".')
+        return None
+    function = problems.attempt("transform", origin, lambda: function_of(name))
+    schema = problems.attempt("transform_schema", origin, lambda: Schema.parse(pipeline.transform_schema))
+    if function is None or schema is None:
+        return None
+    for field in schema.fields:
+        if base.with_(*added).field(field.name):
+            problems.note(
+                "transform_schema",
+                origin,
+                f"The source has a column {field.name!r} already.",
+                "rename yours.",
+            )
+    return Transform(name, schema, tuple(field.name for field in base.fields), makes_exactly(pipeline))
+
+
+def attempt(text: str, seen: Schema, place: str, origin: Origin, problems: Problems) -> Expression | None:
+    """Compile an expression over the columns so far and what Kafka knows."""
+    return problems.attempt(place, origin, lambda: compile_expression(text, seen.with_(*METADATA)))
+
+
+def compile_rules(
+    pipeline: Pipeline, schema: Schema, problems: Problems
+) -> Iterator[tuple[Rule, Expression]]:
+    """Compile each rule's condition."""
+    for rule in pipeline.rules:
+        condition = problems.attempt(
+            f"rules[{rule.name}].condition",
+            rule.origin,
+            lambda r=rule: boolean(r.condition, schema),  # type: ignore[misc]
+        )
+        if condition is not None:
+            yield rule, condition
+
+
+def compile_sides(
+    sides: Mapping[str, str], schema: Schema, origin: Origin, problems: Problems
+) -> Iterator[tuple[str, Expression]]:
+    """Compile the condition of each side."""
+    for name, text in sides.items():
+        place = f"side[{name}]"
+        if not NAME.fullmatch(name) or "__" in name:
+            problems.note(
+                place, origin, f"{name!r} is not a name.", "lower case letters, digits, underscores."
+            )
+            continue
+        condition = problems.attempt(place, origin, lambda t=text: boolean(t, schema))  # type: ignore[misc]
+        if condition is not None:
+            yield name, condition
+
+
+def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
+    """Note an event time or id that is no column, or none of the right type."""
+    source = pipeline.source
+    wide = schema.with_(*(field for field in METADATA if field.name == "_kafka_timestamp"))
+    if not source.topics or len(set(source.topics)) < len(source.topics):
+        problems.note(
+            "source.topic",
+            source.origin,
+            f"{source.topic!r} names no topic, or one of them twice.",
+            'topic="orders", or topic=["orders", "returns"].',
+        )
+    if source.dedup_within and not source.event_id:
+        problems.note(
+            "source.dedup_within",
+            source.origin,
+            "There is no event id to tell duplicates by.",
+            'add event_id=["order_id"].',
+        )
+    for field, names, columns in (
+        ("source.event_time", [source.event_time], wide),
+        ("source.event_id", source.event_id, schema),
+    ):
+        for name in names:
+            found = next((each for each in columns.fields if each.name == name), None)
+            if found is None and name == PROCESSING_TIME and field.endswith("time"):
+                continue
+            if found is None:
+                problems.note(field, source.origin, f"There is no column {name!r}.", known(schema))
+            elif field.endswith("time") and found.type != TIMESTAMP:
+                problems.note(field, source.origin, f"{name} is {found.type}.", "declare it TIMESTAMP.")
+            elif found.type.nested:
+                problems.note(field, source.origin, f"{name} is {found.type}.", "name its parts in select=.")

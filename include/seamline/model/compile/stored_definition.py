@@ -1,0 +1,140 @@
+"""A definition as text and back: what a view version is born with, so that it outlives the file it was in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
+from seamline.model.definition.formats import FORMATS
+from seamline.model.definition.pipeline import (
+    ROUNDED,
+    Batch,
+    Expect,
+    KafkaSource,
+    Lookup,
+    Origin,
+    Pipeline,
+    Rule,
+    Stream,
+    View,
+)
+from seamline.model.definition.windows import WINDOWS
+from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
+from seamline.model.measures import MEASURES
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.watermark import Watermark
+
+CLASSES: Mapping[str, type] = {
+    each.__name__: each
+    for each in (
+        Pipeline, KafkaSource, Lookup, Rule, View, Expect, Stream, Batch, Watermark, *WINDOWS, *FORMATS, *MEASURES
+    )
+}  # fmt: skip
+ORIGIN = Origin("the stored definition", 0)
+KIND, CONTENT = "is", "of"
+
+
+def to_json(pipeline: Pipeline) -> str:
+    """Write a whole definition, without the lines its author wrote it on; the inverse of ``from_json``."""
+    return json.dumps(plain(pipeline), separators=(",", ":"))
+
+
+def from_json(text: str) -> Pipeline:
+    """Read what ``to_json`` wrote; DefinitionError for anything else, also for words of a later release."""
+    try:
+        found = built(json.loads(text))
+    except (ValueError, TypeError, KeyError) as error:
+        raise DefinitionError(
+            f"A stored definition cannot be read: {type(error).__name__}: {error}.",
+            hint="it was stored by another release; read with that one.",
+        ) from error
+    if not isinstance(found, Pipeline):
+        raise DefinitionError("A stored definition is no pipeline.", hint="it was stored by another release.")
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Give a part of a definition as JSON; every JSON object says what it ``is``."""
+    made = type(value)
+    if made is CLASSES.get(made.__name__):
+        kept = {each.name: plain(getattr(value, each.name)) for each in fields(made) if each.compare}
+        return {KIND: made.__name__, CONTENT: kept}
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {KIND: "mapping", CONTENT: [[plain(key), plain(each)] for key, each in value.items()]}
+    if isinstance(value, tuple):
+        return {KIND: "tuple", CONTENT: [plain(each) for each in value]}
+    if isinstance(value, Sequence):
+        return [plain(each) for each in value]
+    raise DefinitionError(
+        f"{type(value).__name__} cannot be stored with a view's birth.",
+        hint=f"a definition is made of {', '.join(CLASSES)}.",
+    )
+
+
+def built(value: Any) -> Any:
+    """Give back what ``plain`` wrote."""
+    if isinstance(value, list):
+        return [built(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kind, content = value[KIND], value[CONTENT]
+    if kind == "mapping":
+        return {built(key): built(each) for key, each in content}
+    if kind == "tuple":
+        return tuple(built(each) for each in content)
+    made = CLASSES[kind]
+    if made is KafkaSource:
+        # Stored before numbers kept their digits, where it does not say.
+        content = {"decimals": ROUNDED, **content}
+    origin = {"origin": ORIGIN} if any(each.name == "origin" for each in fields(made)) else {}
+    return made(**origin, **{name: built(each) for name, each in content.items()})
+
+
+@lru_cache(maxsize=256)
+def revived(id: str, text: str) -> tuple[CompiledPipeline, CompiledView]:
+    """Compile a stored definition and find the view version ``name/fingerprint`` in it; DefinitionError."""
+    definition = from_json(text)
+    try:
+        pipeline = compile_pipeline(definition)
+    except DefinitionError as problem:
+        raise DefinitionError(
+            problem.message,
+            hint="an earlier release took it: let the definition's own version be built, then seamline flip.",
+        ) from problem
+    view = next((each for each in pipeline.views if each.id == id), None)
+    if view is None:
+        raise DefinitionError(
+            f"The definition stored for {id} makes another version of it now.",
+            hint="this release tells versions apart in another way: read with the release that stored it.",
+        )
+    return pipeline, view
+
+
+def version_of(
+    pipeline: CompiledPipeline, manifest: Manifest, id: str
+) -> tuple[CompiledPipeline, CompiledView]:
+    """Find a view version: in the definition at hand, else as it was stored at its birth.
+
+    Raises ProtocolError where it was never born or what was stored cannot be read.
+    """
+    own = next((view for view in pipeline.views if view.id == id), None)
+    if own is not None:
+        return pipeline, own
+    if id not in manifest.definitions:
+        raise ProtocolError(
+            f"{pipeline.name}.{id} is not this definition's and was never born.",
+            hint="a version is born when its stream starts; see seamline status.",
+        )
+    try:
+        return revived(id, manifest.definitions[id])
+    except SeamlineError as problem:
+        raise ProtocolError(
+            f"{pipeline.name}.{id} cannot be made from its stored definition: {problem.message}",
+            hint=problem.hint,
+        ) from problem

@@ -1,0 +1,1 @@
+"""What a user declares: a pipeline, its formats and its windows."""

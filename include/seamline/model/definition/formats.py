@@ -1,0 +1,231 @@
+"""How the bytes of a record are read: one small type for each format, with its options."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from seamline.model.errors import DefinitionError
+from seamline.model.types.schema import Schema
+
+ONLY_PYTHON = re.compile(r"\(\?(?:=|!|<=|<!|P=|\(|>)|(?<!\\)(?:\\\\)*\\[1-9]|[*+?}]\+")
+
+
+@dataclass(frozen=True)
+class Format:
+    """What all formats have; ``kind`` names one in reasons: "malformed json"; a ``textual`` one spells numbers."""
+
+    kind: ClassVar[str] = ""
+    textual: ClassVar[bool] = False
+
+    def check(self, schema: Schema) -> None:
+        """Raise DefinitionError where the options are wrong or do not fit the columns."""
+
+    @property
+    def facts(self) -> Any:
+        """Give what takes part in the record version: the name alone where every option is its default."""
+        options = {each.name: getattr(self, each.name) for each in fields(self)}
+        defaults = {each.name: each.default for each in fields(self)}
+        return self.kind if options == defaults else {"kind": self.kind, **options}
+
+
+@dataclass(frozen=True)
+class Json(Format):
+    """One JSON object; columns by name, other members are left alone."""
+
+    kind: ClassVar[str] = "json"
+    textual: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Csv(Format):
+    """One line of cells in the order of the columns, without a header; a cell equal to ``null`` is NULL."""
+
+    kind: ClassVar[str] = "csv"
+    textual: ClassVar[bool] = True
+    delimiter: str = ","
+    quote: str = '"'
+    null: str = ""
+
+    def check(self, schema: Schema) -> None:
+        for name, letter in (("delimiter", self.delimiter), ("quote", self.quote)):
+            if len(letter) != 1 or letter in "\r\n":
+                raise DefinitionError(f"{letter!r} is no {name}.", hint="use one character.", field=name)
+        if self.delimiter == self.quote:
+            raise DefinitionError(
+                f"{self.quote!r} is both delimiter and quote.", hint="use two characters.", field="quote"
+            )
+        check_flat(schema)
+
+
+@dataclass(frozen=True)
+class Text(Format):
+    """Text that matches ``pattern`` as a whole; its named groups are the columns, an empty one is NULL.
+
+    The pattern is read by RE2, whose time grows with the text and never beyond.
+    """
+
+    kind: ClassVar[str] = "text"
+    textual: ClassVar[bool] = True
+    pattern: str = ""
+
+    def check(self, schema: Schema) -> None:
+        try:
+            found = re.compile(self.pattern)
+        except re.error as error:
+            raise DefinitionError(
+                f"The pattern cannot be read: {error}.",
+                hint="write a regular expression with groups such as (?P<path>[^ ]+).",
+                field="pattern",
+            ) from None
+        if only := ONLY_PYTHON.search(self.pattern):
+            raise DefinitionError(
+                f"The pattern has {only[0]!r} in it, which RE2 does not know.",
+                hint="leave out look-around, references to groups and possessive repeats.",
+                field="pattern",
+            )
+        names = [field.name for field in schema.fields]
+        if set(found.groupindex) != set(names):
+            odd = sorted(set(found.groupindex) ^ set(names))
+            raise DefinitionError(
+                f"Groups and columns differ in {', '.join(odd) or 'names'}.",
+                hint=f"give a group (?P<name>...) to each of {', '.join(names)} and no other name.",
+                field="pattern",
+            )
+        check_flat(schema)
+
+
+@dataclass(frozen=True)
+class Avro(Format):
+    """One record in Avro's plain binary encoding, written with ``schema`` (JSON text).
+
+    ``confluent`` strips the five bytes (0 and a schema number) that Confluent's clients put first.
+    """
+
+    kind: ClassVar[str] = "avro"
+    schema: str = ""
+    confluent: bool = False
+
+    def check(self, schema: Schema) -> None:
+        from fastavro import parse_schema
+
+        try:
+            parsed = parse_schema(json.loads(self.schema))
+        except Exception as error:  # noqa: BLE001 - the parser has no common error
+            raise DefinitionError(
+                f"The Avro schema cannot be read: {type(error).__name__}: {error}.",
+                hint="give it as the JSON text of a record.",
+                field="schema",
+            ) from None
+        if not isinstance(parsed, dict) or parsed.get("type") != "record":
+            raise DefinitionError(
+                "The Avro schema is no record.", hint="a record has columns.", field="schema"
+            )
+        check_names(schema, [each["name"] for each in parsed["fields"]], "the Avro schema")
+
+
+@dataclass(frozen=True)
+class Protobuf(Format):
+    """One message of the type ``message``; ``descriptor`` is a FileDescriptorSet in base64.
+
+    Made by ``protobuf(file, message)``: the definition carries the descriptor and outlives the file.
+    """
+
+    kind: ClassVar[str] = "protobuf"
+    descriptor: str = ""
+    message: str = ""
+
+    @property
+    def type(self) -> Any:
+        """Find the class of the message; DefinitionError where there is none."""
+        return message_class(self.descriptor, self.message)
+
+    def check(self, schema: Schema) -> None:
+        check_names(schema, list(self.type.DESCRIPTOR.fields_by_name), self.message)
+
+
+@lru_cache(maxsize=64)
+def message_class(descriptor: str, message: str) -> Any:
+    """Make the class of a message from a FileDescriptorSet in base64; DefinitionError where there is none."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf.message import DecodeError
+
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        files = descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(descriptor, validate=True)).file
+        for file in files:
+            pool.Add(file)
+        names = [f"{file.package}.{each.name}".lstrip(".") for file in files for each in file.message_type]
+        found = pool.FindMessageTypeByName(message)
+    except KeyError:
+        found = None
+    except (DecodeError, ValueError, TypeError) as error:
+        raise DefinitionError(
+            f"The descriptor cannot be read: {error}.",
+            hint="write it with protoc --include_imports --descriptor_set_out=FILE.",
+            field="descriptor",
+        ) from None
+    if found is None:
+        raise DefinitionError(
+            f"The descriptor has no message {message!r}.",
+            hint=f"it has {', '.join(sorted(names)) or 'none'}.",
+            field="message",
+        )
+    return message_factory.GetMessageClass(found)
+
+
+def protobuf(file: str | Path, message: str) -> Protobuf:
+    """Read a descriptor file and choose a message; DefinitionError where there is no such file."""
+    try:
+        raw = Path(file).read_bytes()
+    except OSError as error:
+        raise DefinitionError(
+            f"The descriptor {str(file)!r} cannot be read: {error.strerror}.",
+            hint='name it from the definition: Path(__file__).with_name("orders.desc").',
+            field="source.format",
+        ) from None
+    return Protobuf(base64.b64encode(raw).decode(), message)
+
+
+FORMATS: tuple[type[Format], ...] = (Json, Csv, Text, Avro, Protobuf)
+BY_NAME: dict[str, Callable[[], Format]] = {"json": Json, "csv": Csv}
+
+
+def format_of(declared: str | Format) -> Format:
+    """Give a format by its declaration; DefinitionError where there is none of that name."""
+    if isinstance(declared, Format):
+        return declared
+    if declared in BY_NAME:
+        return BY_NAME[declared]()
+    needs = {"text": "Text(pattern=...)", "avro": "Avro(schema=...)", "protobuf": "protobuf(file, message)"}
+    if declared in needs:
+        raise DefinitionError(f"Format {declared!r} needs options.", hint=f"write format={needs[declared]}.")
+    raise DefinitionError(
+        f"Format {declared!r} is not known.",
+        hint='use "json", "csv", Csv(...), Text(...), Avro(...) or protobuf(...).',
+    )
+
+
+def check_flat(schema: Schema) -> None:
+    """Refuse columns with parts: a cell has none."""
+    nested = next((field for field in schema.fields if field.type.nested), None)
+    if nested:
+        raise DefinitionError(
+            f"Column {nested.name!r} is {nested.type}, and a cell of text has no parts.",
+            hint="declare it STRING, or use a format with nested values.",
+        )
+
+
+def check_names(schema: Schema, names: list[str], place: str) -> None:
+    """Refuse columns that no record can have."""
+    missing = next((field.name for field in schema.fields if field.name not in names), None)
+    if missing:
+        raise DefinitionError(
+            f"Column {missing!r} is not in {place}.", hint=f"it has {', '.join(names) or 'no fields'}."
+        )

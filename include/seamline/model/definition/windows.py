@@ -1,0 +1,203 @@
+"""Windows as a user declares them; what is not a way to cut time is refused here."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from seamline.model.errors import DefinitionError
+from seamline.model.time.intervals import EPOCH, Grid, parse_duration
+from seamline.model.time.window_arithmetic import Gaps, Ruling, Whole, Windows
+from seamline.model.time.zone_clock import MICROSECOND, Clock, clock_of
+
+PANES = 100_000
+"""A window of more panes than these is cut too finely to be read."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a view cuts time; ``laid`` makes it ready for a pipeline's intervals."""
+
+    kind: ClassVar[str] = ""
+
+    def laid(self, grid: Grid) -> Windows:
+        """Give the arithmetic of the windows; DefinitionError where they cannot be cut."""
+        raise NotImplementedError
+
+    @property
+    def facts(self) -> list[Any]:
+        """List what the windows are: the kind, what must be said, and what differs from its default."""
+        must = [getattr(self, each.name) for each in fields(self) if each.default is MISSING]
+        may = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.default is not MISSING and getattr(self, each.name) != each.default
+        }
+        return [self.kind, *must, *([may] if may else [])]
+
+    def __str__(self) -> str:
+        kind, *said = self.facts
+        return " ".join([kind, *(str(each) for each in said)])
+
+
+@dataclass(frozen=True)
+class Tumbling(Window):
+    """Windows of one size that follow each other without a gap.
+
+    They begin at 1970-01-01T00:00 plus ``offset`` by the clocks of ``zone``. A size that divides every change
+    of the clock ("1 hour") is counted in elapsed time; a longer one ("1 day") follows the clock, so that a day
+    is of 23, 24 or 25 hours.
+    """
+
+    size: str
+    offset: str = ""
+    zone: str = "UTC"
+    kind: ClassVar[str] = "tumbling"
+
+    @property
+    def length(self) -> timedelta:
+        """Give the size as a duration; DefinitionError where it is none."""
+        return parse_duration(self.size)
+
+    def laid(self, grid: Grid) -> Ruling:
+        return ruled(grid, self.length, self.length, self.length, self.offset, self.zone)
+
+
+@dataclass(frozen=True)
+class Sliding(Window):
+    """Windows of one size, of which one begins every ``slide``: an event is in ``size / slide`` of them.
+
+    Rows are stored per pane, as for tumbling windows of the slide; windows are made when they are read.
+    """
+
+    size: str
+    slide: str
+    offset: str = ""
+    zone: str = "UTC"
+    kind: ClassVar[str] = "sliding"
+
+    @property
+    def length(self) -> timedelta:
+        """Give the size as a duration; DefinitionError where it is none."""
+        return parse_duration(self.size)
+
+    def laid(self, grid: Grid) -> Ruling:
+        size, slide = self.length, parse_duration(self.slide)
+        divides(size, slide, f"A slide of {self.slide}", self.size)
+        return ruled(grid, size, slide, size, self.offset, self.zone)
+
+
+@dataclass(frozen=True)
+class Cumulating(Window):
+    """Windows that begin every ``size`` and grow by ``step``: the day so far, at each hour."""
+
+    size: str
+    step: str
+    offset: str = ""
+    zone: str = "UTC"
+    kind: ClassVar[str] = "cumulating"
+
+    @property
+    def length(self) -> timedelta:
+        """Give the greatest size as a duration; DefinitionError where it is none."""
+        return parse_duration(self.size)
+
+    def laid(self, grid: Grid) -> Ruling:
+        size, step = self.length, parse_duration(self.step)
+        divides(size, step, f"A step of {self.step}", self.size)
+        return ruled(grid, size, size, step, self.offset, self.zone)
+
+
+@dataclass(frozen=True)
+class Global(Window):
+    """No window: one answer per key over the whole life of the pipeline."""
+
+    kind: ClassVar[str] = "global"
+
+    def laid(self, grid: Grid) -> Whole:
+        return Whole((grid.start - EPOCH) // MICROSECOND)
+
+
+@dataclass(frozen=True)
+class Session(Window):
+    """Events of a key that are less than ``gap`` apart; a session ends ``gap`` after its last event.
+
+    Nothing bounds its length: it goes on over epochs, intervals and the seam until a gap ends it.
+    """
+
+    gap: str
+    kind: ClassVar[str] = "session"
+
+    def laid(self, grid: Grid) -> Gaps:
+        return Gaps(parse_duration(self.gap) // MICROSECOND, grid.length // MICROSECOND)
+
+
+@dataclass(frozen=True)
+class CountWindow(Window):
+    """Every so many events of a key in the order in which they were read, counted anew in each interval.
+
+    A row has ``window_number``, from 1, and the interval's bounds. Which events are in a window depends on all
+    before them: the view is owned, by the speed layer until a published build answers for the interval whole.
+    """
+
+    events: int
+    kind: ClassVar[str] = "count"
+
+    def laid(self, grid: Grid) -> Ruling:
+        if not isinstance(self.events, int) or self.events < 1:
+            raise DefinitionError(f"{self.events!r} events make no window.", hint="CountWindow(100).")
+        return ruled(grid, grid.length, grid.length, grid.length, "", "UTC")
+
+
+WINDOWS: tuple[type[Window], ...] = (Tumbling, Sliding, Cumulating, Global, Session, CountWindow)
+
+
+def divides(size: timedelta, part: timedelta, named: str, whole: str) -> None:
+    """Refuse a slide or a step that is longer than the size or does not divide it."""
+    if part > size:
+        raise DefinitionError(
+            f"{named} is longer than the window of {whole}: some events would be in none.",
+            hint=f"at most {whole}; with {whole} the windows are tumbling.",
+        )
+    if size % part:
+        raise DefinitionError(
+            f"{named} does not divide the window of {whole}.",
+            hint="take one that goes into the size without a rest.",
+        )
+
+
+def ruled(grid: Grid, size: timedelta, slide: timedelta, step: timedelta, offset: str, zone: str) -> Ruling:
+    """Rule windows on a zone's clock; DefinitionError where clocks or panes do not allow it."""
+    shifted = parse_duration(offset) if offset else timedelta()
+    if shifted >= slide:
+        raise DefinitionError(
+            f"An offset of {offset} is not shorter than {slide}, after which windows repeat.",
+            hint=f"take the rest: {shifted % slide}.",
+        )
+    clock = clock_for(clock_of(zone, grid.start), slide // MICROSECOND, zone)
+    ruling = Ruling(
+        size // MICROSECOND, slide // MICROSECOND, step // MICROSECOND, shifted // MICROSECOND, clock
+    )
+    pane = ruling.pane(grid.length // MICROSECOND)
+    if ruling.size // pane > PANES:
+        raise DefinitionError(
+            f"A window of {size} would be merged from {ruling.size // pane} panes of {pane * MICROSECOND}: that is "
+            f"what size, slide, offset, the zone's changes and the interval of {grid.length} have in common.",
+            hint=f"choose them so that a window has at most {PANES} panes.",
+        )
+    return ruling
+
+
+def clock_for(clock: Clock, slide: int, zone: str) -> Clock:
+    """Choose how windows pass a change of the clock: by elapsed time, or stretched with it."""
+    if all(shift % slide == 0 for shift in clock.shifts):
+        return clock.fixed()
+    if any(shift >= slide for shift in clock.shifts):
+        most = max(clock.shifts) * MICROSECOND
+        raise DefinitionError(
+            f"Windows every {slide * MICROSECOND} do not fit the clocks of {zone}, which are put on or back by "
+            f"{most}.",
+            hint=f"take a span that divides {min(clock.shifts) * MICROSECOND}, or one longer than {most}.",
+        )
+    return clock

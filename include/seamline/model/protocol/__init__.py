@@ -1,0 +1,1 @@
+"""What commits mean: offsets, epochs, holes, the seam, the manifest, claims, proofs."""

@@ -1,0 +1,67 @@
+"""An alert about a stream: what can be wrong, what is known of it, and what is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from seamline.model.time.intervals import stamp
+
+
+class Kind(StrEnum):
+    """What can be wrong: each is told apart by its subject, which is empty but for views and partitions."""
+
+    STALE = "stale_stream"
+    LAG = "growing_lag"
+    HOLE = "hole"
+    VIEW = "view_set_aside"
+    LEASE = "lease_refused"
+    GAVE_UP = "stream_given_up"
+    DISK = "disk_nearly_full"
+    CLOCK = "wrong_event_times"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of one alert; ``since`` is when things began to be other than it says, None while they are not."""
+
+    kind: Kind
+    subject: str
+    message: str
+    raised: bool = False
+    at: datetime | None = None
+    since: datetime | None = None
+
+    def __str__(self) -> str:
+        about = f" {self.subject}" if self.subject else ""
+        began = f" (since {stamp(self.at.replace(microsecond=0))})" if self.at else ""
+        return f"{self.kind}{about}: {self.message}{began}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something to tell: an alert is raised, or cleared."""
+
+    kind: Kind
+    subject: str
+    raised: bool
+    message: str
+    at: datetime
+
+    @property
+    def state(self) -> str:
+        """The word for it."""
+        return "raised" if self.raised else "cleared"
+
+    @property
+    def alert(self) -> str:
+        """The alert's name, with its subject if it has one."""
+        return f"{self.kind}/{self.subject}" if self.subject else self.kind.value
+
+    def __str__(self) -> str:
+        return f"ALERT {self.state} {self.alert}: {self.message}"
+
+
+Key = tuple[Kind, str]
+"""An alert among those of a pipeline: its kind and its subject."""

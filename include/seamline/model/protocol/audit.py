@@ -1,0 +1,240 @@
+"""What an audit finds, judged from evidence: Kafka against ledger, ledger against log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import rest
+from seamline.model.protocol.offset_runs import Run, Runs, both, less, size, spelled, united
+from seamline.model.protocol.offsets import Lane, OffsetRange
+
+
+class Wrong(StrEnum):
+    """Kinds of findings, each an alarm."""
+
+    LOST = "lost"
+    """Kafka has records that epochs have read, and the log does not hold them."""
+    DUPLICATE = "duplicate"
+    """The log holds records more than once."""
+    TRUNCATED = "truncated"
+    """Kafka ends before what was read: it has lost records, and gives their offsets to others."""
+    UNSTATED = "unstated"
+    """The log holds records that no epoch says it has read."""
+    MISCOUNTED = "miscounted"
+    """The log holds more or fewer rows of an epoch than the ledger says."""
+    BEHIND = "behind"
+    """A view's slices end before the log does."""
+    SLICES = "slices"
+    """Slices are not what the log's records make."""
+    GENERATION = "generation"
+    """A published generation is not what its build wrote, or the log no longer what it was built from."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, where, with how many records, in words."""
+
+    wrong: Wrong
+    place: str
+    count: int
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.wrong}: {self.place}: {self.said}"
+
+
+@dataclass(frozen=True)
+class LaneEvidence:
+    """What is known of one lane, as runs of offsets.
+
+    ``kept`` is what Kafka has, None where the lane is gone. ``read`` are offsets that epochs have read, ``passed``
+    those of holes, ``held`` those of records in the log, ``twice`` how often of those that are there more than once.
+    ``there`` are those of ``absent`` of which Kafka, asked again, gave a record. ``read_to`` is where the lane was read
+    to, where not all that was read is looked at.
+    """
+
+    lane: Lane
+    kept: Run | None
+    read: Runs
+    passed: Runs
+    held: Runs
+    twice: Mapping[int, int] = field(default_factory=dict)
+    there: Runs = ()
+    read_to: int | None = None
+
+    @property
+    def absent(self) -> list[Run]:
+        """Offsets that were read and of which the log has no record."""
+        return less(self.read, self.held)
+
+    @property
+    def askable(self) -> list[Run]:
+        """Those of them that Kafka can still be asked about."""
+        return both(self.absent, [self.kept]) if self.kept and self.kept[0] < self.kept[1] else []
+
+
+@dataclass(frozen=True)
+class LaneAudit:
+    """One lane in numbers of offsets.
+
+    ``records`` are in the log; ``blank`` never was a record (a transaction's marker, an aborted record, one compacted
+    away) as far as Kafka still tells; of ``untold`` it does not; ``holes`` were passed over; ``waiting`` are not read.
+    """
+
+    lane: Lane
+    first: int | None
+    end: int | None
+    read_to: int
+    records: int
+    blank: int
+    untold: int
+    holes: int
+    waiting: int
+
+
+def audited(evidence: LaneEvidence) -> tuple[LaneAudit, list[Finding]]:
+    """Judge a lane."""
+    kept, read, held = evidence.kept, evidence.read, evidence.held
+    read_to = max((end for runs in (read, evidence.passed) for _, end in runs), default=0)
+    read_to = max(read_to, evidence.read_to or 0)
+    lost = both(evidence.absent, evidence.there)
+    askable = size(evidence.askable)
+    audit = LaneAudit(
+        lane=evidence.lane,
+        first=kept[0] if kept else None,
+        end=kept[1] if kept else None,
+        read_to=read_to,
+        records=size(held),
+        blank=askable - size(lost),
+        untold=size(evidence.absent) - askable,
+        holes=size(evidence.passed),
+        waiting=max(kept[1] - max(read_to, kept[0]), 0) if kept else 0,
+    )
+    return audit, [*of_lane(evidence, lost, read_to)]
+
+
+def of_lane(evidence: LaneEvidence, lost: Runs, read_to: int) -> Iterator[Finding]:
+    """List what is wrong with a lane that was read to an offset."""
+    place = f"partition {evidence.lane.partition} of topic id {evidence.lane.topic_id}"
+    if evidence.kept and evidence.kept[1] < read_to:
+        said = (
+            f"the log was read to {read_to}, and Kafka ends at {evidence.kept[1]}: it has lost what was read"
+        )
+        yield Finding(Wrong.TRUNCATED, place, read_to - evidence.kept[1], said)
+    if lost:
+        said = f"{size(lost)} records that Kafka has were read and are not in the log: {spelled(lost)}"
+        yield Finding(Wrong.LOST, place, size(lost), said)
+    if evidence.twice:
+        runs = united((offset, offset + 1) for offset in evidence.twice)
+        more = sum(evidence.twice.values()) - len(evidence.twice)
+        said = f"{size(runs)} records are in the log more than once, {more} times too often: {spelled(runs)}"
+        yield Finding(Wrong.DUPLICATE, place, more, said)
+    if unstated := less(evidence.held, evidence.read):
+        said = f"{size(unstated)} records in the log are of no epoch's ranges: {spelled(unstated)}"
+        yield Finding(Wrong.UNSTATED, place, size(unstated), said)
+
+
+def ranges_of(ledger: Iterable[Epoch]) -> tuple[dict[Lane, list[Run]], dict[Lane, list[Run]]]:
+    """Give what epochs have read of each lane, and what was passed over and not filled since."""
+    epochs = list(ledger)
+    read = (part for epoch in epochs if epoch.kind is not Kind.HOLE for part in epoch.ranges)
+    passed = (part for parts in rest(epochs).values() for part in parts)
+    return by_lane(read), by_lane(passed)
+
+
+def by_lane(parts: Iterable[OffsetRange]) -> dict[Lane, list[Run]]:
+    """Sort ranges by their lanes."""
+    found: dict[Lane, list[Run]] = {}
+    for part in parts:
+        found.setdefault(part.lane, []).append((part.start, part.end))
+    return {lane: united(runs) for lane, runs in found.items()}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the log by epoch: the master's by interval id, the quarantine's by reason."""
+
+    accepted: Mapping[int, Mapping[str, int]]
+    refused: Mapping[int, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What the ledger says of one interval, all epochs together, and how many rows the master has of it."""
+
+    accepted: int
+    late: int
+    very_late: int
+    rows: int
+
+
+def miscounted(ledger: Iterable[Epoch], rows: Rows) -> list[Finding]:
+    """List the epochs of which the log has other rows than the ledger says."""
+    found = []
+    for epoch in ledger:
+        for said, counted, what in (
+            (epoch.accepted, rows.accepted.get(epoch.number, {}), "rows of interval"),
+            (epoch.refused, rows.refused.get(epoch.number, {}), "records refused for"),
+        ):
+            for name in sorted(said.keys() | counted.keys()):
+                stated, held = said.get(name, 0), counted.get(name, 0)
+                if stated != held:
+                    words = f"{held} {what} {name}, the ledger says {stated}"
+                    place = f"epoch {epoch.number}"
+                    found.append(Finding(Wrong.MISCOUNTED, place, abs(held - stated), words))
+    return found
+
+
+def by_interval(ledger: Iterable[Epoch], rows: Rows) -> dict[str, Stated]:
+    """Add up what the ledger and the master say of each interval."""
+    said: dict[str, Counter[str]] = {name: Counter() for name in ("accepted", "late", "very_late")}
+    for epoch in ledger:
+        for name, counter in said.items():
+            counter.update(getattr(epoch, name))
+    held: Counter[str] = Counter()
+    for counted in rows.accepted.values():
+        held.update(counted)
+    return {
+        id: Stated(said["accepted"][id], said["late"][id], said["very_late"][id], held[id])
+        for id in sorted(said["accepted"].keys() | held.keys())
+    }
+
+
+@dataclass(frozen=True)
+class ViewAudit:
+    """A view version: up to where its slices count, how many states were made again, how many generations seen."""
+
+    view: str
+    until: int
+    states: int
+    generations: int
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the log holds as of an epoch, beside Kafka and the ledger, and what the views make of it.
+
+    ``reasons`` counts refused records. ``span`` is what it was of, empty for all that was ever read.
+    """
+
+    pipeline: str
+    at: datetime
+    seconds: float
+    actor: str
+    epoch: int
+    lanes: tuple[LaneAudit, ...]
+    intervals: Mapping[str, Stated]
+    reasons: Mapping[str, int]
+    views: tuple[ViewAudit, ...]
+    findings: tuple[Finding, ...]
+    span: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """True if nothing is wrong."""
+        return not self.findings

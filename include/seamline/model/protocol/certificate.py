@@ -1,0 +1,183 @@
+"""The proof attached to a generation, judged from evidence; it asks nobody and reads nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from seamline.model.time.intervals import Interval, parse_moment, stamp
+
+CLOSED = "watermark has passed the end"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one view's interval at its cut.
+
+    ``ledger_rows``: accepted rows of the interval in epochs up to the cut, by the ledger. ``rows_read``: rows
+    the build read. ``duplicates`` and ``not_selected``: rows it left out, and why. ``state_rows``: rows in
+    the states it wrote. ``exploded``: how many more rows than records an exploding view made. ``holes``:
+    registered holes up to the cut in which rows of the interval may have been.
+    ``expectations``: one sentence per failed expectation.
+    """
+
+    interval: Interval
+    cut: int
+    cut_is_edge: bool
+    watermark: datetime | None
+    contiguous: bool
+    holes: int
+    ledger_rows: int
+    rows_read: int
+    duplicates: int
+    not_selected: int
+    state_rows: int
+    exploded: int = 0
+    expectations: Sequence[str] = ()
+    expectations_checked: int = 0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of a certificate."""
+
+    name: str
+    passed: bool
+    found: str
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a generation was made, beside its reason: what its rows mean, by whose wish, and how long it took.
+
+    ``lookups`` are the versions by which its rows were read, by the name of the look-up; ``restated`` are the
+    decisions by which they were judged again, in words. ``seconds`` are those of the build's whole attempt, of which
+    the interval is a part. ``report`` is the page of its run, below the pipeline's folder.
+    """
+
+    record_version: str = ""
+    lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    restated: tuple[str, ...] = ()
+    rows: int = 0
+    seconds: float = 0.0
+    actor: str = ""
+    report: str = ""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Making:
+        """Read it from JSON, where a release that knew less may have written it."""
+        lookups = {name: tuple(versions) for name, versions in row.get("lookups", {}).items()}
+        return cls(**{**row, "lookups": lookups, "restated": tuple(row.get("restated", ()))})
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The verdict on one generation of one view.
+
+    It is ``provisional`` if all is green but that the interval has not closed, and the definition wants it published.
+    """
+
+    view: str
+    fingerprint: str
+    generation: str
+    interval: Interval
+    cut: int
+    run: str
+    reason: str
+    at: datetime
+    checks: tuple[Check, ...]
+    made: Making = Making()
+    provisional: bool = False
+
+    @property
+    def good(self) -> bool:
+        """True if it may be published without anybody's decision: it passed, or may be provisional."""
+        return self.passed or self.provisional
+
+    @property
+    def passed(self) -> bool:
+        """True if every check is green."""
+        return all(check.passed for check in self.checks)
+
+    def to_json(self) -> str:
+        """Write the certificate as it is kept."""
+        return json.dumps(
+            {
+                "view": self.view,
+                "fingerprint": self.fingerprint,
+                "generation": self.generation,
+                "interval": str(self.interval),
+                "cut": self.cut,
+                "run": self.run,
+                "reason": self.reason,
+                "at": stamp(self.at),
+                "checks": [[check.name, check.passed, check.found] for check in self.checks],
+                "made": vars(self.made),
+                "provisional": self.provisional,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read what ``to_json`` wrote."""
+        row = json.loads(text)
+        return cls(
+            view=row["view"],
+            fingerprint=row["fingerprint"],
+            generation=row["generation"],
+            interval=Interval.parse(row["interval"]),
+            cut=row["cut"],
+            run=row["run"],
+            reason=row["reason"],
+            at=parse_moment(row["at"]),
+            checks=tuple(Check(*check) for check in row["checks"]),
+            made=Making.from_row(row.get("made", {})),
+            provisional=row.get("provisional", False),
+        )
+
+
+def only_open(checks: Sequence[Check]) -> bool:
+    """Tell whether nothing is red but that the interval has not closed."""
+    return [check.name for check in checks if not check.passed] == [CLOSED]
+
+
+def judge(evidence: Evidence) -> tuple[Check, ...]:
+    """Turn evidence into checks (rule 12); counts come from the ledger first, expectations last."""
+    left_out = evidence.duplicates + evidence.not_selected
+    expected = evidence.rows_read - left_out + evidence.exploded
+    end, mark = evidence.interval.end, evidence.watermark
+    failed = list(evidence.expectations)
+    return (
+        Check("cut is an edge", evidence.cut_is_edge, f"cut {evidence.cut}"),
+        Check(
+            "offsets without a hole",
+            evidence.contiguous and evidence.holes == 0,
+            f"{evidence.holes} holes up to epoch {evidence.cut} that touch the interval"
+            + ("" if evidence.contiguous else "; ranges do not join"),
+        ),
+        Check(
+            CLOSED,
+            mark is not None and mark >= end,
+            f"watermark {stamp(mark) if mark else 'unknown'} at the cut, end {stamp(end)}",
+        ),
+        Check(
+            "rows read = rows in the ledger",
+            evidence.rows_read == evidence.ledger_rows,
+            f"{evidence.rows_read} read, {evidence.ledger_rows} in the ledger",
+        ),
+        Check(
+            "rows in states = rows read less rows left out",
+            evidence.state_rows == expected,
+            f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
+            f"{evidence.not_selected} not selected"
+            + (f", {evidence.exploded:+} by explode" if evidence.exploded else ""),
+        ),
+        Check(
+            "expectations",
+            not failed,
+            "; ".join(failed) or f"{evidence.expectations_checked} met over {evidence.state_rows} rows",
+        ),
+    )

@@ -1,0 +1,63 @@
+"""Claims: which run is building which intervals, so that no other begins them (one at a time, whoever asks)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from seamline.model.time.intervals import Interval, parse_moment, stamp
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The intervals in ``spans`` are ``run``'s; ``owner`` asked for it.
+
+    ``process`` is who renews it, as ``processes.myself`` names it: ``beat`` rises each time, and no two claims have the
+    same ``slot`` at once. Between two tasks of a run nobody does, and it holds until ``until`` by the clocks of all.
+    """
+
+    run: str
+    owner: str
+    spans: tuple[Interval, ...]
+    since: datetime
+    until: datetime
+    process: str = ""
+    slot: int = 0
+    beat: int = 0
+
+    @property
+    def mark(self) -> tuple[str, str, datetime, int]:
+        """What is another after each renewal, and under each holder."""
+        return self.run, self.process, self.until, self.beat
+
+    def __str__(self) -> str:
+        return f"run {self.run} of {self.owner} since {stamp(self.since)}"
+
+    def meets(self, interval: Interval) -> bool:
+        """Tell whether it is about an interval or a part of it."""
+        return any(span.meets(interval) for span in self.spans)
+
+    def to_row(self) -> dict[str, Any]:
+        """Write it as JSON-like facts; what a renewal changes is not among them."""
+        spans, moments = [str(span) for span in self.spans], {"since": self.since, "until": self.until}
+        kept = {name: value for name, value in vars(self).items() if name != "beat"}
+        return {**kept, "spans": spans, **{name: stamp(at) for name, at in moments.items()}}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Claim:
+        """Read what ``to_row`` wrote."""
+        spans = tuple(map(Interval.parse, row["spans"]))
+        moments = {name: parse_moment(row[name]) for name in ("since", "until")}
+        return cls(**{**row, **moments, "spans": spans})
+
+
+def running(claims: Iterable[Claim], interval: Interval) -> Claim | None:
+    """Give the claim that an interval is under, if any."""
+    return next((each for each in claims if each.meets(interval)), None)
+
+
+def conflicting(claims: Iterable[Claim], run: str, spans: Sequence[Interval]) -> Claim | None:
+    """Give another run's claim that a run's spans would meet, if any."""
+    return next((each for each in claims if each.run != run and any(map(each.meets, spans))), None)

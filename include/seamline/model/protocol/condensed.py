@@ -1,0 +1,223 @@
+"""A log condensed: epochs of kind read that follow each other become one row, which any fold over the log may take.
+
+What a sum stands for cannot be taken apart any more, so it never crosses an epoch that somebody asks about: a cut, the
+last edge, a hole or what fills one, another record version, other versions of look-ups, a gap between ranges.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import parse_moment, stamp
+
+Runs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Summed(Epoch):
+    """Several epochs as one: counts are sums, event times the largest, everything else is that of the last.
+
+    ``ranges`` are what all of them read, ``count`` is how many they are, ``runs`` are their numbers as runs
+    ``first..last`` (both in). ``arrived`` is the first and the last of them that brought rows, per interval id,
+    ``refusing`` the last that refused a record and when it was committed, per reason.
+    """
+
+    count: int = 0
+    runs: Runs = ()
+    arrived: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    refusing: Mapping[str, tuple[int, datetime]] = field(default_factory=dict)
+
+
+def count_of(epochs: Iterable[Epoch]) -> int:
+    """Count the epochs that a log stands for."""
+    return sum(each.count if isinstance(each, Summed) else 1 for each in epochs)
+
+
+def first_of(epoch: Epoch) -> int:
+    """Give the number of the first epoch that a row stands for."""
+    return epoch.runs[0][0] if isinstance(epoch, Summed) else epoch.number
+
+
+def runs_of(epoch: Epoch) -> Runs:
+    """Give the numbers that a row stands for, as runs ``first..last``, both in."""
+    return epoch.runs if isinstance(epoch, Summed) else ((epoch.number, epoch.number),)
+
+
+def arrived(epoch: Epoch, interval: str) -> tuple[int, int]:
+    """Give the first and the last epoch of a row that brought rows of an interval; it has some."""
+    return epoch.arrived[interval] if isinstance(epoch, Summed) else (epoch.number, epoch.number)
+
+
+def refusing(epoch: Epoch, reason: str) -> tuple[int, datetime]:
+    """Give the last epoch of a row that refused a record for a reason, and when it was; it has refused some."""
+    return epoch.refusing[reason] if isinstance(epoch, Summed) else (epoch.number, epoch.committed_at)
+
+
+def condensed(epochs: Iterable[Epoch], cuts: Iterable[int] = ()) -> list[Epoch]:
+    """Condense rows of a log, in order, some of which may be sums already; no sum crosses one of ``cuts``.
+
+    The sums of a run end with its last edge, and with its last epoch: the newest edge of a log is a row's number.
+    """
+    return list(sums(epochs, sorted(set(cuts))))
+
+
+def sums(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
+    """Give the rows of a condensed log."""
+    run = Run()
+    at = 0
+    for epoch in epochs:
+        passed = bisect_left(cuts, epoch.number, at)
+        if passed > at or not run.takes(epoch):
+            yield from run.taken()
+            run = Run()
+        at = passed
+        if epoch.kind is Kind.READ:
+            run.add(epoch)
+        else:
+            yield epoch
+    yield from run.taken()
+
+
+MOST = 1_000
+"""Rows that are kept until they are added up: a log may be longer than memory."""
+
+
+class Run:
+    """Rows that may become sums: one up to their last edge, one of what follows it."""
+
+    def __init__(self) -> None:
+        self.rows: list[Epoch] = []
+        self.edge = 0
+        """How many of them there are up to the last edge."""
+        self.ends: dict[Lane, int] = {}
+        self.lookups: Mapping[str, str] = {}
+        self.filled = False
+
+    def takes(self, epoch: Epoch) -> bool:
+        """Tell whether an epoch goes on where this ends, its records read in the same way.
+
+        Beside versions of look-ups there may be only epochs without them that accepted nothing.
+        """
+        if not self.rows:
+            return True
+        if epoch.kind is not Kind.READ or epoch.record_version != self.rows[-1].record_version:
+            return False
+        bare = not epoch.lookups and not epoch.accepted, not self.lookups and not self.filled
+        if epoch.lookups != self.lookups and not any(bare):
+            return False
+        return all(self.ends.get(part.lane, part.start) == part.start for part in epoch.ranges)
+
+    def add(self, epoch: Epoch) -> None:
+        """Take a row in."""
+        self.rows.append(epoch)
+        for part in epoch.ranges:
+            self.ends[part.lane] = part.end
+        self.lookups = epoch.lookups or self.lookups
+        self.filled = self.filled or bool(epoch.accepted)
+        if epoch.edge:
+            self.edge = len(self.rows)
+        if len(self.rows) == MOST:
+            self.rows = list(self.taken())
+            self.edge = min(self.edge, 1)
+
+    def taken(self) -> Iterator[Epoch]:
+        """Give the sums."""
+        for rows in (self.rows[: self.edge], self.rows[self.edge :]):
+            if rows:
+                yield summed(rows) if len(rows) > 1 else rows[0]
+
+
+def summed(rows: list[Epoch]) -> Summed:
+    """Add up rows that follow each other."""
+    totals: dict[str, dict[str, int]] = {"accepted": {}, "refused": {}, "late": {}, "very_late": {}}
+    spans: dict[Lane, tuple[int, int]] = {}
+    largest: dict[Lane, datetime] = {}
+    came: dict[str, tuple[int, int]] = {}
+    turned: dict[str, tuple[int, datetime]] = {}
+    for row in rows:
+        for name, total in totals.items():
+            for key, count in getattr(row, name).items():
+                total[key] = total.get(key, 0) + count
+        for part in row.ranges:
+            spans[part.lane] = (spans.get(part.lane, (part.start, 0))[0], part.end)
+        for lane, at in row.max_event_time.items():
+            largest[lane] = max(at, largest.get(lane, at))
+        for interval in row.accepted:
+            first, last = arrived(row, interval)
+            came[interval] = (came.get(interval, (first, 0))[0], last)
+        for reason in row.refused:
+            turned[reason] = refusing(row, reason)
+    end = rows[-1]
+    facts: dict[str, Any] = dict(totals)
+    return Summed(
+        number=end.number,
+        token=end.token,
+        committed_at=end.committed_at,
+        record_version=end.record_version,
+        edge=end.edge,
+        ranges=tuple(OffsetRange(lane, *span) for lane, span in sorted(spans.items())),
+        max_event_time=largest,
+        watermark=end.watermark,
+        frontiers=end.frontiers,
+        lookups=next((row.lookups for row in reversed(rows) if row.lookups), {}),
+        before=rows[0].before,
+        count=count_of(rows),
+        runs=tuple(touching(run for row in rows for run in runs_of(row))),
+        clock=end.clock,
+        arrived=came,
+        refusing=turned,
+        **facts,
+    )
+
+
+def touching(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Join runs, in order, that touch."""
+    last: tuple[int, int] | None = None
+    for first, end in runs:
+        if last and first == last[1] + 1:
+            last = (last[0], end)
+            continue
+        if last:
+            yield last
+        last = (first, end)
+    if last:
+        yield last
+
+
+def to_text(rows: Iterable[Epoch]) -> str:
+    """Write a condensed log as JSON."""
+    return json.dumps([[json.loads(row.to_json()), extra(row)] for row in rows], separators=(",", ":"))
+
+
+def extra(row: Epoch) -> dict[str, object] | None:
+    """Give what a sum has beside an epoch's fields."""
+    if not isinstance(row, Summed):
+        return None
+    turned = {reason: (number, stamp(at)) for reason, (number, at) in row.refusing.items()}
+    return {"count": row.count, "runs": row.runs, "arrived": dict(row.arrived), "refusing": turned}
+
+
+def from_text(text: str) -> list[Epoch]:
+    """Read what ``to_text`` wrote."""
+    found: list[Epoch] = []
+    for row, more in json.loads(text):
+        epoch = Epoch.from_row(row)
+        if more is not None:
+            epoch = Summed(
+                **vars(epoch),
+                count=more["count"],
+                runs=tuple((first, last) for first, last in more["runs"]),
+                arrived={id: (first, last) for id, (first, last) in more["arrived"].items()},
+                refusing={
+                    reason: (number, parse_moment(at)) for reason, (number, at) in more["refusing"].items()
+                },
+            )
+        found.append(epoch)
+    return found

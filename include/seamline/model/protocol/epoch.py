@@ -1,0 +1,133 @@
+"""One committed micro-batch, as the ledger tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.time.intervals import Interval, parse_moment, stamp
+
+
+class Kind(StrEnum):
+    """Why an epoch exists: rows read, a range lost, or rows admitted later."""
+
+    READ = "read"
+    HOLE = "hole"
+    AMEND = "amend"
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One ledger row.
+
+    ``ranges`` are what it read, the offsets that a hole passes over, or what of holes an amend has read.
+    ``accepted`` counts rows per interval id, ``refused`` rows per reason; ``frontiers`` is W(v) per
+    ``view/fingerprint``, equal to ``number`` for every view that is not behind. ``reason`` says who decided on
+    a hole or declared a topic finite, and why; ``bounds`` are the event times that a hole can have touched,
+    None for any. ``late`` and ``very_late`` count those of the accepted rows, per interval id, that were behind
+    the watermark when the epoch began; the others were on time. ``lookups`` are the versions of the pinned
+    look-ups that its rows were made with, by name. ``took`` are the seconds of its phases, as far as they were known
+    when the master's commit was made, and ``trigger`` is what Spark said of the one before (seconds by its names, and
+    rows per second); rows of before they were kept have neither. ``before`` is the epoch that the master held before
+    this one, NOTHING for the first; None in rows of before it was kept. ``astray`` counts, by lane, records that were
+    refused for their event times. ``clock`` says by what column, made how, event times and ``watermark`` are told;
+    rows of before it was kept are silent.
+    """
+
+    number: int
+    token: int
+    committed_at: datetime
+    record_version: str
+    kind: Kind = Kind.READ
+    edge: bool = False
+    ranges: tuple[OffsetRange, ...] = ()
+    accepted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    max_event_time: Mapping[Lane, datetime] = field(default_factory=dict)
+    watermark: datetime | None = None
+    frontiers: Mapping[str, int] = field(default_factory=dict)
+    lookups: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    bounds: Interval | None = None
+    late: Mapping[str, int] = field(default_factory=dict)
+    very_late: Mapping[str, int] = field(default_factory=dict)
+    took: Mapping[str, float] = field(default_factory=dict)
+    trigger: Mapping[str, float] = field(default_factory=dict)
+    before: int | None = None
+    astray: Mapping[Lane, int] = field(default_factory=dict)
+    clock: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Rows accepted, all intervals together."""
+        return sum(self.accepted.values())
+
+    def to_json(self) -> str:
+        """Write the row as the JSON that the master's commit carries."""
+        return json.dumps(
+            {
+                "number": self.number,
+                "token": self.token,
+                "committed_at": stamp(self.committed_at),
+                "record_version": self.record_version,
+                "kind": self.kind.value,
+                "edge": self.edge,
+                "ranges": [[str(r.lane), r.start, r.end] for r in self.ranges],
+                "accepted": dict(self.accepted),
+                "refused": dict(self.refused),
+                "max_event_time": {str(lane): stamp(at) for lane, at in self.max_event_time.items()},
+                "watermark": stamp(self.watermark) if self.watermark else None,
+                "frontiers": dict(self.frontiers),
+                "lookups": dict(self.lookups),
+                "reason": self.reason,
+                "bounds": str(self.bounds) if self.bounds else None,
+                "late": dict(self.late),
+                "very_late": dict(self.very_late),
+                **({"took": dict(self.took)} if self.took else {}),
+                **({"trigger": dict(self.trigger)} if self.trigger else {}),
+                **({} if self.before is None else {"before": self.before}),
+                **(
+                    {"astray": {str(lane): rows for lane, rows in self.astray.items()}} if self.astray else {}
+                ),
+                **({"clock": self.clock} if self.clock else {}),
+            },
+            sort_keys=True,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Epoch:
+        """Read what ``to_json`` wrote."""
+        return cls.from_row(json.loads(text))
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Epoch:
+        """Read the facts of what ``to_json`` wrote."""
+        return Epoch(
+            number=row["number"],
+            token=row["token"],
+            committed_at=parse_moment(row["committed_at"]),
+            record_version=row["record_version"],
+            kind=Kind(row["kind"]),
+            edge=row["edge"],
+            ranges=tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row["ranges"]),
+            accepted=row["accepted"],
+            refused=row["refused"],
+            max_event_time={Lane.parse(k): parse_moment(v) for k, v in row["max_event_time"].items()},
+            watermark=parse_moment(row["watermark"]) if row["watermark"] else None,
+            frontiers=row["frontiers"],
+            lookups=row["lookups"],
+            reason=row.get("reason", ""),
+            bounds=Interval.parse(row["bounds"]) if row.get("bounds") else None,
+            late=row.get("late", {}),
+            very_late=row.get("very_late", {}),
+            took=row.get("took", {}),
+            trigger=row.get("trigger", {}),
+            before=row.get("before"),
+            astray={Lane.parse(lane): rows for lane, rows in row.get("astray", {}).items()},
+            clock=row.get("clock", ""),
+        )

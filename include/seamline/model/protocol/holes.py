@@ -1,0 +1,265 @@
+"""Holes: offsets that were not read, because Kafka lost them or a person passed over them (rule 13).
+
+A hole is registered by a person's decision. What Kafka still has of it may be read later: epochs of kind amend
+fill it, range by range, and move no lane's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance
+from seamline.model.time.intervals import Interval, parse_moment, stamp
+
+
+@dataclass(frozen=True, order=True)
+class Gap:
+    """Offsets ``[start, end)`` of a lane that were never read and are gone.
+
+    With ``end`` None the lane itself is gone with its topic: nobody knows how much came after ``start``.
+    """
+
+    lane: Lane
+    start: int
+    end: int | None
+
+    @property
+    def range(self) -> OffsetRange:
+        """Give what the register keeps; an empty range closes its lane."""
+        return OffsetRange(self.lane, self.start, self.start if self.end is None else self.end)
+
+    def __str__(self) -> str:
+        what = "everything from" if self.end is None else "offsets"
+        last = "" if self.end is None else f"..{self.end - 1}"
+        return f"partition {self.lane.partition} of topic id {self.lane.topic_id}: {what} {self.start}{last}"
+
+
+@dataclass(frozen=True)
+class AcceptedGap:
+    """A person's decision to go on without a gap; ``bounds`` are the event times it can have touched."""
+
+    gap: Gap
+    actor: str
+    reason: str
+    at: datetime
+    bounds: Interval | None = None
+
+    def epoch(
+        self, number: int, token: int, now: datetime, *, record_version: str, last: Epoch | None = None
+    ) -> Epoch:
+        """Give the epoch of kind hole that registers the gap; it is an edge and moves no watermark."""
+        return Epoch(
+            number=number,
+            token=token,
+            committed_at=now,
+            record_version=last.record_version if last else record_version,
+            kind=Kind.HOLE,
+            edge=True,
+            ranges=(self.gap.range,),
+            watermark=last.watermark if last else None,
+            reason=f"{self.actor}: {self.reason}",
+            bounds=self.bounds,
+            clock=last.clock if last else "",
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """Write it as JSON-like facts."""
+        return {
+            "lane": str(self.gap.lane),
+            "start": self.gap.start,
+            "end": self.gap.end,
+            "actor": self.actor,
+            "reason": self.reason,
+            "at": stamp(self.at),
+            "bounds": str(self.bounds) if self.bounds else None,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> AcceptedGap:
+        """Read what ``to_row`` wrote."""
+        return cls(
+            Gap(Lane.parse(row["lane"]), row["start"], row["end"]),
+            row["actor"],
+            row["reason"],
+            parse_moment(row["at"]),
+            Interval.parse(row["bounds"]) if row["bounds"] else None,
+        )
+
+
+def positions(ledger: Iterable[Epoch]) -> dict[Lane, int]:
+    """Give the end offset of every lane that was read, those closed by a hole left out."""
+    ends: dict[Lane, int] = {}
+    for epoch in ledger:
+        for part in epoch.ranges if epoch.kind is not Kind.AMEND else ():
+            if epoch.kind is Kind.HOLE and not len(part):
+                ends.pop(part.lane, None)
+            else:
+                ends[part.lane] = part.end
+    return ends
+
+
+def closed(ledger: Iterable[Epoch]) -> set[Lane]:
+    """List the lanes that ended with their topic."""
+    found = (epoch for epoch in ledger if epoch.kind is Kind.HOLE)
+    return {part.lane for epoch in found for part in epoch.ranges if not len(part)}
+
+
+def gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
+    """List what lies between the log as it was read and topics whose lanes begin at ``beginnings``."""
+    found = []
+    there = {lane.topic_id for lane in beginnings}
+    for lane, end in sorted(positions(ledger).items()):
+        if lane.topic_id not in there:
+            found.append(Gap(lane, end, None))
+        elif end < beginnings.get(lane, end):
+            found.append(Gap(lane, end, beginnings[lane]))
+    return tuple(found)
+
+
+def undecided(found: Iterable[Gap], accepted: Iterable[AcceptedGap]) -> tuple[Gap, ...]:
+    """Leave out the gaps that lie in one that somebody has accepted."""
+    decided = [each.gap for each in accepted]
+    return tuple(gap for gap in found if not any(covers(each, gap) for each in decided))
+
+
+def covers(decided: Gap, gap: Gap) -> bool:
+    """Tell whether every offset of a gap is in one that was decided on."""
+    if decided.lane != gap.lane or decided.start > gap.start:
+        return False
+    if decided.end is None or gap.end is None:
+        return decided == gap
+    return gap.end <= decided.end
+
+
+def to_register(
+    ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap], beginnings: Vector = MappingProxyType({})
+) -> list[AcceptedGap]:
+    """List the decisions that no hole tells of yet, each from where its lane is read to by now.
+
+    A lane of which nothing was read is passed over from its beginning in Kafka on, as far as ``beginnings`` know it.
+
+    A decision about offsets that were read in the meantime is over, and so is one about a lane that was closed.
+    """
+    known = list(ledger)
+    ends, over = positions(known), closed(known)
+    waiting = []
+    for each in accepted:
+        lane, start, end = each.gap.lane, each.gap.start, each.gap.end
+        if lane in over:
+            continue
+        at = ends.get(lane)
+        if end is None:
+            if at == start:
+                waiting.append(each)
+                over.add(lane)
+        elif end > start and (start <= beginnings.get(lane, start) if at is None else start <= at < end):
+            waiting.append(replace(each, gap=Gap(lane, start if at is None else at, end)))
+            ends[lane] = end
+    return waiting
+
+
+def refusal(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> SeamlineError:
+    """Say what is gone and what a person can do about it; ``topics`` are the ids by name."""
+    listed = "; ".join(map(str, found))
+    hint = (
+        f"`seamline holes list {pipeline}` shows it; where it cannot be had back, "
+        f"`seamline holes accept {pipeline} --reason ...` registers it and lets the stream go on."
+    )
+    if any(gap.end is None for gap in found):
+        now = ", ".join(f"{name!r} with id {id}" for name, id in topics.items())
+        return TopicRecreated(
+            f"There is {now}: the topic that was read is no longer read, or was deleted and made again. "
+            f"Not read: {listed}.",
+            hint=hint,
+        )
+    names = ", ".join(map(repr, topics))
+    return OffsetGap(f"Kafka has deleted records of {names} before they were read: {listed}.", hint=hint)
+
+
+def holes(ledger: Iterable[Epoch]) -> list[Epoch]:
+    """List the register: the epochs of kind hole that are not filled by now."""
+    known = list(ledger)
+    lacking = rest(known)
+    return [epoch for epoch in known if epoch.number in lacking]
+
+
+def rest(ledger: Iterable[Epoch]) -> dict[int, tuple[OffsetRange, ...]]:
+    """Give what is still missing of each hole, by its number; of a lane that ended with its topic the empty range."""
+    missing: dict[int, tuple[OffsetRange, ...]] = {}
+    for epoch in ledger:
+        if epoch.kind is Kind.HOLE:
+            missing[epoch.number] = epoch.ranges
+        elif epoch.kind is Kind.AMEND:
+            missing = {number: without(parts, epoch.ranges) for number, parts in missing.items()}
+    return {number: parts for number, parts in missing.items() if parts}
+
+
+def without(parts: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Take ranges out of others; an empty range stays as it is."""
+    left = list(parts)
+    for cut in taken:
+        left = [piece for part in left for piece in cut_out(part, cut)]
+    return tuple(left)
+
+
+def cut_out(part: OffsetRange, cut: OffsetRange) -> list[OffsetRange]:
+    """Give what is left of a range, in up to two pieces."""
+    if part.lane != cut.lane or not len(part) or cut.end <= part.start or part.end <= cut.start:
+        return [part]
+    pieces = [replace(part, end=cut.start), replace(part, start=cut.end)]
+    return [piece for piece in pieces if piece.end > piece.start]
+
+
+def overlap(part: OffsetRange, other: OffsetRange) -> OffsetRange | None:
+    """Give what two ranges share, None for nothing."""
+    start, end = max(part.start, other.start), min(part.end, other.end)
+    return OffsetRange(part.lane, start, end) if part.lane == other.lane and start < end else None
+
+
+def fillable(ledger: Iterable[Epoch], asked: Iterable[OffsetRange], beginnings: Vector) -> list[OffsetRange]:
+    """List what was asked to be filled, is still missing, and Kafka still has: from ``beginnings`` on."""
+    missing = [part for parts in rest(ledger).values() for part in parts if part.lane in beginnings]
+    there = [OffsetRange(part.lane, beginnings[part.lane], part.end) for part in missing]
+    had = [both for part, kept in zip(missing, there, strict=True) if (both := overlap(part, kept))]
+    return sorted({both for part in had for wanted in asked if (both := overlap(part, wanted))})
+
+
+def joined(ledger: Iterable[Epoch]) -> bool:
+    """Tell whether each range starts where its lane ends, and what amends it was in a hole and in no other amend."""
+    ends: Vector = {}
+    open_: tuple[OffsetRange, ...] = ()
+    for epoch in ledger:
+        if epoch.kind is Kind.AMEND:
+            left = without(open_, epoch.ranges)
+            if sum(map(len, open_)) - sum(map(len, left)) != sum(map(len, epoch.ranges)):
+                return False
+            open_ = left
+            continue
+        try:
+            ends = advance(ends, epoch.ranges)
+        except OffsetGap:
+            return False
+        if epoch.kind is Kind.HOLE:
+            open_ = (*open_, *epoch.ranges)
+    return True
+
+
+def lacking(ledger: Iterable[Epoch]) -> dict[Interval | None, int]:
+    """Count the offsets that holes still miss, by the event times that a hole can have touched, None for any."""
+    known = list(ledger)
+    bounds = {epoch.number: epoch.bounds for epoch in known}
+    found: dict[Interval | None, int] = {}
+    for number, parts in rest(known).items():
+        found[bounds[number]] = found.get(bounds[number], 0) + sum(map(len, parts))
+    return found
+
+
+def touching(register: Collection[Epoch], interval: Interval) -> int:
+    """Count the holes that an interval's rows may have been in: those without bounds touch every one."""
+    return sum(hole.bounds is None or hole.bounds.meets(interval) for hole in register)

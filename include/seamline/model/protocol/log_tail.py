@@ -1,0 +1,40 @@
+"""The newest records of lanes, as the log keeps them and as Kafka gives them: a broker may have lost what was read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seamline.model.protocol.offsets import Lane
+
+
+@dataclass(frozen=True)
+class Tail:
+    """A record's offset, its Kafka timestamp in milliseconds, and a hash of its value; empty where none was made."""
+
+    offset: int
+    at: int
+    value: str = ""
+
+
+def hashed(value: bytes | None) -> str:
+    """Hash a record's value; what is no value has a hash too."""
+    return hashlib.sha256(b"-" if value is None else b"+" + value).hexdigest()
+
+
+def replaced(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane]:
+    """List the lanes in which Kafka gives another record at an offset than was read there.
+
+    Kafka may give a later one: compaction, retention and aborted transactions leave offsets without a record.
+    """
+    return [
+        lane
+        for lane, old in sorted(kept.items())
+        if (new := given.get(lane)) and new.offset == old.offset and differ(old, new)
+    ]
+
+
+def differ(one: Tail, other: Tail) -> bool:
+    """Tell whether two records of one offset are not the same."""
+    return one.at != other.at or bool(one.value and other.value and one.value != other.value)

@@ -1,0 +1,57 @@
+"""Restatements: rows of some intervals are made again with a corrected look-up, by a person's decision (rule 14).
+
+Decisions are numbered from 1 in their order and never taken back; a generation says how many its build knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from seamline.model.time.intervals import Interval, parse_moment, stamp
+
+
+@dataclass(frozen=True)
+class Restatement:
+    """A decision: rows of ``span`` in epochs up to ``epoch`` are as ``version`` of the look-up has it."""
+
+    lookup: str
+    version: str
+    span: Interval
+    epoch: int
+    actor: str
+    reason: str
+    at: datetime
+
+    def __str__(self) -> str:
+        return (
+            f"{self.lookup} to version {self.version} in {self.span}, rows up to epoch {self.epoch}; "
+            f"{self.actor}: {self.reason}"
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """Write it as JSON-like facts."""
+        return {**vars(self), "span": str(self.span), "at": stamp(self.at)}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Restatement:
+        """Read what ``to_row`` wrote."""
+        return cls(**{**row, "span": Interval.parse(row["span"]), "at": parse_moment(row["at"])})
+
+
+def restated(
+    decisions: Iterable[Restatement], versions: Mapping[str, str], moment: datetime, epoch: int
+) -> Mapping[str, str]:
+    """Give the versions by which an event of an epoch is judged that read it with ``versions``; the newest wins."""
+    found = dict(versions)
+    for each in decisions:
+        if each.lookup in found and epoch <= each.epoch and moment in each.span:
+            found[each.lookup] = each.version
+    return found
+
+
+def about(decisions: Iterable[Restatement], interval: Interval) -> list[Restatement]:
+    """List the decisions about an interval."""
+    return [each for each in decisions if each.span.meets(interval)]

@@ -1,0 +1,1 @@
+"""Time: intervals, the clocks of zones, and the arithmetic of windows."""

@@ -1,0 +1,1 @@
+"""The types of columns, and values that keep every digit."""

@@ -1,0 +1,132 @@
+"""The build: a spark-submit of its own, or a client of a resident driver, as the connection's type says.
+
+Jars, Java and addresses are looked up when the task runs, not when the DAG is parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Connection, Context
+from airflow.sdk.exceptions import AirflowException
+
+from seamline.model.errors import NotFound
+from seamline.model.protocol.job_arguments import BRIEF, BuildJob
+from seamline.orchestration.failures import of_driver, told
+from seamline.supervisor.driver_process import end_session
+from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.prespawned import Asked, ask
+from seamline.supervisor.resident import client_env, nearby
+
+__all__ = ["BuildOperator", "jobs_folder"]
+
+PACKAGES = str(Path(__file__).resolve().parents[2])
+LAST_LINES = 50
+CONNECT = SparkConnectHook.conn_type
+
+
+class BuildOperator(SparkSubmitOperator):
+    """Run ``spark_jobs/build.py`` with the arguments of a BuildJob through a Spark connection.
+
+    One of type ``spark`` is a spark-submit; one of type ``spark_connect`` names a driver that is up already.
+    The run's intervals are claimed until its ``publish``. ``plan`` is shown on the task's rendered page.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "plan")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"plan": "md"}
+
+    def __init__(self, *, plan: Any = "", **given: Any) -> None:
+        super().__init__(**given)
+        self.plan = plan
+        self._client: subprocess.Popen[str] | None = None
+        self._asked: Asked | None = None
+
+    @told
+    def execute(self, context: Context) -> None:
+        """Claim the intervals, add what this machine has (jars, Java, our packages) and build."""
+        from seamline.lake.publish.planning import small
+        from seamline.lake.storage.layout import Layout, warehouse
+        from seamline.lake.tables.claims_table import holding
+
+        if not isinstance(self.application_args, list) or not self.application_args:
+            raise NotFound(
+                "There is no plan of this run: the XCom of its task plan is gone.",
+                hint="clear plan, and what is downstream of it.",
+            )
+        job = BuildJob.parse(list(map(str, self.application_args)))
+        layout, owner = Layout(warehouse(), job.pipeline), f"airflow:{self.dag_id}"
+        with holding(layout, job.run, owner, job.spans, hand_over=True):
+            try:
+                connection = Connection.get(self._conn_id)
+                if connection.conn_type == CONNECT:
+                    self.connect(job)
+                else:
+                    near = (connection.host or "").startswith("local")
+                    self.submit(context, brief=small(layout, job), near=near)
+            except AirflowException as failed:
+                raise of_driver(failed) from failed
+
+    def submit(self, context: Context, *, brief: bool, near: bool) -> None:
+        """Start a driver for this build alone; ``brief``: the build is a small one, ``near``: its executor is in it."""
+        from seamline.runtime.java import class_path, java_home, jvm_options, spark_jars
+
+        self.application = str(jobs_folder() / "build.py")
+        # Jars that are named are copied for each executor; one in the driver has the driver's class path.
+        self.jars = None if near else ",".join(map(str, spark_jars()))
+        conf: dict[str, Any] = {**(BRIEF if brief else {}), **(self.conf or {})}
+        theirs = conf.get("spark.driver.extraJavaOptions") or ""
+        for name, ours, between in (
+            ("spark.driver.extraClassPath", class_path(), os.pathsep),
+            ("spark.driver.extraJavaOptions", jvm_options(theirs, brief=brief), " "),
+        ):
+            conf[name] = between.join(each for each in (ours, conf.get(name)) if each)
+        self.conf = conf
+        env = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": PACKAGES}
+        self.env_vars: dict[str, Any] = {**env, **(self.env_vars or {})}
+        super().execute(context)
+
+    def connect(self, job: BuildJob) -> None:
+        """Let a driver that is up do the work; AirflowException with the code and the last words where it fails."""
+        url = SparkConnectHook(self._conn_id).get_connection_url()
+        env = {**os.environ, "PYTHONPATH": PACKAGES, "PYTHONUNBUFFERED": "1", **client_env(url)}
+        port = nearby(url)
+        self._asked = ask(port, job.to_argv(), env) if port else None
+        if self._asked:
+            self.log.info("Process %d builds, which the resident driver keeps ready.", self._asked.pid)
+        last: deque[str] = deque(maxlen=LAST_LINES)
+        for line in self._asked.lines() if self._asked else self.lines(job, env):
+            self.log.info(line.rstrip())
+            last.append(line)
+        code = self._asked.code if self._asked else self._client and self._client.returncode
+        if code:
+            raise AirflowException(f"build.py failed. Error code is: {code}.\nIts output:\n{''.join(last)}")
+
+    def lines(self, job: BuildJob, env: Mapping[str, str]) -> Iterator[str]:
+        """Start a client of our own and give its output."""
+        with subprocess.Popen(
+            [sys.executable, str(jobs_folder() / "build.py"), *job.to_argv()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=dict(env),
+            start_new_session=True,
+        ) as self._client:
+            assert self._client.stdout
+            yield from self._client.stdout
+
+    def on_kill(self) -> None:
+        """End the build with the task."""
+        if self._asked:
+            self._asked.end()
+        if self._client:
+            end_session(self._client.pid)
+        super().on_kill()

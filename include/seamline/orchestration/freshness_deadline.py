@@ -1,0 +1,74 @@
+"""The deadline of fresh answers: who wants to know is told once of each interval that is overdue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from seamline.model.errors import DefinitionError
+from seamline.model.time.intervals import Interval, parse_duration
+
+
+def freshness(name: str) -> None:
+    """Tell of what is overdue; skip when nothing is."""
+    if not tell_overdue(name):
+        raise AirflowSkipException("nothing is overdue")
+
+
+def missed(name: str, context: Any = None) -> None:
+    """Answer a run's deadline that has passed: it may be called twice, and tells once."""
+    tell_overdue(name)
+
+
+def tell_overdue(name: str) -> list[Interval]:
+    """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
+    from seamline.lake.storage.layout import home
+    from seamline.lake.tables.manifest_table import manifest_of
+    from seamline.lake.tables.rejudged import judged_log
+    from seamline.orchestration.tasks import compiled
+    from seamline.plan.stream.overdue_intervals import overdue
+
+    pipeline, layout = compiled(name)
+    within, now = parse_duration(pipeline.definition.batch.fresh_within), datetime.now(UTC)
+    found = overdue(judged_log(pipeline, layout), manifest_of(layout), pipeline.grid, within=within, now=now)
+    for interval in found:
+        print(f"{name} {interval} has ended more than {within} ago and is not published")
+    if path := pipeline.definition.on_late:
+        call = function_of(path)
+        once(home() / "late" / name, found, lambda interval: call(pipeline=name, interval=str(interval)))
+    return found
+
+
+def once(folder: Path, intervals: Iterable[Interval], tell: Callable[[Interval], object]) -> None:
+    """Tell of each interval that has no mark in the folder; what fails is told again next time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for interval in intervals:
+        mark = folder / interval.id.replace(":", "")
+        try:
+            mark.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        try:
+            tell(interval)
+        except BaseException:
+            mark.unlink()
+            raise
+
+
+def function_of(path: str) -> Callable[..., Any]:
+    """Find a user's function by its dotted path; DefinitionError if there is none."""
+    module, _, name = path.rpartition(".")
+    try:
+        found: Callable[..., Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DefinitionError(
+            f"{path!r} cannot be imported: {error}.",
+            hint='write "module.function" of a module that the tasks of Airflow can import.',
+            field="on_late",
+        ) from error
+    return found

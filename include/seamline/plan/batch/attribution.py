@@ -1,0 +1,89 @@
+"""Why a batch answers otherwise than what was answered before it: each difference has a cause, or is an alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from seamline.model.protocol.comparison import Comparison
+
+
+class Cause(StrEnum):
+    """Why a number changes when a generation is published."""
+
+    DUPLICATE = "duplicates removed"
+    """Records whose event id an earlier one bears: the speed layer counts them, a generation does not."""
+    BEHIND = "view was behind"
+    """Records of epochs that the view's slices did not have yet."""
+    RESTATED = "look-up corrected"
+    """Somebody has decided that records are to be judged again by another version of a look-up."""
+    VERSION = "judged again by another definition"
+    """Records of an earlier record version were judged again since the generation before."""
+    SKETCH = "sketch error"
+    """As many records, and only measures that estimate differ."""
+    NONE = "unattributed"
+    """Nothing explains it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A key and pane at which two answers differ.
+
+    ``before`` and ``after`` are the records counted; ``spare`` are those whose event id had been there, ``unsliced``
+    those that no slice has (both not counted before, or no more). ``measures`` are the names of those that differ.
+    """
+
+    before: int
+    after: int
+    spare: int
+    unsliced: int
+    measures: Collection[str]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Whether records of an interval were restated, or judged again, since what answered before."""
+
+    restated: bool = False
+    judged_again: bool = False
+
+
+def causes(place: Place, known: Known, estimates: Collection[str]) -> tuple[Cause, ...]:
+    """Give why a place differs; ``estimates`` are the measures that are not exact.
+
+    Where records were judged again any number may change. Else the records must add up to the last one.
+    """
+    if known.restated or known.judged_again:
+        said = {Cause.RESTATED: known.restated, Cause.VERSION: known.judged_again}
+        return tuple(cause for cause, holds in said.items() if holds)
+    if place.after != place.before + place.unsliced - place.spare:
+        return (Cause.NONE,)
+    found = {Cause.DUPLICATE: place.spare > 0, Cause.BEHIND: place.unsliced > 0}
+    if any(found.values()):
+        return tuple(cause for cause, holds in found.items() if holds)
+    return (Cause.SKETCH,) if set(place.measures) <= set(estimates) else (Cause.NONE,)
+
+
+def tally(attributed: Iterable[tuple[Cause, ...]]) -> Mapping[str, int]:
+    """Count places by cause; one that has two causes is counted with each."""
+    found: dict[str, int] = {}
+    for some in attributed:
+        for cause in some:
+            found[cause.value] = found.get(cause.value, 0) + 1
+    return found
+
+
+def line(found: Comparison) -> Iterator[str]:
+    """Tell a comparison: how much differs and why, and each measure's largest change."""
+    former = f"generation {found.former} and slices" if found.former else "slices"
+    yield f"{found.view} {found.interval} {found.generation} to epoch {found.cut}, before it {former}:"
+    yield f"  {found.equal} equal, {found.changed} changed, {found.missing} gone, {found.extra} new"
+    for cause, count in sorted(found.causes.items()):
+        yield f"  {count} {cause}"
+    for name, change in found.measures.items():
+        if change.count:
+            most = "" if change.most is None else f", at most {change.most:+.2%}"
+            yield f"  {name}: {change.count} changed{most}"
+    if found.alarm:
+        yield f"  ALARM unattributed: {found.alarm}"

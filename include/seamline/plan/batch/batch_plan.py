@@ -1,0 +1,371 @@
+"""Which intervals a batch run builds, why, and to which cut."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from heapq import nlargest, nsmallest
+from operator import itemgetter
+from types import MappingProxyType
+
+from seamline.model.errors import BadRange, StraddlesCut
+from seamline.model.protocol.claims import Claim, running
+from seamline.model.protocol.condensed import arrived
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import How, Manifest, Statement
+from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Grid, Interval, stamp
+
+NAMED = 1_000
+"""So many of the intervals that wait for another run are named."""
+
+
+class Kind(StrEnum):
+    """What makes an interval one to build; several may hold at once."""
+
+    ASKED = "asked for"
+    NEVER = "never built"
+    CHANGED = "definition changed"
+    RESTATED = "restated"
+    LATE = "late rows"
+    CLOSED = "closed since it was published"
+    RAISED = "to be built above its floor"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One kind of reason, of one view version ``name/fingerprint``; of the whole interval where it was asked for.
+
+    What is published of the view knows the log up to ``cut``, NOTHING where nothing is. ``since`` is the epoch that
+    made the interval dirty, ``rows`` the late rows from then on; ``names`` are the look-ups that were restated, or
+    the view that changed.
+    """
+
+    kind: Kind
+    view: str = ""
+    cut: int = NOTHING
+    since: int = NOTHING
+    rows: int = 0
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Build:
+    """Build one interval: all views of the pipeline, rows up to the run's cut.
+
+    ``rows`` were accepted up to the cut, ``late`` of them after the oldest cut published of any view. ``bytes`` are
+    those of the master's files that may hold them; a file may hold rows of other intervals too.
+    """
+
+    interval: Interval
+    causes: tuple[Cause, ...]
+    rows: int
+    late: int
+    bytes: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Say why in a few words; of late rows as many as the view lacks that lacks most."""
+        late = max((each.rows for each in self.causes), default=0)
+        words = (f"{late} late row{'s' * (late > 1)}" if each == Kind.LATE else each for each in self.kinds)
+        return ", ".join(words)
+
+    @property
+    def kinds(self) -> Iterator[str]:
+        """Say each kind of reason once, with the names that belong to it."""
+        for kind in Kind:
+            mine = [each for each in self.causes if each.kind is kind]
+            names = sorted({name for each in mine for name in each.names})
+            if mine:
+                yield f"{kind}: {', '.join(names)}" if names else kind.value
+
+    @property
+    def debt(self) -> int:
+        """Give the epoch since which what is published has been short."""
+        return min((each.since for each in self.causes if each.kind is not Kind.ASKED), default=NOTHING)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An interval that was asked for or is dirty and is not built, and why."""
+
+    interval: Interval
+    reason: str
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What one run does. ``cut`` is an edge; NOTHING when the log has none yet.
+
+    ``bytes`` are those of all files to read, each once; ``seconds`` an estimate, None where no past run tells.
+    ``planned`` is the manifest's version that this was decided on. ``again`` counts the records up to the cut that
+    another record version judged: the build judges them first, and what they are of each interval shows then.
+    ``unnamed`` counts the dirty intervals that wait and are not named: nobody reads more than the first of them.
+    """
+
+    cut: int
+    watermark: datetime | None
+    builds: tuple[Build, ...]
+    left_out: tuple[LeftOut, ...]
+    bytes: int = 0
+    seconds: float | None = None
+    planned: int = NOTHING
+    again: int = 0
+    unnamed: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows to read, of all intervals."""
+        return sum(each.rows for each in self.builds)
+
+
+def needs_approval(plan: BatchPlan, above: int) -> bool:
+    """Tell whether a person must approve a plan first: more than ``above`` intervals (0: any number) were asked for.
+
+    What is dirty needs nobody's word, and is bounded anyway.
+    """
+    asked = sum(any(cause.kind is Kind.ASKED for cause in each.causes) for each in plan.builds)
+    return 0 < above < asked
+
+
+def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
+    """Give the newest epoch on which a cut may fall."""
+    return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
+
+
+class Arrivals:
+    """The accepted rows of every interval by the epochs that brought them, indexed once.
+
+    Of a condensed log it can tell what no sum hides: StraddlesCut for a number within a sum's arrivals.
+    """
+
+    def __init__(self, ledger: Sequence[Epoch], *, until: int) -> None:
+        self._spans: dict[str, list[tuple[int, int]]] = {}
+        self._totals: dict[str, list[int]] = {}
+        for epoch in ledger:
+            if epoch.number > until:
+                break
+            for interval, rows in epoch.accepted.items():
+                totals = self._totals.setdefault(interval, [0])
+                totals.append(totals[-1] + rows)
+                self._spans.setdefault(interval, []).append(arrived(epoch, interval))
+
+    @property
+    def intervals(self) -> Collection[str]:
+        """The ids of the intervals that have rows."""
+        return self._spans.keys()
+
+    def rows(self, interval: str, *, until: int) -> int:
+        """Count the rows of an interval in epochs up to ``until``, that one included."""
+        return self._totals.get(interval, [0])[self._at(interval, until)]
+
+    def total(self, interval: str) -> int:
+        """Count all rows of an interval."""
+        return self._totals.get(interval, [0])[-1]
+
+    def since(self, interval: str, *, after: int) -> int:
+        """Give the first epoch above ``after`` that brought rows of an interval; NOTHING for none."""
+        spans, at = self._spans.get(interval, []), self._at(interval, after)
+        return spans[at][0] if at < len(spans) else NOTHING
+
+    def hides(self, interval: str, number: int) -> bool:
+        """Tell whether some rows of a sum came up to an epoch, and others above it."""
+        spans = self._spans.get(interval, [])
+        at = bisect_right(spans, number, key=itemgetter(1))
+        return at < len(spans) and spans[at][0] <= number
+
+    def _at(self, interval: str, number: int) -> int:
+        if self.hides(interval, number):
+            raise StraddlesCut(
+                f"A sum over the log crosses epoch {number}, up to which {interval} was asked for.",
+                hint="this is a bug: a log is condensed between the cuts that somebody asks about.",
+            )
+        return bisect_right(self._spans.get(interval, []), number, key=itemgetter(1))
+
+
+def by_arrival(ledger: Sequence[Epoch]) -> dict[str, dict[int, int]]:
+    """Give the rows of each interval by the epoch that brought them, those of a sum by the last that did."""
+    found: dict[str, dict[int, int]] = {}
+    for epoch in ledger:
+        for interval, rows in epoch.accepted.items():
+            found.setdefault(interval, {})[arrived(epoch, interval)[1]] = rows
+    return found
+
+
+def cuts_within(ledger: Sequence[Epoch], manifest: Manifest, views: Collection[str]) -> set[int]:
+    """List the cuts of published generations that a condensed log must be parted at, for a plan to be made of it."""
+    arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
+    cuts = ((id, manifest.cut(view, id)) for id in arrivals.intervals for view in views)
+    return {cut for id, cut in cuts if arrivals.hides(id, cut)}
+
+
+def plan_batch(
+    ledger: Sequence[Epoch],
+    manifest: Manifest,
+    grid: Grid,
+    views: Collection[str],
+    *,
+    asked: Interval | None,
+    dirty: bool,
+    restated: Sequence[Restatement] = (),
+    most: int | None = None,
+    claims: Sequence[Claim] = (),
+    provisional: bool = False,
+    reaches: Mapping[str, int] = MappingProxyType({}),
+) -> BatchPlan:
+    """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
+
+    An interval is dirty if accepted rows are newer than its cut, if it has rows and was never built, or if what is
+    published of a view does not know all that was ``restated`` of it, or was ``provisional`` and it has closed; and
+    one without rows is where windows of a view wait for it, which reach so many intervals further (``reaches``). An
+    open one (the watermark at the cut is not past its end) is left out and named, unless it may be published as
+    provisional, and so is one that was rolled back, unless just its range was asked for. Of those that are dirty and
+    were not asked for at ``most`` so many are built, in turns (``in_turns``). The first of the others are named, as
+    are those that are dirty and under one of the ``claims`` of other runs. Raises BadRange for a span before the
+    pipeline's start.
+    """
+    if asked is not None and asked.start < grid.start:
+        raise BadRange(
+            f"{stamp(asked.start)} is before the pipeline's start {stamp(grid.start)}.",
+            hint=f"ask from {stamp(grid.start)} on.",
+        )
+    edge = last_edge(ledger)
+    named = list(grid.within(asked)) if asked else []
+    if edge is None:
+        return BatchPlan(NOTHING, None, (), tuple(LeftOut(each, "no edge yet") for each in named))
+    arrivals = Arrivals(ledger, until=edge.number)
+    wanted = {each.id for each in named}
+    others = [grid.named(id) for id in arrivals.intervals if id not in wanted] if dirty else []
+    if dirty:
+        waited = {
+            each
+            for view in views
+            for each in beside(manifest, view, grid, arrivals.intervals, reaches.get(view, 0))
+        }
+        others += [grid.named(id) for id in sorted(waited - wanted)]
+    built = {(view.partition("/")[0], id) for view, id in manifest.published}
+    builds: list[Build] = []
+    debts: list[Build] = []
+    left_out: list[LeftOut] = []
+    for interval, own in [(each, True) for each in named] + [(each, False) for each in others]:
+        causes = [Cause(Kind.ASKED)] if own else []
+        closed = edge.watermark is not None and edge.watermark >= interval.end
+        causes += causes_of(manifest, views, interval, arrivals, restated, built, closed=closed)
+        cut = min(manifest.cut(view, interval.id) for view in views)
+        total = arrivals.total(interval.id)
+        build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
+        hold = manifest.hold(views, interval.id) if causes and dirty else None
+        if why := barred(edge, hold, closed=closed or provisional):
+            left_out.append(LeftOut(interval, why))
+        elif own:
+            builds.append(build)
+        elif causes and (claim := running(claims, interval)):
+            left_out.append(LeftOut(interval, f"running: {claim}"))
+        elif causes:
+            debts.append(build)
+    now = in_turns(debts, len(debts) if most is None else most)
+    builds += [debts[at] for at in now]
+    later = [each for at, each in enumerate(debts) if at not in now]
+    waiting = nsmallest(NAMED, later, key=lambda each: (each.debt, each.interval.start))
+    left_out += [LeftOut(each.interval, f"next run: {each.reason}") for each in waiting]
+    return BatchPlan(
+        edge.number,
+        edge.watermark,
+        tuple(sorted(builds, key=lambda each: each.interval)),
+        tuple(sorted(left_out, key=lambda each: each.interval)),
+        planned=manifest.version,
+        unnamed=len(later) - len(waiting),
+    )
+
+
+def beside(
+    manifest: Manifest, view: str, grid: Grid, with_rows: Collection[str], reach: int
+) -> Iterator[str]:
+    """List the intervals without rows that a version born later must have built all the same.
+
+    Windows that touch one, and an interval with rows, are not answered before: nothing but a build tells that the
+    version has missed no row there.
+    """
+    for id in with_rows if reach and manifest.births.get(view) else ():
+        start = grid.named(id).start
+        for step in range(-reach, reach + 1):
+            other = grid.of(start + step * grid.length)
+            if other.start >= grid.start and other.id not in with_rows and manifest.building(view, other.id):
+                yield other.id
+
+
+def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
+    """Choose up to ``most`` by number: the oldest debt, the one of most rows, the newest interval, and so on in turns.
+
+    Each of the three waits for the two others at most. Intervals without number that somebody's random event times
+    have made are in the way of neither late rows nor hours that have just closed; and no debt waits for ever.
+    """
+    if most >= len(debts):
+        return range(len(debts))
+    orders = (
+        nsmallest(most, range(len(debts)), key=lambda at: (debts[at].debt, debts[at].interval.start)),
+        nsmallest(most, range(len(debts)), key=lambda at: (-debts[at].late, debts[at].debt)),
+        nlargest(most, range(len(debts)), key=lambda at: debts[at].interval.start),
+    )
+    chosen = dict.fromkeys(at for turn in zip(*orders, strict=True) for at in turn)
+    return set(list(chosen)[:most])
+
+
+def barred(edge: Epoch, rollback: Statement | None, *, closed: bool) -> str:
+    """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be."""
+    if not closed:
+        mark = stamp(edge.watermark) if edge.watermark else "unknown"
+        return f"open: the watermark is {mark} at epoch {edge.number}"
+    return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""
+
+
+def causes_of(
+    manifest: Manifest,
+    views: Collection[str],
+    interval: Interval,
+    arrivals: Arrivals,
+    restated: Sequence[Restatement],
+    built: Collection[tuple[str, str]],
+    *,
+    closed: bool,
+) -> Iterator[Cause]:
+    """List what makes an interval dirty, view by view; nothing for a clean one.
+
+    ``built`` are the (name of a view, interval id) of which some version is published.
+    """
+    first = arrivals.since(interval.id, after=NOTHING)
+    for view in views:
+        name = view.partition("/")[0]
+        if (view, interval.id) not in manifest.published:
+            if (name, interval.id) in built:
+                born = manifest.births.get(view, first)
+                yield Cause(Kind.CHANGED, view, since=max(born, first), names=(name,))
+            elif first > NOTHING:
+                yield Cause(Kind.NEVER, view, since=first)
+            elif manifest.building(view, interval.id):
+                yield Cause(Kind.NEVER, view, since=manifest.floor(view, interval.id))
+            continue
+        cut = manifest.cut(view, interval.id)
+        if manifest.building(view, interval.id):
+            yield Cause(Kind.RAISED, view, cut, since=cut)
+        if decisions := unknown(manifest, [view], interval, restated):
+            names = tuple(sorted({each.lookup for each in decisions}))
+            yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
+        if closed and manifest.published[view, interval.id].how is How.PROVISIONAL:
+            yield Cause(Kind.CLOSED, view, cut, since=cut)
+        if (since := arrivals.since(interval.id, after=cut)) > NOTHING:
+            rows = arrivals.total(interval.id) - arrivals.rows(interval.id, until=cut)
+            yield Cause(Kind.LATE, view, cut, since=since, rows=rows)
+
+
+def unknown(
+    manifest: Manifest, views: Collection[str], interval: Interval, restated: Sequence[Restatement]
+) -> list[Restatement]:
+    """List the restatements of an interval since what is published of some view was built."""
+    published = (manifest.published.get((view, interval.id)) for view in views)
+    known = min((each.restated for each in published if each), default=len(restated))
+    return about(restated[known:], interval)

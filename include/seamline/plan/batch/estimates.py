@@ -1,0 +1,90 @@
+"""What a plan will read and how long that may take: from the master's files and from past builds."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import combinations
+from statistics import median
+
+from seamline.plan.batch.batch_plan import BatchPlan
+
+REMEMBERED = 40
+"""How many of the newest attempts an estimate is made from: the machine and the definition change."""
+
+
+@dataclass(frozen=True)
+class MasterFile:
+    """A file of the master: its bytes, its first and last event time (both in), and its first epoch."""
+
+    size: int
+    first: datetime
+    last: datetime
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A past build: the rows it read and the seconds it took."""
+
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long builds take: ``fixed`` seconds each, and ``per_row`` seconds for each row, over ``runs`` past ones.
+
+    Below ``least`` rows the past says nothing but ``fixed``.
+    """
+
+    fixed: float
+    per_row: float
+    least: int
+    runs: int
+
+    @classmethod
+    def of(cls, attempts: Sequence[Attempt]) -> Pace | None:
+        """Fit a line by the median of the slopes between pairs (Sen 1968); None where there is no attempt.
+
+        Attempts that all read as many rows tell no slope: fewer rows are then taken to last as long, and more
+        of them longer in proportion.
+        """
+        known = [each for each in attempts[-REMEMBERED:] if each.rows]
+        if not known:
+            return None
+        slopes = [
+            (b.seconds - a.seconds) / (b.rows - a.rows) for a, b in combinations(known, 2) if a.rows != b.rows
+        ]
+        if not slopes:
+            rows, seconds = known[0].rows, median(each.seconds for each in known)
+            return cls(seconds, seconds / rows, rows, len(known))
+        slope = max(median(slopes), 0.0)
+        fixed = median(each.seconds - slope * each.rows for each in known)
+        return cls(max(fixed, 0.0), slope, 0, len(known))
+
+    def seconds(self, rows: int) -> float:
+        """Estimate a build of so many rows."""
+        return self.fixed + self.per_row * max(rows - self.least, 0)
+
+
+def estimated(plan: BatchPlan, files: Iterable[MasterFile], attempts: Sequence[Attempt]) -> BatchPlan:
+    """Add the bytes of the files whose event times meet an interval, and the seconds that past builds suggest."""
+    starts = [each.interval.start for each in plan.builds]
+    ends = [each.interval.end for each in plan.builds]
+    sizes = [0] * len(starts)
+    total = 0
+    for file in files:
+        met = range(bisect_right(ends, file.first), bisect_right(starts, file.last))
+        if file.epoch > plan.cut or not met:
+            continue
+        total += file.size
+        for at in met:
+            sizes[at] += file.size
+    builds = tuple(replace(build, bytes=size) for build, size in zip(plan.builds, sizes, strict=True))
+    pace = Pace.of(attempts)
+    return replace(
+        plan, builds=builds, bytes=total, seconds=pace.seconds(plan.rows) if pace and builds else None
+    )

@@ -1,0 +1,168 @@
+"""Which epochs another record version judged, and what the log says once they are judged again by this one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from seamline.model.compile.evolution import Timed, fits
+from seamline.model.protocol.condensed import first_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Manifest, Statement
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Grid
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the records of one epoch are judged by a record version that did not read them.
+
+    ``accepted`` counts rows per interval id, ``refused`` records per reason, together every record of the epoch;
+    ``lookups`` are the versions of the pinned look-ups by name, ``restated`` is how many restatements had been
+    decided by then: the tables were as these had them.
+    """
+
+    epoch: int
+    attempt: str
+    accepted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    lookups: Mapping[str, str] = field(default_factory=dict)
+    restated: int = 0
+
+
+def foreign(epochs: Iterable[Epoch], version: str) -> Iterator[Epoch]:
+    """Give the epochs with records that another record version judged."""
+    return (each for each in epochs if is_foreign(each, version))
+
+
+def is_foreign(epoch: Epoch, version: str) -> bool:
+    """Tell whether an epoch has records, and another record version judged them."""
+    return bool(epoch.accepted or epoch.refused) and not fits(epoch.record_version, version)
+
+
+def unjudged(
+    epochs: Iterable[Epoch], version: str, judged: Collection[int], *, until: int | None = None
+) -> list[Epoch]:
+    """List the foreign epochs up to ``until`` (any if None) that were not judged again yet."""
+    return [
+        each
+        for each in foreign(epochs, version)
+        if each.number not in judged and (until is None or each.number <= until)
+    ]
+
+
+def rounded(epochs: Iterable[Epoch], version: str, before: str, judged: Collection[int]) -> list[Epoch]:
+    """List the epochs not judged again yet that were read by ``before``, when decimals went through a double."""
+    return [
+        each for each in unjudged(epochs, version, judged) if before and fits(each.record_version, before)
+    ]
+
+
+def blocks(epochs: Iterable[Epoch], records: int) -> list[tuple[Epoch, ...]]:
+    """Part epochs into runs of about so many records, one epoch at least."""
+    found: list[tuple[Epoch, ...]] = []
+    block: list[Epoch] = []
+    count = 0
+    for epoch in epochs:
+        if block and count + records_of(epoch) > records:
+            found.append(tuple(block))
+            block, count = [], 0
+        block.append(epoch)
+        count += records_of(epoch)
+    return [*found, tuple(block)] if block else found
+
+
+def records_of(epoch: Epoch) -> int:
+    """Count the records that an epoch read."""
+    return epoch.rows + sum(epoch.refused.values())
+
+
+def as_judged(epochs: Iterable[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
+    """Give the log as a record version has it: foreign epochs as they were judged again, where they were.
+
+    What was late is not known of those.
+    """
+    for each in epochs:
+        again = each.number in verdicts and is_foreign(each, version)
+        yield judged(each, version, verdicts[each.number]) if again else each
+
+
+def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
+    """Give an epoch with the counts of its verdict."""
+    return replace(
+        epoch,
+        record_version=version,
+        accepted=verdict.accepted,
+        refused=verdict.refused,
+        lookups=verdict.lookups,
+        late={},
+        very_late={},
+    )
+
+
+def timed_log(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
+    """Give the log without the watermarks that another clock has told."""
+    for each in epochs:
+        foreign_mark = each.watermark is not None and not timed.tells(each)
+        yield replace(each, watermark=None) if foreign_mark else each
+
+
+def filled(epochs: Iterable[Epoch], version: str, grid: Grid, *, below: int) -> str:
+    """Give the last interval that has rows of epochs below one, the one before the first of all where none has.
+
+    Empty while some of them wait to be judged again by a record version: any interval may get rows of those.
+    """
+    # Where no row was ever accepted a version lacks none: the interval before the first stands for that.
+    last = grid.of(grid.start - grid.length).id
+    for each in epochs:
+        if first_of(each) < below:
+            if is_foreign(each, version):
+                return ""
+            last = max([last, *each.accepted])
+    return last
+
+
+def narrowed(
+    manifest: Manifest,
+    views: Iterable[str],
+    epochs: Sequence[Epoch],
+    version: str,
+    grid: Grid,
+    *,
+    now: datetime,
+) -> list[Statement]:
+    """State the births again that did not know which intervals have rows of before, once that is known (rule 7).
+
+    ``epochs`` are the log as the record version judges it, each of them or parted at the births. An interval without
+    rows of before has lost none: its floor may fall.
+    """
+    found = []
+    for view in views:
+        if view in manifest.live and view not in manifest.filled and (birth := manifest.births[view]):
+            last = filled(epochs, version, grid, below=birth)
+            told = Statement(Act.BIRTH, view, birth, last, reason="judged again", at=now)
+            found += [replace(told, definition=manifest.definitions[view])] if last else []
+    return found
+
+
+def floors(
+    manifest: Manifest, views: Iterable[str], verdicts: Mapping[int, Verdict], *, now: datetime
+) -> list[Statement]:
+    """Give the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.
+
+    The birth knew those by the counts of another record version, which may have refused a whole interval.
+    """
+    intervals: dict[str, int] = {}
+    for number, verdict in sorted(verdicts.items()):
+        for interval in verdict.accepted:
+            intervals.setdefault(interval, number)
+    found = []
+    for view in views:
+        before = manifest.births.get(view, NOTHING + 1) - 1
+        found += [
+            Statement(Act.FLOOR, view, epoch=before, interval=interval, reason="judged again", at=now)
+            for interval, first in sorted(intervals.items())
+            if first <= before and manifest.floor(view, interval) < before
+        ]
+    return found

@@ -1,0 +1,84 @@
+"""Whether a look-up can be restated, and the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.evolution import fits
+from seamline.model.compile.lookup_join import Join
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.protocol.condensed import first_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.time.intervals import Interval
+from seamline.plan.batch.batch_plan import Arrivals, last_edge
+
+
+def pinned(pipeline: CompiledPipeline, name: str) -> Join:
+    """Find a look-up that rows were made with; NotFound for no look-up, BadRange for one that decorates."""
+    for join in pipeline.record.lookups:
+        if join.name == name:
+            return join
+    names = [each.name for each in pipeline.definition.lookups]
+    if name not in names:
+        raise NotFound(
+            f"{pipeline.name} has no look-up {name!r}.",
+            hint=f"it has {', '.join(names)}." if names else "its definition declares none.",
+        )
+    raise BadRange(
+        f"Look-up {name} decorates: no row has its columns, and its newest version is shown anyway.",
+        hint="correct its table; the serving table follows at its next refresh.",
+    )
+
+
+def first_uses(epochs: Sequence[Epoch], name: str, record_version: str) -> Mapping[str, int]:
+    """Give the first epoch that names each version of a look-up, among those whose rows fit."""
+    found: dict[str, int] = {}
+    for epoch in epochs:
+        if name in epoch.lookups and fits(epoch.record_version, record_version):
+            found.setdefault(epoch.lookups[name], first_of(epoch))
+    return found
+
+
+def restatement(
+    pipeline: CompiledPipeline,
+    epochs: Sequence[Epoch],
+    name: str,
+    span: Interval,
+    *,
+    version: str,
+    newest: str,
+    actor: str,
+    reason: str,
+    now: datetime,
+) -> Restatement:
+    """Decide that rows of ``span`` are made with a version, that of the table as it is (``newest``) if none is said.
+
+    It holds up to the newest edge. Raises BadRange where an interval is cut in two, where nothing of the span was
+    read by then, or where the version was first used after it; NotFound for a version that is neither ``newest``
+    nor was ever used.
+    """
+    intervals = list(pipeline.grid.within(span))
+    edge = last_edge(epochs)
+    arrivals = Arrivals(epochs, until=edge.number if edge else -1)
+    if edge is None or not any(arrivals.rows(each.id, until=edge.number) for each in intervals):
+        far = f"up to epoch {edge.number}, the newest edge" if edge else "yet: the log has no edge"
+        raise BadRange(
+            f"Nothing of {span} was read {far}.",
+            hint=f"`seamline lookups {pipeline.name}` lists intervals that have rows.",
+        )
+    wanted, uses = version or newest, first_uses(epochs, name, pipeline.record_version)
+    if wanted != newest and wanted not in uses:
+        raise NotFound(
+            f"No epoch has used version {wanted} of {name}, and its table is version {newest}.",
+            hint=f"`seamline lookups {pipeline.name}` lists the versions.",
+        )
+    if uses.get(wanted, edge.number) > edge.number:
+        raise BadRange(
+            f"Version {wanted} of {name} was first used by epoch {uses[wanted]}, and the newest edge is "
+            f"{edge.number}: what was read in between would stay as it is.",
+            hint="wait for the next edge (edge_every=), then restate.",
+        )
+    return Restatement(name, wanted, span, edge.number, actor, reason, now)

@@ -1,0 +1,70 @@
+"""A changed view beside the version that is served: what is to be built of it, and which intervals compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.time.intervals import Grid
+from seamline.plan.batch.batch_plan import Arrivals, BatchPlan, Cause, Kind
+
+
+@dataclass(frozen=True)
+class Common:
+    """The ids of the intervals of which two versions count the same events, certified; the others by reason."""
+
+    intervals: tuple[str, ...]
+    others: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def common(
+    manifest: Manifest,
+    old: str,
+    new: str,
+    arrivals: Arrivals,
+    grid: Grid,
+    restated: Sequence[Restatement] = (),
+) -> Common:
+    """Find the intervals in which two versions (``name/fingerprint``) can differ by their definitions only."""
+    found: list[str] = []
+    others: dict[str, list[str]] = {}
+    for id in sorted(arrivals.intervals):
+        if why := apart(manifest, old, new, id, arrivals, grid, restated):
+            others.setdefault(why, []).append(id)
+        else:
+            found.append(id)
+    return Common(tuple(found), others)
+
+
+def apart(
+    manifest: Manifest,
+    old: str,
+    new: str,
+    id: str,
+    arrivals: Arrivals,
+    grid: Grid,
+    restated: Sequence[Restatement],
+) -> str:
+    """Say why an interval does not compare; empty if it does."""
+    before, after = manifest.published.get((old, id)), manifest.published.get((new, id))
+    if after is None:
+        return "not built of the new version"
+    if before is None:
+        return "not built of the served version"
+    if not (before.certified and after.certified):
+        return "not certified of both versions"
+    if arrivals.rows(id, until=before.epoch) != arrivals.rows(id, until=after.epoch):
+        return "rows came between the cuts of the two versions"
+    known = sorted((before.restated, after.restated))
+    if about(restated[known[0] : known[1]], grid.named(id)):
+        return "restated between the builds of the two versions"
+    return ""
+
+
+def missing(plan: BatchPlan, manifest: Manifest, new: str) -> BatchPlan:
+    """Keep of a plan over all dirty intervals those that the new version was never built of, as asked for."""
+    mine = (each for each in plan.builds if (new, each.interval.id) not in manifest.published)
+    asked = tuple(replace(each, causes=(Cause(Kind.ASKED), *each.causes)) for each in mine)
+    return replace(plan, builds=asked)

@@ -1,0 +1,1 @@
+"""Decisions of upkeep and repair: what is merged, packed, deleted, or mended."""

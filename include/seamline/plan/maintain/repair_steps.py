@@ -1,0 +1,215 @@
+"""What a start does about tables that cannot have been committed together, decided from their words alone.
+
+A power cut leaves of each table any part of what was not synced; a restore brings one back older, or newer. A *line*
+is a history of the master without such a loss: it is named by the token of the start that began it, and a table of
+another line is not believed. The master says first that a line begins, synced, with all numbers that were taken; the
+other tables follow, and a start that dies between finds lines that differ, and begins another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Manifest, Statement
+from seamline.model.protocol.seam import NOTHING
+from seamline.plan.maintain.slice_upkeep import Known
+
+LEAP = 1_000_000
+"""By how much numbers jump where a line begins: more than a power cut can lose of what others were told of."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a table says: the newest number in it, and the line it is of; None where it never was of any.
+
+    ``crosses`` tells of slices that some of them were merged from epochs that the master holds, and others beyond E.
+    """
+
+    epoch: int = NOTHING
+    line: int | None = None
+    crosses: bool = False
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the master says: E and its line, the machine's run at the last statement, and the numbers taken by then.
+
+    ``marks`` are the newest numbers of each view's slices, ``frontiers`` W of each view. ``aside`` is the newest
+    number among what was set aside.
+    """
+
+    epoch: int = NOTHING
+    line: int | None = None
+    boot: int | None = None
+    taken: int = NOTHING
+    aside: int = NOTHING
+    marks: Mapping[str, int] = field(default_factory=dict)
+    frontiers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A person's decision that what the master holds is what there is, whatever others say of more; and why."""
+
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What no power cut can have done: a person decides."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class State:
+    """One synced commit of the master: a line begins after these numbers, with W of each view."""
+
+    line: int
+    boot: int
+    taken: int
+    frontiers: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Trim:
+    """One synced commit of the ledger: rows above an epoch go, ``named`` also those that the next does not name."""
+
+    above: int
+    line: int
+    named: bool
+
+
+@dataclass(frozen=True)
+class Bring:
+    """Bring a table, or a view's slices, to the line."""
+
+    table: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Go:
+    """Hold epochs: the last number that was given out, and W of each view."""
+
+    number: int
+    frontiers: Mapping[str, int]
+
+
+Step = Stop | State | Trim | Bring | Go
+
+
+def repair(
+    master: Said,
+    quarantine: Word,
+    ledger: Word,
+    slices: Mapping[str, Word],
+    *,
+    boot: int,
+    token: int,
+    published: int = NOTHING,
+    named: int = NOTHING,
+    accepted: bool = False,
+) -> list[Step]:
+    """List what a start does before it holds an epoch; ``published`` is the highest cut that is served.
+
+    ``named`` is the newest number that somebody names who has no part in the line: it means what it meant. Where a
+    person has ``accepted`` what was lost, a line begins, whatever others say of more.
+    """
+    others = {"quarantine": quarantine, "ledger": ledger, **slices}
+    if not accepted and (why := next(beyond(master, others, published), "")):
+        return [Stop(why)]
+    short = {view for view, word in slices.items() if word.epoch < master.marks.get(view, NOTHING)}
+    frontiers = {
+        view: min(frontier, slices[view].epoch) if view in short and view in slices else frontier
+        for view, frontier in master.frontiers.items()
+    }
+    seen = max(named, master.epoch, master.taken, master.aside, *(word.epoch for word in others.values()))
+    fresh = {name for name, word in others.items() if word == Word() and name not in short}
+    strange = {name for name, word in others.items() if name not in fresh and word.line != master.line}
+    ahead = ledger.epoch > max(master.epoch, master.taken)
+    if master.line is not None and master.boot == boot and not (short or strange or ahead or accepted):
+        return [*(Bring(name, master.line) for name in sorted(fresh)), Go(seen, frontiers)]
+    if master.line is not None or seen != NOTHING:
+        seen += LEAP
+    bounded = {view: min(frontier, max(master.epoch, NOTHING)) for view, frontier in frontiers.items()}
+    return [
+        State(token, boot, seen, bounded),
+        Trim(master.epoch, token, named="ledger" in strange),
+        *(Bring(name, token) for name in sorted(others) if name != "ledger"),
+        Go(seen, bounded),
+    ]
+
+
+def beyond(master: Said, others: Mapping[str, Word], published: int) -> Iterator[str]:
+    """Say what of others cannot be without the master's having more."""
+    if published > master.epoch:
+        yield f"a generation is served at epoch {published}, and the master ends at {master.epoch}"
+    for name, word in sorted(others.items()):
+        if (word.line or 0) > (master.line or 0):
+            yield f"{name} is of line {word.line}, and the master of line {master.line or 'none'}"
+        if word.crosses:
+            yield f"slices of {name} were merged beyond epoch {master.epoch}, where the master ends"
+
+
+def withdrawn(
+    manifest: Manifest,
+    unsure: Mapping[str, Collection[str]],
+    *,
+    held: Known,
+    absent: Collection[tuple[str, str, str]] = (),
+    taken: int,
+    acceptance: Acceptance,
+    now: datetime,
+) -> list[Statement]:
+    """Give the statements of one commit after which nothing is answered from what the master does not hold above E.
+
+    Generations up to epochs that are not ``held`` are withdrawn, and those that are ``absent``, by view, interval and
+    name: rows of them are not in their table. Slices answer for their intervals, and whoever plans
+    next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
+    last number that was ever given out: slices that were merged beyond E cannot be divided, and those of another line
+    than the master may have lost what it relies on.
+    """
+    by, said = acceptance.actor, acceptance.reason
+    gone = [
+        Statement(
+            Act.WITHDRAW, view, interval=interval, generation=name, epoch=cut, actor=by, reason=said, at=now
+        )
+        for (view, interval), some in sorted(manifest.history.items())
+        for name, cut in sorted({each.generation: each.epoch for each in some}.items())
+        if (view, interval, name) not in manifest.forgotten
+        and ((cut > NOTHING and cut not in held) or (view, interval, name) in absent)
+    ]
+    return gone + [
+        Statement(Act.FLOOR, view, interval=interval, epoch=taken, actor=by, reason=said, at=now)
+        for view, intervals in sorted(unsure.items())
+        for interval in sorted(intervals)
+    ]
+
+
+def passed_over(rows: Sequence[Epoch]) -> set[int]:
+    """List the epochs of a ledger that are out of the chain: the next that is in it names another before it.
+
+    ``rows`` are in order, and the last is of E. A row that does not name any is of an older release, and believed.
+    """
+    gone: set[int] = set()
+    wanted: int | None = None
+    for row in reversed(rows):
+        if wanted is not None and row.number > wanted:
+            gone.add(row.number)
+        else:
+            wanted = row.before
+    return gone
+
+
+def unaccounted(end: int, following: int) -> bool:
+    """Tell whether a line has begun between two numbers that are held, and others were given out before it.
+
+    Numbers leap where a line begins: what of the gap is no leap was given out, and is dead or lost.
+    """
+    gap = following - 1 - end
+    return gap >= LEAP and gap % LEAP > 0

@@ -1,0 +1,233 @@
+"""Whether the manifest accepts generations, births, flips and retirements, and the statements that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from seamline.model.errors import Conflict, PublishRefused
+from seamline.model.protocol.manifest import Act, Generation, How, Manifest, Statement
+from seamline.model.protocol.seam import NOTHING
+
+RED = "not certified"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A generation offered for publication and the generation that the run saw published before it.
+
+    The run was planned on the manifest's version ``planned``. One that is not certified may be ``provisional``.
+    """
+
+    generation: Generation
+    certified: bool
+    expected: str
+    planned: int = NOTHING
+    provisional: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Tell whether it may be published without anybody's decision."""
+        return self.certified or self.provisional
+
+    @property
+    def how(self) -> How:
+        """Tell how it comes to be served where nobody rolls back to it."""
+        if self.certified:
+            return How.CERTIFIED
+        return How.PROVISIONAL if self.provisional else How.DESPITE
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decides against the rule: to serve a lower cut, or what is not certified; and why."""
+
+    actor: str
+    reason: str
+    rollback: bool = False
+    despite: bool = False
+
+
+def publish(
+    manifest: Manifest,
+    candidates: Iterable[Candidate],
+    *,
+    now: datetime,
+    decision: Decision | None = None,
+) -> list[Statement]:
+    """Give the statements of one commit that publishes all candidates, or refuse (rule 10)."""
+    return [accept(manifest, candidate, now=now, decision=decision) for candidate in candidates]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What of a run may be published, and the intervals that are held back, each with the reason."""
+
+    green: tuple[Candidate, ...]
+    held_back: Mapping[str, str] = field(default_factory=dict)
+
+
+def certified(manifest: Manifest, candidates: Iterable[Candidate], *, despite: bool = False) -> Offer:
+    """Part what may be published from the intervals held back: those of which any view may not be.
+
+    The views of one interval are published together, so that they tell of the same log; days are not. What is not
+    certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned, and what
+    does not reach its floor.
+    """
+    offered = list(candidates)
+    held: dict[str, str] = {}
+    for each in offered:
+        interval = each.generation.interval.id
+        stands = manifest.held.get((each.generation.view, interval))
+        if stands and each.planned < stands.seq:
+            held[interval] = f"{stands.actor} rolled it back after the run was planned: {stands.reason}"
+        elif not each.good and not despite:
+            held.setdefault(interval, RED)
+        elif each.generation.cut < (floor := manifest.floor(each.generation.view, interval)):
+            held.setdefault(
+                interval, f"its cut {each.generation.cut} is below the floor {floor}: build it again"
+            )
+    green = tuple(each for each in offered if each.generation.interval.id not in held)
+    return Offer(green, dict(sorted(held.items())))
+
+
+def accept(
+    manifest: Manifest, candidate: Candidate, *, now: datetime, decision: Decision | None = None
+) -> Statement:
+    """Check one candidate against what is published."""
+    rollback, despite = (decision.rollback, decision.despite) if decision else (False, False)
+    new = candidate.generation
+    place = (new.view, new.interval.id)
+    current = manifest.published.get(place)
+    name = f"Generation {new.id} of {new.view} {new.interval.id}"
+    if (*place, new.id) in manifest.forgotten:
+        raise PublishRefused(f"{name} is forgotten: its files go.", hint="build the interval again.")
+    if (current.generation if current else "") != candidate.expected:
+        raise Conflict(
+            f"{name}: {current.generation if current else 'nothing'} is published, the run expected "
+            f"{candidate.expected or 'nothing'}.",
+            hint="another run published first; plan again.",
+        )
+    if new.view in manifest.retired:
+        raise PublishRefused(f"{name}: {new.view} is retired.", hint="the run is older than that; drop it.")
+    if not candidate.good and not despite:
+        raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, mend, rebuild.")
+    if new.cut < manifest.floor(*place):
+        raise PublishRefused(
+            f"{name}: its cut {new.cut} is below the floor {manifest.floor(*place)}.", hint="build it again."
+        )
+    if current and new.cut < current.epoch and not rollback:
+        raise PublishRefused(
+            f"{name}: its cut {new.cut} is below the published cut {current.epoch}.",
+            hint="answers would go back: seamline rollback, if that is meant.",
+        )
+    return Statement(
+        Act.PUBLISH,
+        new.view,
+        epoch=new.cut,
+        interval=new.interval.id,
+        generation=new.id,
+        rows=new.rows,
+        certified=candidate.certified,
+        run=new.run,
+        reason=decision.reason if decision else new.reason,
+        at=now,
+        restated=new.restated,
+        actor=decision.actor if decision else "",
+        how=How.ROLLBACK if rollback else candidate.how,
+    )
+
+
+def born(
+    manifest: Manifest, definitions: Mapping[str, str], *, held: int, now: datetime, filled: str = ""
+) -> list[Statement]:
+    """Give the birth of every view version that the manifest does not know (rule 7).
+
+    ``definitions`` are by ``name/fingerprint``; ``held`` is E, ``filled`` the last interval that has rows.
+    The first version of a view is served at once.
+    """
+    statements = []
+    for view, definition in definitions.items():
+        if view in manifest.live:
+            continue
+        statements.append(
+            Statement(Act.BIRTH, view, epoch=held + 1, interval=filled, definition=definition, at=now)
+        )
+        if view.partition("/")[0] not in manifest.serving:
+            statements.append(Statement(Act.FLIP, view, epoch=held + 1, at=now))
+    return statements
+
+
+HELD = (
+    "a rollback holds it, and a dirty run leaves it out: build it with seamline run PIPELINE --from --to, "
+    "or give it free (seamline rollback ... --release)."
+)
+
+
+def flip(
+    manifest: Manifest,
+    view_name: str,
+    to_version: str,
+    *,
+    intervals_with_rows: Collection[str],
+    frontiers: Mapping[str, int],
+    now: datetime,
+) -> list[Statement]:
+    """Give the statement that serves another version of a view, none if it is served; or refuse (rule 7).
+
+    ``to_version`` and the keys of ``frontiers``, which are W, are ``name/fingerprint``. Among the intervals are those
+    without rows that its windows touch.
+    """
+    served = manifest.serving.get(view_name, "")
+    if served == to_version:
+        return []
+    if to_version not in manifest.births:
+        raise PublishRefused(f"{to_version} was never born.", hint="start the stream with its definition.")
+    if to_version in manifest.retired:
+        raise PublishRefused(
+            f"{to_version} is retired: it has had no slices since.",
+            hint="put its definition back and start the stream: it is born again.",
+        )
+    missing = sorted(each for each in intervals_with_rows if manifest.building(to_version, each))
+    if missing:
+        more = f", and {len(missing) - 1} more are not" if len(missing) > 1 else ""
+        raise PublishRefused(
+            f"{missing[0]} of {to_version} is not built to its floor "
+            f"{manifest.floor(to_version, missing[0])}{more}.",
+            hint=HELD
+            if any(interval == missing[0] for _, interval in manifest.held)
+            else "build them: seamline run PIPELINE --dirty; an open interval must close first.",
+        )
+    new, old = frontiers.get(to_version, NOTHING), frontiers.get(served, NOTHING)
+    if new < old:
+        raise PublishRefused(
+            f"{to_version} has slices up to epoch {new}, {served} up to {old}.",
+            hint="answers would go back: let the stream catch it up, then flip.",
+        )
+    for (view, interval), current in sorted(manifest.published.items()):
+        if view == served and current.epoch > max(new, manifest.cut(to_version, interval)):
+            raise PublishRefused(
+                f"{interval} of {served} is built up to epoch {current.epoch}, of {to_version} there is less: "
+                f"slices up to {new}, and a build up to {manifest.cut(to_version, interval)}.",
+                hint="answers would go back: let the stream catch it up, or build it, then flip.",
+            )
+    return [Statement(Act.FLIP, to_version, epoch=new, reason=f"instead of {served or 'nothing'}", at=now)]
+
+
+def retire(
+    manifest: Manifest, version: str, own: Collection[str], *, reason: str, now: datetime
+) -> list[Statement]:
+    """Give the statement that lets a version run no more, none if it is retired; or refuse.
+
+    ``version`` and ``own``, the definition's versions, are ``name/fingerprint``. Its tables stay.
+    """
+    if version in manifest.retired:
+        return []
+    if version == manifest.serving.get(version.partition("/")[0]):
+        raise PublishRefused(f"{version} is served.", hint="flip the view to another version first.")
+    if version in own:
+        raise PublishRefused(
+            f"{version} is what the definition declares.", hint="take it out of the definition first."
+        )
+    return [Statement(Act.RETIRE, version, reason=reason, at=now)]

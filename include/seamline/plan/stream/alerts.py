@@ -1,0 +1,171 @@
+"""When somebody is told that a stream is not as it should be, and when that it is again: once each.
+
+Nothing here looks or tells: findings and what was decided before come in, decisions go out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from seamline.model.protocol.alert import Key, Kind, Standing, Statement
+from seamline.model.time.intervals import stamp
+from seamline.plan.spelling import last_line, span
+from seamline.plan.stream.observation import Observation
+from seamline.plan.stream.stream_state import Actual
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long something must hold before it is told, and how long it must be over: nothing flaps."""
+
+    before: timedelta = timedelta()
+    after: timedelta = timedelta()
+
+
+PATIENCE: Mapping[Kind, Patience] = {
+    Kind.STALE: Patience(timedelta(minutes=2), timedelta(seconds=30)),
+    Kind.LAG: Patience(timedelta(minutes=2), timedelta(minutes=1)),
+    Kind.HOLE: Patience(),
+    Kind.VIEW: Patience(timedelta(minutes=1)),
+    Kind.LEASE: Patience(),
+    Kind.GAVE_UP: Patience(),
+    Kind.DISK: Patience(),
+    Kind.CLOCK: Patience(timedelta(minutes=1)),
+}
+DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
+REFUSED_FOR = timedelta(minutes=10)
+FULL, FREE = 0.05, 0.07
+"""Shares of the disk that are free: below the one it is told, above the other it is over."""
+
+ASTRAY = 100
+"""Records of one partition: a few wrong clocks are everybody's."""
+
+Findings = Mapping[Kind, Mapping[str, str] | None]
+"""By kind the subjects for which it holds, with a message; None where nobody can tell."""
+
+
+def findings(found: Observation) -> Findings:
+    """Say what is wrong with a stream."""
+    return {
+        Kind.STALE: stale(found),
+        Kind.LAG: growing(found),
+        Kind.HOLE: None if found.holes is None else only("; ".join(found.holes)),
+        Kind.VIEW: aside(found),
+        Kind.LEASE: only(refused(found)),
+        Kind.GAVE_UP: only(given_up(found)),
+        Kind.DISK: disk(found.disk_free),
+        Kind.CLOCK: clocks(found),
+    }
+
+
+def growing(found: Observation) -> Mapping[str, str] | None:
+    """Say that a stream that is wanted reads no more than arrives."""
+    lag = found.lag
+    if lag.catch_up is None:
+        return None
+    if found.desired != "running" or not lag.growing:
+        return {}
+    return only(
+        f"{lag.records:,} records, {lag.arriving:,.0f} a second arrive and {lag.drained:,.0f} are read"
+    )
+
+
+def aside(found: Observation) -> Mapping[str, str] | None:
+    """Name the views that are behind, with their error."""
+    if found.epoch is None:
+        return None
+    return {
+        view: f"complete to epoch {each.frontier} of {found.epoch}{f': {each.error}' if each.error else ''}"
+        for view, each in found.behind.items()
+    }
+
+
+def given_up(found: Observation) -> str:
+    """Say that the supervisor has ended after too many failures."""
+    if found.desired != "running" or not found.given_up:
+        return ""
+    return f"{found.strikes} failures in a row: {last_line(found.last_error)}"
+
+
+def stale(found: Observation) -> Mapping[str, str] | None:
+    """Say that a stream is wanted and down, or up and stuck."""
+    if found.actual is Actual.UNKNOWN:
+        return None
+    if found.desired != "running" or found.actual not in DOWN:
+        return {}
+    last = f", last epoch {stamp(found.committed_at.replace(microsecond=0))}" if found.committed_at else ""
+    lag = f", {found.lag.records:,} records to read" if found.lag.records else ""
+    return only(f"{found.actual}{f' ({found.detail})' if found.detail else ''}{last}{lag}")
+
+
+def refused(found: Observation) -> str:
+    """Say that a second supervisor was refused, or one has lost its lease, a while ago."""
+    if found.refused is None or found.at - found.refused > REFUSED_FOR:
+        return ""
+    return f"a supervisor was refused at {stamp(found.refused.replace(microsecond=0))}: {found.refusal}"
+
+
+def disk(free: float | None) -> Mapping[str, str] | None:
+    """Say that the disk is nearly full; between the two bounds it stays as it was."""
+    if free is None or FULL <= free <= FREE:
+        return None
+    return only(f"{free:.1%} of the warehouse's disk is free" if free < FULL else "")
+
+
+def clocks(found: Observation) -> Mapping[str, str] | None:
+    """Name the partitions into which somebody writes with a clock that is wrong, or makes up event times."""
+    if found.astray is None:
+        return None
+    return {
+        f"{topic}/{partition}": f"{records:,} records of the newest epochs were refused for their event times"
+        for (topic, partition), records in found.astray.items()
+        if records >= ASTRAY
+    }
+
+
+def only(message: str) -> Mapping[str, str]:
+    """Give a finding without a subject; none for no message."""
+    return {"": message} if message else {}
+
+
+def decide(
+    found: Findings, before: Mapping[Key, Standing], *, now: datetime, last: bool = False
+) -> tuple[dict[Key, Standing], list[Statement]]:
+    """Decide what is told now, and give what is known of every alert from now on.
+
+    What nobody can tell stays as it was. An alert that is over and told is forgotten. At the last look of somebody
+    after whom perhaps nobody looks, what is over is over at once.
+    """
+    keys = {*before, *((kind, subject) for kind, subjects in found.items() for subject in subjects or ())}
+    after: dict[Key, Standing] = {}
+    told: list[Statement] = []
+    for key in sorted(keys):
+        kind, subject = key
+        standing = before.get(key, Standing(kind, subject, ""))
+        subjects = found.get(kind)
+        if subjects is not None:
+            standing, said = judged(standing, subjects.get(subject), now, last)
+            told += said
+        if standing.raised or standing.since:
+            after[key] = standing
+    return after, told
+
+
+def judged(
+    standing: Standing, message: str | None, now: datetime, last: bool
+) -> tuple[Standing, list[Statement]]:
+    """Judge one alert; a message says that it holds."""
+    kind, holds = standing.kind, message is not None
+    if holds:
+        standing = replace(standing, message=message or "")
+    if holds == standing.raised:
+        return replace(standing, since=None), []
+    since = standing.since or now
+    patience = PATIENCE[kind].before if holds else PATIENCE[kind].after
+    if now - since < patience and (holds or not last):
+        return replace(standing, since=since), []
+    lasted = f"over after {span((now - standing.at).total_seconds())}: " if standing.at and not holds else ""
+    statement = Statement(kind, standing.subject, holds, f"{lasted}{standing.message}", now)
+    return replace(standing, raised=holds, at=now if holds else None, since=None), [statement]

@@ -1,0 +1,54 @@
+"""What of a serving table is behind: the intervals whose rows the log, or a publication, has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Statement
+from seamline.model.time.intervals import Grid, Interval
+
+MOST = 10_000
+"""Intervals that are shown anew one by one; of more the whole table is."""
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What a serving table lacks: ``intervals`` by their ids, None for all of them.
+
+    Once they are shown, every row counts each event of epochs up to ``epoch``, and what the manifest had published
+    by its version ``manifest``.
+    """
+
+    intervals: frozenset[str] | None
+    epoch: int
+    manifest: int
+
+
+def moved(rows: Sequence[Epoch], since: int, grid: Grid, gap: timedelta) -> frozenset[str] | None:
+    """List the intervals with rows of epochs above ``since``, and those that the watermark has passed meanwhile.
+
+    ``rows`` are the ledger's from the one of ``since`` on. A window is complete once the watermark is past its end, a
+    session ``gap`` after its last event, though nothing more comes. None for all: where it is not known how far the
+    watermark was, or is of another clock by now, or where it has jumped over too many.
+    """
+    if not rows or rows[0].number != since:
+        return None
+    touched = {id for row in rows[1:] for id in row.accepted}
+    before, now = rows[0].watermark, rows[-1].watermark
+    if rows[0].clock and rows[0].clock != rows[-1].clock:
+        return None
+    if now is not None and now != before:
+        if before is None or (now - before) // grid.length > MOST:
+            return None
+        passed = Interval(before - gap - MICROSECOND, now + MICROSECOND)
+        touched.update(each.id for each in grid.touching(passed))
+    return frozenset(touched)
+
+
+def published(statements: Iterable[Statement], view: str, since: int) -> frozenset[str]:
+    """List the intervals of a view version whose generation was published, or withdrawn, after a manifest version."""
+    return frozenset(each.interval for each in statements if each.view == view and each.seq > since)

@@ -1,0 +1,146 @@
+"""What a stream is doing, decided from what its supervisor, its driver and its lease say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from seamline.model.time.intervals import stamp
+
+SILENT = timedelta(seconds=30)
+"""A supervisor that has not beaten for so long, six times its pace, does nothing."""
+
+
+class Actual(StrEnum):
+    """What a stream is doing, as far as this host can tell.
+
+    WAITING is before the next start after a failure, STUCK runs without getting on, GONE is wanted and has no
+    supervisor, UNKNOWN cannot be seen from here: it is another host's, or what it said cannot be read.
+    """
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    WAITING = "waiting"
+    STUCK = "stuck"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Leased:
+    """A lease that has not run out; ``host`` is its holder's, empty where that is not told."""
+
+    host: str
+    token: int
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """What a supervisor last said; ``running`` tells whether it lives, on this host."""
+
+    host: str
+    running: bool
+    state: str
+    token: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What a driver last said; ``alive`` tells whether its process lives, on this host.
+
+    ``caught_up`` tells whether it had read everything then, ``up`` since when it reads.
+    """
+
+    token: int
+    state: str
+    at: datetime
+    alive: bool
+    caught_up: bool = False
+    up: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that decides what a stream is doing.
+
+    ``unread`` says why something that was there could not be read. Of ``lag`` records the oldest was appended at
+    ``waiting``, where that is known.
+    """
+
+    host: str
+    wanted: bool
+    lease: Leased | None = None
+    supervisor: Supervised | None = None
+    driver: Driven | None = None
+    unread: str = ""
+    committed_at: datetime | None = None
+    lag: int | None = None
+    waiting: datetime | None = None
+    stuck_after: timedelta = timedelta(minutes=2)
+
+
+def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:
+    """Decide what a stream is doing, and say why where the word does not."""
+    lease, found = facts.lease, facts.supervisor
+    if lease and lease.host not in ("", facts.host):
+        return Actual.UNKNOWN, f"runs on host {lease.host}"
+    if facts.unread:
+        return Actual.UNKNOWN, facts.unread
+    if found and found.running:
+        return supervised(facts, found, now)
+    if lease and not (found and found.token == lease.token) and not alive(facts):
+        return Actual.STARTING, "its supervisor has the lease and has not said anything yet"
+    if alive(facts):
+        return Actual.RUNNING, "its driver has no supervisor"
+    if not facts.wanted:
+        return Actual.STOPPED, ""
+    if found is None:
+        return Actual.GONE, "no supervisor was ever started here"
+    why = found.state if found.state not in ("running", "starting") else "died"
+    return Actual.GONE, f"its supervisor {why} at {stamp(found.at)}"
+
+
+def alive(facts: Facts) -> bool:
+    """Tell whether the driver lives; it may have outlived its supervisor, for a moment."""
+    return facts.driver is not None and facts.driver.alive and facts.driver.state != "stopped"
+
+
+def supervised(facts: Facts, found: Supervised, now: datetime) -> tuple[Actual, str]:
+    """Decide for a stream whose supervisor lives."""
+    if now - found.at > SILENT:
+        return Actual.STUCK, f"its supervisor has not beaten since {stamp(found.at)}"
+    word = found.state.partition(" ")[0]
+    if word in ("starting", "restarting"):
+        return Actual.STARTING, ""
+    if word == "stopping":
+        return Actual.STOPPING, ""
+    if word == "waiting":
+        return Actual.WAITING, found.state
+    if word != "running":
+        return Actual.UNKNOWN, found.state
+    driver = facts.driver
+    if driver is None or driver.token != found.token:
+        return Actual.STARTING, ""
+    if driver.state == "paused":
+        return Actual.PAUSED, ""
+    since = max(progress(facts, driver))
+    if facts.lag and now - since > facts.stuck_after:
+        return Actual.STUCK, f"no epoch since {stamp(since)}, with {facts.lag} records to read"
+    return Actual.RUNNING, ""
+
+
+def progress(facts: Facts, driver: Driven) -> Iterator[datetime]:
+    """List the instants from which on there was something to do that was not done."""
+    yield driver.up or driver.at
+    if driver.caught_up:
+        yield driver.at
+    if facts.committed_at:
+        yield facts.committed_at
+    if facts.waiting:
+        yield facts.waiting

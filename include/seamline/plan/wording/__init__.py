@@ -1,0 +1,1 @@
+"""Decisions in words: for the command line, logs and pages."""

@@ -1,0 +1,142 @@
+"""An observation in words: the cells of a row, what must be said below it, and all of it as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from seamline.model.time.intervals import stamp
+from seamline.plan.spelling import last_line, span
+from seamline.plan.stream.observation import Lag, Observation
+from seamline.plan.stream.stream_state import Actual
+
+UNKNOWN = "?"
+FINE = (Actual.RUNNING, Actual.STOPPED)
+
+
+def cells(found: Observation) -> dict[str, str]:
+    """Give the cells of a row by the names of their columns; what is not known is a question mark."""
+    lag = found.lag
+    return {
+        "pipeline": found.pipeline,
+        "desired": found.desired,
+        "actual": found.actual.value,
+        "epoch": number(found.epoch),
+        "committed": ago(found.epoch_age.total_seconds()) if found.epoch_age else UNKNOWN,
+        "lag": number(lag.records) + (stale(lag, found.at) if not lag.asked else ""),
+        "oldest unread": UNKNOWN if lag.seconds is None else span(lag.seconds),
+        "caught up in": catch_up(lag),
+        "watermark": second(found.watermark),
+        "behind by": span(found.watermark_age.total_seconds()) if found.watermark_age else UNKNOWN,
+        "rows/s": UNKNOWN if found.rows_per_second is None else f"{found.rows_per_second:,.0f}",
+        "restarts": number(found.restarts),
+    }
+
+
+def notes(found: Observation) -> Iterator[str]:
+    """Say in lines what does not fit into a row: why, by whom, errors, and everything that is not as it should be."""
+    if found.detail:
+        yield found.detail
+    if found.reason or (found.actor and found.actual not in FINE):
+        yield f"{found.desired} by {found.actor}{f': {found.reason}' if found.reason else ''}"
+    for alert in found.alerts:
+        yield f"ALERT {alert}"
+    if found.strikes:
+        yield f"{found.strikes} failures in a row"
+    if found.last_error and (found.strikes or found.actual not in FINE):
+        yield f"last error: {last_line(found.last_error)}"
+    for view, behind in sorted(found.behind.items()):
+        why = f": {behind.error}" if behind.error else ""
+        yield f"view {view} is complete to epoch {behind.frontier} only{why}"
+    for hole in found.holes or ():
+        yield f"hole, not decided: {hole}; see `seamline holes list {found.pipeline}`"
+    if found.silenced and found.reconciled:
+        yield f"not reconciled since {second(found.reconciled)}: is the DAG {found.pipeline}__stream paused?"
+    for each in found.unread:
+        yield f"not known, {each}"
+
+
+def stale(lag: Lag, now: datetime) -> str:
+    """Say how old a lag is that the broker did not tell now."""
+    return f" ({ago((now - lag.at).total_seconds())})" if lag.at else ""
+
+
+def catch_up(lag: Lag) -> str:
+    """Say when everything will be read."""
+    if (seconds := lag.catch_up) is None:
+        return UNKNOWN
+    if seconds == math.inf:
+        return "growing" if lag.growing else "never"
+    return span(seconds)
+
+
+def number(value: int | None) -> str:
+    """Write a count."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def second(moment: datetime | None) -> str:
+    """Write an instant to the second."""
+    return stamp(moment.replace(microsecond=0)) if moment else UNKNOWN
+
+
+def ago(seconds: float) -> str:
+    """Write how long ago something was."""
+    return f"{span(max(seconds, 0.0))} ago"
+
+
+def facts(found: Observation) -> dict[str, Any]:
+    """Give all of an observation as JSON has it; null is not known, instants are ISO, lengths are seconds."""
+    lag = found.lag
+    eta = lag.catch_up
+    return {
+        "pipeline": found.pipeline,
+        "at": stamp(found.at),
+        "desired": found.desired,
+        "actor": found.actor,
+        "reason": found.reason,
+        "actual": found.actual.value,
+        "detail": found.detail,
+        "epoch": found.epoch,
+        "committed_at": instant(found.committed_at),
+        "lag": {
+            "records": lag.records,
+            "seconds": lag.seconds,
+            "at": instant(lag.at),
+            "asked": lag.asked,
+            "partitions": {f"{topic}/{part}": count for (topic, part), count in sorted(lag.lanes.items())},
+            "arriving_per_second": lag.arriving,
+            "read_per_second": lag.drained,
+            "catch_up_seconds": None if eta == math.inf else eta,
+            "growing": None if eta is None else lag.growing,
+        },
+        "watermark": instant(found.watermark),
+        "watermark_age": found.watermark_age.total_seconds() if found.watermark_age else None,
+        "rows_per_second": found.rows_per_second,
+        "restarts": found.restarts,
+        "strikes": found.strikes,
+        "last_error": found.last_error,
+        "behind": {
+            view: {"frontier": each.frontier, "error": each.error} for view, each in found.behind.items()
+        },
+        "holes": None if found.holes is None else list(found.holes),
+        "reconciled_at": instant(found.reconciled),
+        "not_reconciled": found.silenced,
+        "alerts": [
+            {
+                "alert": each.kind.value,
+                "subject": each.subject,
+                "message": each.message,
+                "since": instant(each.at),
+            }
+            for each in found.alerts
+        ],
+        "unknown": list(found.unread),
+    }
+
+
+def instant(moment: datetime | None) -> str | None:
+    """Write an instant that may not be known."""
+    return stamp(moment) if moment else None

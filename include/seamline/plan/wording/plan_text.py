@@ -1,0 +1,128 @@
+"""A plan in words: the lines of the command line and of the task's log, and a table for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import stamp
+from seamline.plan.batch.batch_plan import BatchPlan, Build, Cause, Kind
+
+SHOWN = 20
+
+
+def lines(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN) -> Iterator[str]:
+    """Say what a plan does and what it costs; ``why`` adds every cause of every interval."""
+    if plan.cut == NOTHING:
+        yield "The log has no edge yet: nothing can be built."
+        return
+    yield f"cut {plan.cut}, watermark {instant(plan.watermark)}"
+    if plan.again:
+        yield f"  first, {plan.again} records of before are judged again: the definition has changed what they mean"
+    shown = None if why else shown
+    for build in plan.builds[:shown]:
+        yield f"  build {build.interval.id}  {build.rows} rows  {size(build.bytes)}  {build.reason}"
+        if why:
+            yield from (f"    {reasoned(cause, build)}" for cause in build.causes)
+    yield from more(len(plan.builds), shown)
+    for left in plan.left_out[:shown]:
+        yield f"  leave {left.interval.id}  {left.reason}"
+    yield from more(len(plan.left_out) + plan.unnamed, len(plan.left_out) if shown is None else shown)
+    if plan.builds:
+        yield f"  {total(plan)}"
+    elif not plan.left_out:
+        yield "  nothing to do"
+
+
+def total(plan: BatchPlan) -> str:
+    """Sum up what is read, and how long that may take."""
+    count = len(plan.builds)
+    took = "no past run tells how long" if plan.seconds is None else f"about {plan.seconds:.0f} s of building"
+    return (
+        f"{count} interval{'s' * (count > 1)}, {plan.rows} rows, at most {size(plan.bytes)} to read, {took}"
+    )
+
+
+def reasoned(cause: Cause, build: Build) -> str:
+    """Say one cause with what is known of it."""
+    if cause.kind is Kind.ASKED:
+        return "asked for"
+    known = f"cut {cause.cut}" if cause.cut > NOTHING else "nothing published"
+    since = f"since epoch {cause.since}"
+    match cause.kind:
+        case Kind.LATE:
+            said = f"{cause.rows} late row{'s' * (cause.rows > 1)} {since}"
+        case Kind.RESTATED:
+            said = f"restated: {', '.join(cause.names)}, {since}"
+        case Kind.CHANGED:
+            said, known = f"definition changed {since}", "this version has nothing published"
+        case Kind.RAISED:
+            said = "what is published does not reach the interval's floor"
+        case _:
+            said = f"never built, {build.rows} rows {since}"
+    return f"{cause.view}: {said}; {known}"
+
+
+def table(plan: BatchPlan, *, shown: int = SHOWN) -> str:
+    """Write a plan as a Markdown table, for the pages of Airflow."""
+    rows = [
+        f"| {each.interval.id} | {each.rows} | {size(each.bytes)} | {each.reason} |" for each in plan.builds
+    ]
+    text = [f"{total(plan)}; cut {plan.cut}, watermark {instant(plan.watermark)}", ""]
+    text += ["| interval | rows | to read | why |", "| --- | ---: | ---: | --- |", *rows[:shown]]
+    text += [f"| ... | | | and {len(rows) - shown} more |"] if len(rows) > shown else []
+    if plan.left_out:
+        named = "; ".join(f"{each.interval.id} {each.reason}" for each in plan.left_out[:shown])
+        text += [
+            "",
+            f"{len(plan.left_out) + plan.unnamed} left out: {named}{' ...' * (len(plan.left_out) > shown)}",
+        ]
+    return "\n".join(text)
+
+
+def more(count: int, shown: int | None) -> Iterator[str]:
+    """Say how many are not shown."""
+    if shown is not None and count > shown:
+        yield f"  ... and {count - shown} more"
+
+
+def instant(moment: datetime | None) -> str:
+    """Write an instant that may not be known."""
+    return stamp(moment) if moment else "unknown"
+
+
+def size(count: int) -> str:
+    """Write bytes in units of 1000."""
+    number = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"
+
+
+def facts(plan: BatchPlan) -> dict[str, Any]:
+    """Give a plan as JSON has it; sizes are bytes, ``seconds`` an estimate, null where nothing tells."""
+    return {
+        "cut": plan.cut,
+        "watermark": stamp(plan.watermark) if plan.watermark else None,
+        "builds": [
+            {
+                "interval": each.interval.id,
+                "end": stamp(each.interval.end),
+                "rows": each.rows,
+                "late": each.late,
+                "bytes": each.bytes,
+                "reason": each.reason,
+            }
+            for each in plan.builds
+        ],
+        "left_out": [{"interval": each.interval.id, "reason": each.reason} for each in plan.left_out],
+        "unnamed": plan.unnamed,
+        "rows": plan.rows,
+        "bytes": plan.bytes,
+        "seconds": plan.seconds,
+        "judged_again": plan.again,
+    }

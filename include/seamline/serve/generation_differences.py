@@ -1,0 +1,147 @@
+"""Two generations of an interval compared, and the difference in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from seamline.lake.publish.generation_history import past
+from seamline.lake.read.row_differences import (
+    Difference,
+    became,
+    compare,
+    gained,
+    generation_rows,
+    place_names,
+    was,
+)
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import manifest_of
+from seamline.lake.tables.view_versions import named, served
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
+from seamline.model.compile.stored_definition import version_of
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.time.intervals import Interval
+from seamline.model.types.schema import Kind
+from seamline.plan.publish.generation_fates import Past, before, chosen
+from seamline.serve.query import shown
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two generations and their difference."""
+
+    before: Past
+    after: Past
+    difference: Difference
+
+
+def generations(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    view_name: str,
+    interval: Interval,
+    *,
+    earlier: str = "",
+    later: str = "",
+) -> Compared:
+    """Compare two generations of an interval: the served one with the one published before it if not named.
+
+    Raises NotFound where there is no such generation, or one that is gone.
+    """
+    manifest = manifest_of(layout)
+    _, view = served(pipeline, layout, named(pipeline, layout, view_name))
+    known = past(layout, manifest, view_name, interval)
+    current = manifest.published.get((view.id, interval.id))
+    if current is None and not (earlier and later):
+        raise NotFound(
+            f"Nothing is published of {view.qualified} {interval.id}.", hint="name both, --from and --to."
+        )
+    after = kept(chosen(known, later or (current.generation if current else "")))
+    other = earlier or before(
+        manifest.history.get((after.generation.view, interval.id), ()),
+        after.generation.id,
+        manifest.forgotten,
+    )
+    if not other:
+        raise NotFound(
+            f"Nothing that is kept was published before generation {after.generation.id} of {view.qualified} "
+            f"{interval.id}.",
+            hint="name another with --from; seamline history lists them.",
+        )
+    first = kept(chosen(known, other))
+    views = [version_view(pipeline, manifest, each) for each in (first, after)]
+    rows = [
+        generation_rows(layout, one, interval, each.generation.id)
+        for one, each in zip(views, (first, after), strict=True)
+    ]
+    return Compared(first, after, compare(rows[0], rows[1], places_of(*views), common(*views)))
+
+
+def kept(each: Past) -> Past:
+    """Give the generation; NotFound where rows of it are gone."""
+    if each.kept:
+        return each
+    raise NotFound(
+        f"Generation {each.generation.id} is gone: {each.held} of its {each.generation.rows} rows are left.",
+        hint="seamline history tells which are kept.",
+    )
+
+
+def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: Past) -> CompiledView:
+    """Find the version of the view that a generation is of."""
+    return version_of(pipeline, manifest, each.generation.view)[1]
+
+
+def places_of(first: CompiledView, after: CompiledView) -> list[str]:
+    """List what tells rows of both versions apart; BadRange where they have other keys, or keys of other types.
+
+    Keys that are whole numbers are compared as such.
+    """
+    names = place_names(first), place_names(after)
+    whole = (Kind.INT, Kind.BIGINT)
+    types = [
+        ["BIGINT" if key.type.kind in whole else key.type.spark for key in each.keys]
+        for each in (first, after)
+    ]
+    if names[0] != names[1] or types[0] != types[1]:
+        keys = [
+            ", ".join([GROUPING] * each.grouped + [f"{key.name} {key.type.spark}" for key in each.keys])
+            for each in (first, after)
+        ]
+        raise BadRange(
+            f"The versions of {after.qualified} have other keys: {keys[0] or 'none'}, and {keys[1] or 'none'}.",
+            hint="compare totals of both with seamline query --version.",
+        )
+    return names[0]
+
+
+def common(first: CompiledView, after: CompiledView) -> list[str]:
+    """List the measures that both versions have, and the texts of totals that no DECIMAL holds."""
+    known = {*(each.name for each in first.measures), *first.beyond}
+    return [name for name in (*(each.name for each in after.measures), *after.beyond) if name in known]
+
+
+def counts(found: Difference) -> Iterator[str]:
+    """Tell how many rows differ, and each measure's largest change."""
+    if found.none:
+        yield f"{found.equal} rows, no difference."
+        return
+    yield (
+        f"{found.equal} rows equal, {found.changed} changed, {found.only_before} only before, "
+        f"{found.only_after} only after."
+    )
+    for name, most in found.measures.items():
+        if most.count:
+            yield f"  {name}: {most.count} changed" + (f", most {largest(found, name)}" if most.row else "")
+
+
+def largest(found: Difference, name: str) -> str:
+    """Tell a measure's largest change and where it is."""
+    row = found.measures[name].row
+    assert row
+    where = ", ".join(f"{place}={shown(row[place])}" for place in found.places if place != "window_end")
+    gain = row[gained(name)]
+    sign = "+" if gain > 0 else ""
+    return f"{shown(row[was(name)])} -> {shown(row[became(name)])} ({sign}{shown(gain)}) at {where}"

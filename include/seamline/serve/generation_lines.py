@@ -1,0 +1,103 @@
+"""The generations of an interval, in lines for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from seamline.model.protocol.manifest import Manifest, Statement
+from seamline.model.time.intervals import Interval, stamp
+from seamline.plan.maintain.deletable import Verdict
+from seamline.plan.publish.generation_fates import Past
+
+SHOWN = 20
+
+
+def spoken(view: str, interval: Interval, manifest: Manifest, known: Sequence[Past]) -> list[str]:
+    """Tell every generation of an interval, oldest first: what became of it, who made it, its certificate."""
+    if not known:
+        return [f"{view} {interval}: no generation"]
+    count = len(known)
+    lines = [f"{view} {interval}: {count} generation{'s' * (count > 1)}"]
+    for each in known:
+        lines += generation(each)
+    for (id, name), stands in manifest.held.items():
+        if name == interval.id and id.partition("/")[0] == view.partition(".")[2]:
+            lines.append(f"  held since {when(stands)} by {stands.actor}: {stands.reason}")
+            lines.append("    until `seamline rollback --release`, or a run that is asked for this interval")
+    return lines
+
+
+def generation(each: Past) -> Iterator[str]:
+    """Tell one generation."""
+    made = each.generation
+    version = made.view.partition("/")[2]
+    gone = "" if each.kept else f", gone: {each.held} of them left"
+    yield f"  {made.id}  {each.fate.value}  version {version}  cut {made.cut}  {made.rows} rows{gone}"
+    if each.built:
+        yield f"    built {stamp(each.built)} by run {made.run}: {made.reason or 'no reason given'}"
+    for statement in each.published:
+        yield f"    published {when(statement)}{how(statement)}"
+    yield f"    certificate {verdict(each)}"
+
+
+def verdict(each: Past) -> str:
+    """Tell a certificate in a line."""
+    if each.certificate is None:
+        return "none"
+    if each.certificate.passed:
+        return "passed"
+    if each.certificate.provisional:
+        return "provisional: green but that the interval was open"
+    red = (f"{check.name}: {check.found}" for check in each.certificate.checks if not check.passed)
+    return f"not passed: {'; '.join(red)}"
+
+
+def how(statement: Statement) -> str:
+    """Tell how a generation came to be served, where not by its certificate alone."""
+    return f": {statement.note}" if statement.note else ""
+
+
+def when(statement: Statement) -> str:
+    """Write when something was stated."""
+    return stamp(statement.at) if statement.at else "at an unknown time"
+
+
+def retained(found: Sequence[Verdict]) -> Iterator[str]:
+    """Tell which generations may be deleted, one by one, and for what reasons how many others may not."""
+    free = [each.kept for each in found if each.free]
+    yield f"{len(free)} of {len(found)} generations may be deleted, {sum(each.rows for each in free)} rows"
+    for each in free[:SHOWN]:
+        yield f"  {each.view} {each.interval} {each.generation}  {each.rows} rows"
+    if len(free) > SHOWN:
+        yield f"  ... and {len(free) - SHOWN} more"
+    for why, count in Counter(each.why for each in found if not each.free).most_common():
+        yield f"  {count} stay: {why}"
+
+
+def table(known: Sequence[Past]) -> pa.Table:
+    """Give the generations as rows, for scripts."""
+    rows = [
+        {
+            "generation": each.generation.id,
+            "version": each.generation.view.partition("/")[2],
+            "fate": each.fate.value,
+            "cut": each.generation.cut,
+            "rows": each.generation.rows,
+            "kept": each.kept,
+            "built": each.built,
+            "run": each.generation.run,
+            "reason": each.generation.reason,
+            "certificate": verdict(each),
+            "published": [f"{when(one)}{how(one)}" for one in each.published],
+        }
+        for each in known
+    ]
+    types = {"cut": pa.int64(), "rows": pa.int64(), "kept": pa.bool_(), "built": pa.timestamp("us", "UTC")}
+    names = [
+        "generation", "version", "fate", "cut", "rows", "kept", "built", "run", "reason", "certificate"
+    ]  # fmt: skip
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
+    return pa.Table.from_pylist(rows, schema=schema.append(pa.field("published", pa.list_(pa.string()))))

@@ -1,0 +1,185 @@
+"""Where a pipeline stands, from its tables alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout, home
+from seamline.lake.tables.claims_table import claims_shown
+from seamline.lake.tables.control_table import ControlTable, restatements, shown
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.rejudged import Rejudged, parted_log
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_version
+from seamline.model.compile.defaults import times_told
+from seamline.model.compile.live_versions import live_views, stood_still
+from seamline.model.protocol.condensed import count_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import holes
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.seam import NOTHING, Status
+from seamline.model.time.intervals import stamp
+from seamline.plan.batch.batch_plan import by_arrival, last_edge, unknown
+from seamline.plan.batch.rejudging_plan import Verdict, rounded, unjudged
+from seamline.serve.refused_records import refused_in
+from seamline.supervisor.said import unreconciled
+
+DECISIONS = 10
+MEND = "seamline quarantine replay"
+
+
+def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
+    """Tell epoch, edge, watermark, stream, and per view how many intervals are in which state."""
+    manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
+    live = live_views(pipeline, manifest)
+    epochs = parted_log(pipeline, layout, manifest, [view.id for view in live.views])
+    lines = [pipeline.name, f"  {times_told(pipeline.definition)}"]
+    if epochs:
+        newest, edge = epochs[-1], last_edge(epochs)
+        mark = stamp(newest.watermark) if newest.watermark else "unknown"
+        lines.append(
+            f"  epoch {newest.number} ({stamp(newest.committed_at)}), edge {edge.number if edge else 'none'}, "
+            f"watermark {mark}"
+        )
+        refused = sum(sum(each.refused.values()) for each in epochs)
+        found = holes(epochs)
+        lines += [f"  {len(found)} hole{'s' * (len(found) > 1)}: see `seamline holes list`"] if found else []
+        late, very = (
+            sum(sum(getattr(each, name).values()) for each in epochs) for name in ("late", "very_late")
+        )
+        lines.append(
+            f"  {sum(each.rows for each in epochs)} rows accepted ({late} late, {very} very late), {refused} refused"
+        )
+        lines += refusals(epochs)
+        lines += judged_again(pipeline, epochs, Rejudged(pipeline, layout).verdicts())
+    else:
+        lines.append("  no epoch yet")
+    lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
+    if since := unreconciled(home(), layout.pipeline, now=now or datetime.now(UTC)):
+        lines.append(
+            f"  stream not reconciled since {stamp(since)}: is the DAG {layout.pipeline}__stream paused?"
+        )
+    for claim in claims_shown(layout):
+        lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
+    accepted = by_arrival(epochs)
+    decisions = restatements(layout)
+    lines += unmade(pipeline, manifest, [view.id for view in live.views], accepted, decisions)
+    for view in live.views:
+        tally = dict.fromkeys(Status, 0)
+        for interval, by_epoch in accepted.items():
+            restated = unknown(manifest, [view.id], pipeline.grid.named(interval), decisions)
+            tally[state(manifest, view.id, interval, by_epoch, restated=bool(restated))] += 1
+        behind = newest.number - newest.frontiers.get(view.id, NOTHING) if epochs else 0
+        counts = (
+            ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "no intervals"
+        )
+        lines.append(
+            f"  {view.qualified} {view.fingerprint}{standing(pipeline, manifest, view)}: {counts}"
+            + (f", {behind} epochs behind" if behind else "")
+        )
+        lines += decided(manifest, view.id)
+    for id, why in stood_still(pipeline, manifest).items():
+        name, _, version = id.partition("/")
+        served = " (served)" if manifest.serving.get(name) == id else ""
+        lines.append(f"  {pipeline.name}.{name} {version}{served}: gets no more slices: {why}")
+    return lines
+
+
+def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
+    """Tell how many records were refused for each reason, and when the last was, the most frequent first."""
+    counts, last = refused_in(epochs)
+    for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+        number, at = last[reason]
+        yield f"    {count} {reason}, last in epoch {number} ({stamp(at)})"
+
+
+def decided(manifest: Manifest, view: str) -> Iterator[str]:
+    """Tell the intervals that are served by a person's decision, with who and why, newest first."""
+    found = [
+        (interval, each.note)
+        for (id, interval), each in manifest.published.items()
+        if id == view
+        and each.note
+        and manifest.standing(each, news=False) in (Status.HELD, Status.UNCERTIFIED)
+    ]
+    for interval, note in sorted(found, reverse=True)[:DECISIONS]:
+        yield f"    {interval} {note}"
+    if len(found) > DECISIONS:
+        yield f"    ... and {len(found) - DECISIONS} more"
+
+
+def judged_again(
+    pipeline: CompiledPipeline, epochs: Iterable[Epoch], verdicts: Mapping[int, Verdict]
+) -> Iterator[str]:
+    """Tell what another record version judged: how much was judged again, and what waits for a build."""
+    version = pipeline.record_version
+    waiting = unjudged(epochs, version, verdicts)
+    if verdicts:
+        rows = sum(sum(each.accepted.values()) for each in verdicts.values())
+        refused = sum(sum(each.refused.values()) for each in verdicts.values())
+        yield (
+            f"  {len(verdicts)} epochs judged again by record version {version}: {rows} rows, {refused} refused"
+        )
+    if waiting:
+        yield (
+            f"  {count_of(waiting)} epochs were judged by another record version than {version}: the next build "
+            "judges them again"
+        )
+    if lossy := rounded(waiting, version, rounded_version(pipeline), verdicts):
+        before = "went through a double" if pipeline.format.textual else "were read by an older rule"
+        yield (
+            f"  {count_of(lossy)} epochs were read when DECIMAL columns {before}: "
+            f"`{MEND} {pipeline.name}` reads their digits anew, `seamline flip` serves what it gives"
+        )
+
+
+def unmade(
+    pipeline: CompiledPipeline,
+    manifest: Manifest,
+    views: Collection[str],
+    accepted: Iterable[str],
+    decisions: Sequence[Restatement],
+) -> Iterator[str]:
+    """Tell the restatements that wait for a build, and in how many intervals."""
+    counts = Counter[Restatement]()
+    for interval in map(pipeline.grid.named, accepted):
+        counts.update(unknown(manifest, views, interval, decisions))
+    for each in decisions:
+        if count := counts[each]:
+            yield f"  restated and not built yet, {count} interval{'s' * (count > 1)}: {each}"
+
+
+def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:
+    """Tell what a version is for where there is more than the one of the definition."""
+    said = ["served"] if manifest.serving.get(view.name) == view.id else []
+    said += ["of the definition"] if view in pipeline.views else []
+    said += ["not born yet: start the stream"] if view.id not in manifest.births else []
+    return "" if said == ["served", "of the definition"] else f" ({', '.join(said) or 'live'})"
+
+
+def state(
+    manifest: Manifest, view: str, interval: str, accepted: dict[int, int], *, restated: bool
+) -> Status:
+    """Tell one interval's state from the manifest, the ledger's counts by epoch, and what was decided since."""
+    if manifest.building(view, interval):
+        return Status.BUILDING
+    published = manifest.published.get((view, interval))
+    late = published and any(number > published.epoch and rows for number, rows in accepted.items())
+    return manifest.standing(published, news=bool(late or restated))
+
+
+def desired(layout: Layout, now: datetime) -> str:
+    """Tell what the stream should be doing and who holds its lease."""
+    if not Table.exists(layout.table("control")):
+        return "never asked for"
+    found = ControlTable.ensure(layout).read()
+    wish = f"wanted {found.desired.value}"
+    if found.actor:
+        wish += f" by {found.actor}"
+    if found.lease is None:
+        return f"{wish}, no lease"
+    held = "held" if shown(layout, found, now=now) else "run out"
+    return f"{wish}, lease of {found.lease.holder} {held} (token {found.lease.token})"

@@ -1,0 +1,122 @@
+"""Refused records by their reasons: counted by the ledger, with the newest of the quarantine as samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from seamline.lake.engine.duckdb_scans import connection, literal, scan
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.tables.held_log import among
+from seamline.lake.tables.rejudged import REASON, Rejudged, judged_log
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.condensed import refusing
+from seamline.model.protocol.epoch import Epoch
+
+FILES = 4
+"""Files of refused records that are looked into for samples of a reason."""
+
+
+def refused_in(epochs: Iterable[Epoch]) -> tuple[Counter[str], dict[str, tuple[int, datetime]]]:
+    """Count the refused records of a log by reason, and give the last epoch that refused one, and when it was."""
+    counts, last = Counter[str](), dict[str, tuple[int, datetime]]()
+    for each in epochs:
+        counts.update(each.refused)
+        last |= {reason: refusing(each, reason) for reason in each.refused}
+    return counts, last
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A refused record: ``topic/partition@offset``, the first bytes of its value, what was wrong with it."""
+
+    place: str
+    value: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A reason, how many records were refused for it, and some of them."""
+
+    reason: str
+    count: int
+    samples: tuple[Sample, ...]
+
+
+def refused_by_reason(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:
+    """Count the refused records by reason, most frequent first, with the newest as samples; dead epochs left out.
+
+    Of epochs judged again those that are refused now.
+    """
+    again = Rejudged(pipeline, layout)
+    verdicts, log = again.verdicts(), judged_log(pipeline, layout)
+    counts, last = refused_in(log)
+    # After the log: what it tells of is in the files by then.
+    if (refused := look(layout.table("quarantine"), "files", Files.of)) is None:
+        return []
+    judged = f" AND _epoch NOT IN ({', '.join(map(str, verdicts))})" if verdicts else ""
+    sources = [(refused, f"{among('_epoch', log)}{judged}")]
+    if found := again.files():
+        sources.append((found, "true"))
+    return [
+        Refusal(reason, count, newest_refused(sources, reason, until=last[reason][0], most=samples))
+        for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ]
+
+
+def newest_refused(
+    sources: Sequence[tuple[Files, str]], reason: str, *, until: int, most: int
+) -> tuple[Sample, ...]:
+    """Show the newest records that were refused for a reason, up to an epoch that refused one; ``most`` at most."""
+    columns = f"{REASON}, _detail, _topic, _partition, _offset, _epoch, _value"
+    rows: list[dict[str, Any]] = []
+    for files, held in sources:
+        for path in newest_first(files, until)[:FILES]:
+            text = (
+                f"SELECT {columns} FROM {scan([path])} WHERE {REASON} = {literal(reason)} AND {held} "
+                f"AND _epoch <= {until} ORDER BY _epoch DESC, _partition, _offset LIMIT {most - len(rows)}"
+            )
+            rows += connection().sql(text).to_arrow_table().to_pylist()
+            if len(rows) >= most:
+                break
+    return tuple(map(sampled, rows[:most]))
+
+
+def newest_first(files: Files, until: int) -> list[str]:
+    """List the files that may hold rows of an epoch or of earlier ones, those with the newest first."""
+    if not files.actions.num_rows:
+        return []
+    first, last = files.low("_epoch").to_pylist(), files.high("_epoch").to_pylist()
+    found = [
+        (until if high is None else min(high, until), path)
+        for low, high, path in zip(first, last, files.paths, strict=True)
+        if low is None or low <= until
+    ]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def sampled(row: Mapping[str, Any]) -> Sample:
+    """Show a refused record."""
+    value = row["_value"]
+    text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
+    return Sample(f"{row['_topic']}/{row['_partition']}@{row['_offset']}", text, row["_detail"] or "")
+
+
+def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
+    """Tell the same in lines."""
+    if not Table.exists(layout.table("quarantine")):
+        yield f"{pipeline.name} has no quarantine yet."
+        return
+    found = refused_by_reason(pipeline, layout, samples=samples)
+    yield f"{pipeline.name}: {sum(each.count for each in found)} records refused"
+    for each in found:
+        yield f"  {each.count:>6}  {each.reason}"
+        for sample in each.samples:
+            detail = f"  {sample.detail}" if sample.detail else ""
+            yield f"          {sample.place}: {sample.value}{detail}"

@@ -1,0 +1,1 @@
+"""The build: states of whole intervals from the master's rows."""

@@ -1,0 +1,274 @@
+"""The fast path of a build: the kernel's own SQL over the master's files, inside Spark's tasks.
+
+A task scans its share of the files once for each view, and reports partial states; the few that all tasks report are
+merged here. States that are too many to report go through files, a share of the intervals to a task.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from seamline.lake.engine import states
+from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.lake.storage.data_files import DataFile
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.generations import Generations, Volume
+from seamline.lake.tables.rejudged import Rejudged
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.time.intervals import EPOCH, Interval, parse_moment, stamp
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.plan.batch.work_shares import Counts, shares, turns
+from seamline.runtime.failpoints import reach
+from seamline.spark.build.partial_states import CELL, COUNTS, PARTS, STATES, Partials, Share, celled
+from seamline.spark.session.session import remote
+from seamline.spark.tasks.spread import Row, spread
+from seamline.spark.tasks.task import limited
+
+FILE = "file/"
+REPORTED_BYTES = 4_000_000
+"""States of a view that a task has more of are written to files instead of being reported."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """A file that may hold rows of what is built; with an ``interval`` all its rows are of that, and count."""
+
+    path: str
+    size: int
+    rows: int
+    interval: str = ""
+
+
+@dataclass
+class Gathered:
+    """What all tasks reported: counts by interval id, states and spilled files by view id."""
+
+    counts: dict[str, Counts] = field(default_factory=dict)
+    states: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
+    parts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, kind: str, payload: bytes) -> None:
+        """Take in one row of a report."""
+        if kind == COUNTS:
+            for interval, found in json.loads(payload).items():
+                counts = Counts(**found)
+                self.counts[interval] = self.counts[interval] + counts if interval in self.counts else counts
+        elif kind.startswith(STATES):
+            self.states[kind.removeprefix(STATES)].append(pa.ipc.open_stream(bytes(payload)).read_all())
+        else:
+            self.parts[kind.removeprefix(PARTS)].append(bytes(payload).decode())
+
+    def know(self, own: Sequence[Touched], views: Sequence[CompiledView]) -> None:
+        """Add the rows of files that nobody had to count; what views take of them was reported below zero."""
+        choosy = [view.id for view in views if view.where]
+        for each in own:
+            if each.interval:
+                counts = Counts(each.rows, 0, dict.fromkeys(choosy, each.rows), {})
+                before = self.counts.get(each.interval)
+                self.counts[each.interval] = before + counts if before else counts
+
+
+def fused(
+    spark: SparkSession,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    master: Files,
+    spans: Sequence[Interval],
+    cut: int,
+    attempt: str,
+) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
+    """Write and commit the states of the intervals in ``spans`` of every view; give what was read, and written.
+
+    ``master`` are the files of a version that holds the cut. One Spark job, and another where states are many.
+    """
+    tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
+    folders = {id: generations.folder(attempt) for id, generations in tables.items()}
+    own = touching(pipeline, master, spans, cut)
+    again = touching(pipeline, Rejudged(pipeline, layout).files(), spans, cut)
+    work = split(own, again, pipeline, cores(spark))
+    found = gathered(spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES))
+    found.know(own, pipeline.views)
+    wrote = {}
+    for view in pipeline.views:
+        if found.parts[view.id]:
+            memory = pipeline.definition.stream.worker_memory
+            files_of = merged_in_tasks(spark, view, folders[view.id], attempt, found, memory)
+        else:
+            whole = states.combine(view, found.states[view.id]) if work else None
+            files_of = [] if whole is None else [*written(whole, view, tables[view.id].table.root, attempt)]
+        reach("states")
+        wrote[view.id] = tables[view.id].hold(files_of)
+        reach("generation")
+    return found.counts, wrote
+
+
+def gathered(spark: SparkSession, task: Partials) -> Gathered:
+    """Make the partial states of all shares in Spark's tasks."""
+    found = Gathered()
+    work = limited(task, task.pipeline.definition.stream.worker_memory)
+    for kind, payload in spread(spark, work, len(task.shares)):
+        found.take(kind, payload)
+    return found
+
+
+def touching(
+    pipeline: CompiledPipeline, found: Files | None, spans: Sequence[Interval], cut: int
+) -> list[Touched]:
+    """List the files that may hold rows of the spans up to the cut."""
+    if found is None or not found.actions.num_rows:
+        return []
+    found = found.keep(pc.less_equal(found.low("_epoch").cast(pa.int64()), cut))
+    low, high = (side("_event_time").cast(INSTANT) for side in (found.low, found.high))
+    mask = pa.chunked_array([pa.repeat(False, found.actions.num_rows)])
+    for span in spans:
+        begin, end = pa.scalar(span.start, INSTANT), pa.scalar(span.end, INSTANT)
+        mask = pc.or_kleene(mask, pc.and_kleene(pc.less(low, end), pc.greater_equal(high, begin)))
+    found = found.keep(mask)
+    sizes, rows = (found.actions[name].to_pylist() for name in ("size_bytes", "num_records"))
+    inside = intervals(pipeline, found, spans, cut)
+    return [Touched(*each) for each in zip(found.paths, sizes, rows, inside, strict=True)]
+
+
+def intervals(pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int) -> Iterator[str]:
+    """Give the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
+
+    Where ids are looked for twice, or a view multiplies rows, they must be looked at all the same.
+    """
+    looked_at = pipeline.definition.source.event_id or any(view.explode for view in pipeline.views)
+    bounds = (
+        found.low("_event_time").cast(INSTANT),
+        found.high("_event_time").cast(INSTANT),
+        found.high("_epoch").cast(pa.int64()),
+        found.low("_record_version").cast(pa.string()),
+        found.high("_record_version").cast(pa.string()),
+    )
+    for first, last, newest, version, other in zip(*(each.to_pylist() for each in bounds), strict=True):
+        if (
+            looked_at
+            or None in (first, last, newest)
+            or newest > cut
+            or not version == other == pipeline.record_version
+        ):
+            yield ""
+        else:
+            own = pipeline.grid.of(first)
+            asked = any(span.start <= own.start and own.end <= span.end for span in spans)
+            yield own.id if asked and last < own.end else ""
+
+
+def split(
+    own: Sequence[Touched], again: Sequence[Touched], pipeline: CompiledPipeline, cores: int
+) -> list[Share]:
+    """Share the files out among tasks; where ids are looked for twice, each task reads all, for its share of ids."""
+    every = [*own, *again]
+    sizes = [each.size for each in every]
+    if pipeline.definition.source.event_id:
+        count = turns(sum(sizes), cores) if sizes else 0
+        ours, theirs = (tuple(each.path for each in some) for some in (own, again))
+        return [Share(ours, theirs, turn=turn, turns=count) for turn in range(count)]
+    made = []
+    for part in shares(sizes, cores):
+        mine = [every[at] for at in part if at < len(own)]
+        known: dict[int, tuple[str, ...]] = defaultdict(tuple)
+        for each in mine:
+            if each.interval:
+                known[micros(parse_moment(each.interval))] += (each.path,)
+        made.append(
+            Share(
+                own=tuple(each.path for each in mine if not each.interval),
+                again=tuple(every[at].path for at in part if at >= len(own)),
+                known=dict(known),
+            )
+        )
+    return made
+
+
+def cores(spark: SparkSession) -> int:
+    """Tell how many tasks run at once; of a server that does not say, as many as this machine has cores."""
+    if remote():
+        return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
+    return spark.sparkContext.defaultParallelism
+
+
+def written(
+    whole: pa.Table, view: CompiledView, root: Path, attempt: str
+) -> Iterator[tuple[DataFile, Volume]]:
+    """Write merged states, a file for each interval."""
+    whole = celled(whole, view)
+    cells = whole[CELL]
+    for cell in pc.unique(cells).to_pylist():
+        mine = whole.filter(pc.equal(cells, cell)).select(partial_schema(view).names)
+        mine = mine.append_column("generation", pa.repeat(pa.scalar(attempt), mine.num_rows))
+        interval = stamp(EPOCH + cell * MICROSECOND)
+        name = f"{attempt}/{CELL}={cell}/{uuid.uuid4().hex}.parquet"
+        file = data_files.write(mine, root, name, partition={"interval": interval})
+        yield file, Volume(mine.num_rows, pc.sum(mine["rows"]).as_py())
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Merges the spilled states of one share of a view's intervals in a Spark task."""
+
+    view: CompiledView
+    parts: tuple[str, ...]
+    shares: tuple[tuple[int, ...], ...]
+    root: Path
+    attempt: str
+
+    def __call__(self, number: int) -> Iterator[Row]:
+        """Merge the intervals of a share, one by one, and report each file."""
+        for cell in self.shares[number]:
+            found = [
+                pq.read_table(path, filters=[(CELL, "=", cell)], partitioning=None) for path in self.parts
+            ]
+            whole = states.combine(self.view, found)
+            for file, volume in written(whole, self.view, self.root, self.attempt):
+                said = json.dumps({"file": vars(file), "rows": volume.rows, "counted": volume.state_rows})
+                yield FILE, said.encode()
+
+
+def merged_in_tasks(
+    spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: Gathered, memory: str
+) -> list[tuple[DataFile, Volume]]:
+    """Merge states that were written to files; those that were reported join them."""
+    parts = list(found.parts[view.id])
+    if found.states[view.id]:
+        rest = folder / "parts" / f"{uuid.uuid4().hex}.parquet"
+        pq.write_table(celled(pa.concat_tables(found.states[view.id]), view), rest)
+        parts.append(str(rest))
+    weights: Counter[int] = Counter()
+    for path in parts:
+        counted = (
+            pq.read_table(path, columns=[CELL], partitioning=None)
+            .group_by(CELL)
+            .aggregate([([], "count_all")])
+        )
+        weights.update(dict(zip(counted[CELL].to_pylist(), counted["count_all"].to_pylist(), strict=True)))
+    cells = sorted(weights)
+    work = shares([weights[cell] for cell in cells], cores(spark), least=1)
+    task = Merging(
+        view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
+    )
+    rows = spread(spark, limited(task, memory), len(work))
+    shutil.rmtree(folder / "parts")
+    return [*map(described, (json.loads(payload) for _, payload in rows))]
+
+
+def described(said: Mapping[str, object]) -> tuple[DataFile, Volume]:
+    """Read what a task said of a file."""
+    return DataFile(**said["file"]), Volume(said["rows"], said["counted"])  # type: ignore[arg-type]

@@ -1,0 +1,272 @@
+"""A task of the fast path: partial states of a share of the master's files, by the kernel's own SQL."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.kernel.epoch_kernel import engine
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_scans import aligned, literal, scan
+from seamline.lake.engine.states import quoted
+from seamline.lake.tables.rejudged import REASON, rows_schema
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.evolution import AND, earlier
+from seamline.model.compile.record_rules import SELECTED
+from seamline.model.memory import parse_memory
+from seamline.model.time.intervals import EPOCH, Interval, stamp
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.plan.batch.work_shares import Counts
+from seamline.runtime.failpoints import reach
+from seamline.spark.tasks import spilled_states
+from seamline.spark.tasks.arrow_states import NEEDED, read_by
+from seamline.spark.tasks.measures import ORDER
+from seamline.spark.tasks.spread import Row
+
+CELL, SPARE = "_cell", "_spare"
+COUNTS, STATES, PARTS = "counts", "states/", "parts/"
+APART = 8
+"""Intervals whose files are each read by a scan of their own; of more the rows say which they are of."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A task's part of the work: files of the master, and of rows judged again; ``turn`` of ``turns`` ids' hashes.
+
+    Of ``known`` files of the master, by the start of their interval in microseconds, every row counts, and how many
+    there are is known.
+    """
+
+    own: tuple[str, ...]
+    again: tuple[str, ...]
+    known: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    turn: int = 0
+    turns: int = 1
+
+
+@dataclass(frozen=True)
+class Partials:
+    """Makes partial states of shares in a Spark task; a view's that are more than ``most`` bytes go to its folder."""
+
+    pipeline: CompiledPipeline
+    shares: tuple[Share, ...]
+    spans: tuple[Interval, ...]
+    cut: int
+    folders: Mapping[str, Path]
+    most: int
+
+    def __call__(self, number: int) -> Iterator[Row]:
+        """Report what one share holds."""
+        con, share = engine(), self.shares[number]
+        spilling(con, self.pipeline.definition.stream.worker_memory)
+        con.register("blank", rows_schema(self.pipeline).empty_table())
+        rows = f"({self.rows(share)})"
+        if once := bool(self.pipeline.definition.source.event_id):
+            con.execute(f"CREATE OR REPLACE TEMP TABLE fused_rows AS {rows}")
+            rows = "fused_rows"
+        try:
+            for counts in self.counted(con, share, rows):
+                yield COUNTS, json.dumps(said(counts)).encode()
+            for view in self.pipeline.views:
+                found = states.partial(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
+                reach("partials")
+                if found.nbytes <= self.most:
+                    yield STATES + view.id, to_bytes(found)
+                else:
+                    yield PARTS + view.id, self.spill(found, view).encode()
+        finally:
+            if once:
+                con.execute("DROP TABLE fused_rows")
+            con.unregister("blank")
+
+    def counted(self, con: duckdb.DuckDBPyConnection, share: Share, rows: str) -> Iterator[dict[str, Counts]]:
+        """Count a share's ``rows`` by interval id: those that are known only as far as views leave some out."""
+        if not share.known:
+            yield self.counts(con, rows)
+            return
+        if share.own or share.again:
+            yield self.counts(con, f"({self.rows(replace(share, known={}))})")
+        yield from self.taken(con, share.known)
+
+    def spill(self, found: pa.Table, view: CompiledView) -> str:
+        """Write states to a file that is merged later, and give its path."""
+        path = self.folders[view.id] / "parts" / f"{uuid.uuid4().hex}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(
+            celled(found, view), path, compression="zstd", compression_level=1, row_group_size=100_000
+        )
+        return str(path)
+
+    def rows(self, share: Share) -> str:
+        """Spell the rows of a share: what fits, with the interval's start and whether another row has their id."""
+        version = self.pipeline.record_version
+        fits = ", ".join(map(literal, earlier(version)))
+        fitting = f"(_record_version IN ({fits}) OR starts_with(_record_version, {literal(version + AND)}))"
+        parts = ["SELECT * FROM blank"]
+        if share.own:
+            parts.append(f"SELECT * FROM {scan(share.own, uneven=True)} WHERE {fitting}")
+        if share.again:
+            parts.append(f"SELECT * FROM {scan(share.again, uneven=True)} WHERE {REASON} IS NULL")
+        source = " UNION ALL BY NAME ".join(parts)
+        where = f"_epoch <= {self.cut} AND ({' OR '.join(map(within, self.spans))})"
+        ids = [quoted(name) for name in self.pipeline.definition.source.event_id]
+        if ids and share.turns > 1:
+            where += f" AND hash({', '.join(ids)}) % {share.turns} = {share.turn}"
+        columns = ", ".join(map(quoted, self.columns))
+        chosen = f"SELECT {columns}, {self.cell} AS {CELL} FROM ({source}) WHERE {where}"
+        if not ids:
+            every = [*([chosen] if share.own or share.again else []), *self.known(share.known)]
+            return f"SELECT *, FALSE AS {SPARE} FROM ({' UNION ALL '.join(every or [chosen])})"
+        selected = self.selected
+        first = f"PARTITION BY {CELL}, {selected}, {', '.join(ids)} ORDER BY {', '.join(ORDER)}"
+        return f"SELECT *, {selected} AND row_number() OVER ({first}) > 1 AS {SPARE} FROM ({chosen})"
+
+    def known(self, files: Mapping[int, tuple[str, ...]]) -> list[str]:
+        """Spell the rows of files of which every row counts: nothing of them need be looked at for that.
+
+        They are of this definition: the column of the event time is ``_event_time``, and is not read beside it.
+        """
+        timed = self.pipeline.definition.source.event_time
+        columns = ", ".join(
+            f"_event_time AS {quoted(name)}" if name == timed else quoted(name) for name in self.columns
+        )
+        if len(files) > APART:
+            every = [path for paths in files.values() for path in paths]
+            return [f"SELECT {columns}, {self.cell} AS {CELL} FROM {scan(every)}"]
+        return [f"SELECT {columns}, {at}::BIGINT AS {CELL} FROM {scan(paths)}" for at, paths in files.items()]
+
+    @property
+    def cell(self) -> str:
+        """The start of a row's interval, in microseconds."""
+        return aligned("epoch_us(_event_time)", self.pipeline.grid.length // MICROSECOND)
+
+    @property
+    def selected(self) -> str:
+        """The condition that a row is selected at all."""
+        return quoted(SELECTED) if self.pipeline.record.selective else "TRUE"
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read: those of views, and those that counting needs."""
+        known = [each.name for each in (*self.pipeline.record.flags, *self.pipeline.schema.fields)]
+        wanted = set(NEEDED).union(*map(read_by, self.pipeline.views))
+        ids = self.pipeline.definition.source.event_id
+        wanted |= {*ids, *ORDER} if ids else set()
+        wanted |= {SELECTED} if self.pipeline.record.selective else set()
+        return [name for name in (*dict.fromkeys((*NEEDED, *ORDER)), *known) if name in wanted]
+
+    def counts(self, con: duckdb.DuckDBPyConnection, rows: str) -> dict[str, Counts]:
+        """Count what was read, by interval id."""
+        plain = [view for view in self.pipeline.views if view.where and not view.explode]
+        exploding = [view for view in self.pipeline.views if view.explode]
+        taken = f"NOT {SPARE} AND {self.selected}"
+        left = [f"count(*) FILTER (NOT {SPARE} AND {refused(view)})" for view in plain]
+        columns = ", ".join(
+            [CELL, "count(*)", f"count(*) FILTER ({SPARE})", f"count(*) FILTER ({taken})", *left]
+        )
+        items = {view.id: items_of(con, view, f"(SELECT * FROM {rows} WHERE {taken})") for view in exploding}
+        found = {}
+        for cell, read, spare, records, *numbers in con.execute(
+            f"SELECT {columns} FROM {rows} GROUP BY {CELL}"
+        ).fetchall():
+            not_selected = dict(zip((view.id for view in plain), numbers, strict=True))
+            exploded = {}
+            for view in exploding:
+                count, refusals = items[view.id].get(cell, (0, 0))
+                exploded[view.id] = count - records
+                if view.where:
+                    not_selected[view.id] = read - spare - records + refusals
+            found[stamp(EPOCH + cell * MICROSECOND)] = Counts(read, spare, not_selected, exploded)
+        return found
+
+    def taken(
+        self, con: duckdb.DuckDBPyConnection, files: Mapping[int, tuple[str, ...]]
+    ) -> Iterator[dict[str, Counts]]:
+        """Count, for each view that leaves rows out, those that it takes of files of which every row counts.
+
+        They are reported below zero, to be added to the rows that are known (``Gathered.know``).
+        """
+        for view in self.pipeline.views if files else ():
+            if view.where:
+                found = con.execute(self.counting(view.where.duckdb, files)).fetchall()
+                yield {
+                    stamp(EPOCH + cell * MICROSECOND): Counts(0, 0, {view.id: -count}, {})
+                    for cell, count in found
+                }
+
+    def counting(self, where: str, files: Mapping[int, tuple[str, ...]]) -> str:
+        """Spell how many rows of such files meet a condition, by interval.
+
+        Of few intervals each is counted by itself, which takes a third of the time of filtering and grouping.
+        """
+        parts = self.known(files)
+        if len(files) > APART:
+            return f"SELECT {CELL}, count_if({where}) FROM ({' UNION ALL '.join(parts)}) GROUP BY {CELL}"
+        return " UNION ALL ".join(
+            f"SELECT {at}::BIGINT, count_if({where}) FROM ({rows})"
+            for at, rows in zip(files, parts, strict=True)
+        )
+
+
+def spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
+    """Let DuckDB write what it has no room for to disk before a worker has taken ``most``: it would fail instead.
+
+    The first time in a process, what others left that were killed is deleted.
+    """
+    con.execute(f"SET memory_limit = '{parse_memory(most) // 2 >> 20}MiB'")
+    folder = str(spilled_states.own())
+    if con.execute("SELECT current_setting('temp_directory')").fetchall() != [(folder,)]:
+        spilled_states.clear()
+        con.execute(f"SET temp_directory = {literal(folder)}")
+
+
+def celled(found: pa.Table, view: CompiledView) -> pa.Table:
+    """Put beside states the start of their interval, and order them by it: no pane crosses a border."""
+    panes = found["pane"].cast(pa.int64()).to_numpy()
+    starts = panes - panes % (view.interval // MICROSECOND)
+    return found.append_column(CELL, pa.array(starts)).sort_by(CELL)
+
+
+def said(counts: Mapping[str, Counts]) -> dict[str, object]:
+    """Give counts as they are reported."""
+    return {interval: asdict(counted) for interval, counted in counts.items()}
+
+
+def refused(view: CompiledView) -> str:
+    """Spell that a view leaves a row out."""
+    return f"NOT coalesce({view.where.duckdb}, FALSE)" if view.where else "FALSE"
+
+
+def items_of(con: duckdb.DuckDBPyConnection, view: CompiledView, records: str) -> dict[int, tuple[int, int]]:
+    """Count the rows that an exploding view makes of records, and which of them it leaves out, by cell."""
+    rows = states.exploded(view, records)
+    found = con.execute(
+        f"SELECT {CELL}, count(*), count(*) FILTER ({refused(view)}) FROM {rows} GROUP BY {CELL}"
+    )
+    return {cell: (count, left) for cell, count, left in found.fetchall()}
+
+
+def within(span: Interval) -> str:
+    """Spell that an event is in a span."""
+    return f"(_event_time >= {instant(span.start)} AND _event_time < {instant(span.end)})"
+
+
+def instant(moment: object) -> str:
+    """Write an instant for SQL."""
+    return f"TIMESTAMPTZ {literal(str(moment))}"
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """Write a table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found

@@ -1,0 +1,199 @@
+"""One Spark session as every job of ours wants it: quiet, UTC, Delta and Kafka on the class path.
+
+It is of a Spark of this process, or of the Spark Connect server that SPARK_REMOTE names.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from seamline.model.errors import SetupError
+from seamline.model.protocol.job_arguments import BRIEF
+from seamline.runtime.java import class_path, jvm_options, spark_jars
+from seamline.spark.session import unix_sockets
+from seamline.spark.session.arrow_batches import MEASURED
+from seamline.spark.session.attempt_notes import Attempted
+
+PACKAGES = Path(__file__).resolve().parents[3]
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
+    "spark.databricks.delta.stats.skipping": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(MEASURED.records),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(MEASURED.bytes),
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+# A failing Python foreachBatch is matched by a regex that recurses: the default stack overflows.
+JAVA = "-Xss8m -Duser.timezone=UTC"
+
+OF_A_CLIENT = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+)
+"""What a client of a server brings along; the rest is the server's."""
+LETTING_GO = {
+    f"spark.kafka.consumer.{cache}.{name}": "1s"
+    for cache in ("cache", "fetchedData.cache")
+    for name in ("timeout", "evictorThreadRunInterval")
+}
+"""Of a driver that knows of trouble: each query of another size has Kafka consumers of its own, and those of before
+would keep what they have fetched, once decompressed, for five minutes."""
+OF_THIS_HOST = ("spark.driver.host", "spark.driver.bindAddress")
+"""What a driver whose executors are elsewhere must not say."""
+ANSWERS_WITHIN = 60.0
+DAEMON = "seamline.spark.daemon"
+CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
+
+
+def session(
+    app: str,
+    *,
+    cores: str = "local[2]",
+    memory: str = "2g",
+    more: Mapping[str, str] | None = None,
+    java: str | None = None,
+    brief: bool = False,
+) -> SparkSession:
+    """Start Spark, or give the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
+
+    Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
+    a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;
+    ``java`` are options of its JVM instead of ``jvm_options``; with ``brief`` it ends before it has done much.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if url := os.environ.get("SPARK_REMOTE"):
+        return of_server(url)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    master = submitted_master() if submitted else cores
+    local = master.startswith("local")
+    builder = SparkSession.builder
+    if not submitted:
+        builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
+        builder = builder.config("spark.driver.extraClassPath", class_path())
+    if not local:
+        # An executor in the driver has its class path; what is named here is copied for each.
+        builder = builder.config("spark.jars", ",".join(map(str, spark_jars())))
+    shown = {
+        "spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"]),
+        "spark.driver.extraJavaOptions": f"{JAVA} {jvm_options(brief=brief) if java is None else java}",
+        "spark.executorEnv.PYTHONPATH": str(PACKAGES),
+    }
+    ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
+    near = {"spark.python.daemon.module": DAEMON, **unix_sockets.settings()} if local else {}
+    for name, value in {**ours, **near, **shown, **(BRIEF if brief else {}), **(more or {})}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def starting(app: str, **given: Any) -> Future[SparkSession]:
+    """Start Spark in a thread of its own: a start is mostly waiting, and who needs it has modules to import."""
+    made: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            made.set_result(session(app, **given))
+        except Exception as error:  # noqa: BLE001 - who waits for it gets it
+            made.set_exception(error)
+
+    threading.Thread(target=start, name="spark", daemon=True).start()
+    return made
+
+
+def careful(attempt: Path) -> Mapping[str, str]:
+    """Give the settings of a driver where those before have left in ``attempt`` what halving had learned, else none."""
+    note = Attempted(attempt).read()
+    return LETTING_GO if note and note.size else {}
+
+
+def remote() -> bool:
+    """Tell whether Spark is a Spark Connect server's, and not of this process."""
+    return "SPARK_REMOTE" in os.environ
+
+
+def leave(spark: SparkSession) -> None:
+    """Tell a server that we are done. A Spark of this process ends with it, and takes a second less than to stop."""
+    if remote():
+        spark.stop()
+
+
+def submitted_master() -> str:
+    """Give the master that spark-submit was given; a SparkConf knows it once the JVM is known."""
+    SparkContext._ensure_initialized()  # noqa: SLF001
+    return SparkConf().get("spark.master") or ""
+
+
+def listening(app: str, port: int) -> SparkSession:
+    """Start a Spark of this process that is a Spark Connect server as well, on this machine's own address."""
+    # It would make the session a client of itself.
+    os.environ.pop("SPARK_REMOTE", None)
+    serving = {
+        "spark.plugins": CONNECT,
+        "spark.connect.grpc.binding.address": "localhost",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    return session(app, more=serving)
+
+
+def of_server(url: str) -> SparkSession:
+    """Open a session on a Spark Connect server; SetupError if none answers in time, or it has no Delta."""
+    place = urlsplit(url)
+    await_server(place.hostname or "localhost", place.port or 15002)
+    spark = SparkSession.builder.remote(url).getOrCreate()
+    if "Delta" not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        spark.stop()
+        raise SetupError(
+            f"The Spark behind {place.netloc} does not know Delta.",
+            hint=f"start it with spark.sql.extensions={SETTINGS['spark.sql.extensions']} and Delta's jars.",
+        )
+    for name in OF_A_CLIENT:
+        spark.conf.set(name, SETTINGS[name])
+    return spark
+
+
+def await_server(host: str, port: int) -> None:
+    """Wait until somebody listens: a driver that has just been started again takes a moment."""
+    until = time.monotonic() + ANSWERS_WITHIN
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection((host, port), timeout=1):
+            return
+        time.sleep(0.2)
+    raise SetupError(
+        f"No Spark Connect server answered at {host}:{port} within {ANSWERS_WITHIN:g} s.",
+        hint="`seamline driver status` tells how ours is, `seamline driver start` starts it.",
+    )
+
+
+def described(spark: SparkSession) -> str:
+    """Say which Spark this is, and where its pages are."""
+    if url := os.environ.get("SPARK_REMOTE"):
+        return f"Spark {spark.version} behind {urlsplit(url).netloc}"
+    return f"Spark {spark.sparkContext.applicationId}, UI: {spark.sparkContext.uiWebUrl or 'off'}"

@@ -1,0 +1,1 @@
+"""The stream's driver: every micro-batch becomes one epoch."""

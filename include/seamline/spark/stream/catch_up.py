@@ -1,0 +1,140 @@
+"""Catching up a view that is behind: its missing slices, computed from the master by the general path."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import slices_schema
+from seamline.lake.storage.delta_table import EPOCH
+from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.slices import PRUNES, Slices
+from seamline.model.protocol.epoch import Epoch
+from seamline.plan.batch.rejudging_plan import unjudged
+from seamline.plan.stream.epoch_numbers import step_end
+from seamline.spark.build.rejudging import log_of
+from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.tasks.measures import floored, numbered, states
+
+log = logging.getLogger("seamline.stream")
+CELL = "_cell"
+STEP, EPOCHS = 1_000_000, 10_000
+"""Rows of the master that a step reads, about, and epochs at most: live epochs wait for it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Epochs ``above`` one, up to the ``last``, that a view's slices lack."""
+
+    above: int
+    last: int
+
+
+def catch_up(
+    spark: SparkSession, writer: Writer, views: Collection[str] | None = None, *, most: int = STEP
+) -> bool:
+    """Bring views that are behind a step nearer to E, of about ``most`` rows each; tell whether any moved.
+
+    All of them, or those named. The next master commit states the new frontiers. A view that fails again stays
+    behind and harms nobody.
+    """
+    before = dict(writer.frontiers)
+    late = [view for view in sorted(writer.behind) if views is None or view in views]
+    if late:
+        # Files that a handle of yesterday names may be gone: upkeep has put others in their place.
+        writer.ledger.table.refresh()
+        writer.master.table.refresh()
+    for view in late:
+        slices = writer.slices[view]
+        step = next_step(writer, slices, most)
+        if why := foreign(writer, writer.ledger.after(step.above, step.last), step.above):
+            if writer.stuck.get(view) != why:
+                log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
+            writer.stuck[view] = writer.errors[view] = why
+            continue
+        try:
+            caught_up(spark, writer, slices, step)
+            writer.frontiers[view] = step.last
+            writer.errors.pop(view, None)
+        except Exception as error:
+            if type(error).__module__.startswith("seamline"):
+                raise
+            log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], error)
+            writer.errors[view] = f"{type(error).__name__}: {error}".partition("\n")[0][:500]
+    return writer.frontiers != before
+
+
+def foreign(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
+    """Say why the epochs above a frontier cannot be caught up: another record version judged their records."""
+    ours = writer.pipeline.record_version
+    if not unjudged(ledger, ours, ()):
+        return ""
+    judged = Rejudged(writer.pipeline, writer.layout).verdicts()
+    others = [each for each in unjudged(ledger, ours, judged) if each.number > frontier]
+    if not others:
+        return ""
+    return (
+        f"epochs {others[0].number}..{others[-1].number} were judged by record version "
+        f"{others[-1].record_version}, the definition's is {ours}; "
+        f"`seamline quarantine replay {writer.pipeline.name}` judges them again"
+    )
+
+
+def next_step(writer: Writer, slices: Slices, most: int) -> Step:
+    """Decide on the next slices above the view's frontier that the master holds.
+
+    What was committed before a crash, and not stated by the master, is recognised by the newest number in the slices:
+    a view takes epochs strictly in order, so that they are complete up to the last epoch at or below it that is held.
+    """
+    newest = slices.table.refresh().txn(EPOCH)
+    frontier = writer.frontiers[slices.view.id]
+    held = writer.ledger.sizes(frontier, EPOCHS)
+    above = max([frontier, *(number for number in held if newest is not None and number <= newest)])
+    return Step(above, step_end(held, above, most))
+
+
+def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -> None:
+    """Commit a step's slices, all at once; nothing where they are there already."""
+    if step.above == step.last:
+        return
+    found = computed(spark, writer, slices, after=step.above, until=step.last)
+    block = written(writer, slices, found, step.above + 1, step.last)
+    log.info(
+        "View %s caught up from %s to %s: %s rows", slices.view.id, step.above, step.last, found.num_rows
+    )
+    # A number that a dead attempt took stays the highest: the next start must not give it out again.
+    slices.table.append(block, txns={EPOCH: max(step.last, slices.table.txn(EPOCH) or step.last)})
+
+
+def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
+    """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut."""
+    rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
+    missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
+    if slices.view.counts:
+        # Which window a record is in depends on all before it in its interval.
+        cell = floored("_event_time", slices.view.interval).alias(CELL)
+        cells = missing.select(cell).distinct()
+        whole = rows.where(f.col("_epoch") <= until).select("*", cell).join(cells, CELL, "left_semi")
+        missing = numbered(whole, slices.view, CELL).where(f.col("_epoch") > after)
+    memory = writer.pipeline.definition.stream.worker_memory
+    found = states(missing, slices.view, by=["_epoch"], memory=memory).toArrow()
+    spans = found.append_column("from_epoch", found["_epoch"]).append_column("to_epoch", found["_epoch"])
+    schema = slices_schema(slices.view)
+    return spans.select(schema.names).cast(schema)
+
+
+def written(
+    writer: Writer, slices: Slices, found: pa.Table, first: int, last: int
+) -> list[data_files.DataFile]:
+    """Write the block as one file; none for no rows."""
+    if not found.num_rows:
+        return []
+    name = f"{writer.token:06d}-{first:012d}-{last:012d}-{uuid.uuid4().hex}.parquet"
+    return [data_files.write(found, slices.table.root, name, stats=PRUNES)]

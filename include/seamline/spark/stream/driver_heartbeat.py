@@ -1,0 +1,70 @@
+"""What a running driver says of itself: one small JSON file, replaced whole after each epoch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from seamline.model.time.intervals import stamp
+
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """The state after an epoch.
+
+    ``at`` and ``watermark`` are ISO, ``lag`` is records per partition, ``behind`` is W(v) per view behind, ``errors``
+    says why, as far as is known. ``topics`` are names by id. ``reached`` is how far all lanes together were read and
+    where they ended, ``earlier`` the same of a minute before. ``up`` is since when it reads.
+    """
+
+    pid: int
+    token: int
+    epoch: int
+    watermark: str
+    rows: int
+    refused: int
+    lag: Mapping[str, int]
+    seconds: Mapping[str, float]
+    behind: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
+    reached: Mapping[str, int | str] = field(default_factory=dict)
+    earlier: Mapping[str, int | str] = field(default_factory=dict)
+    up: str = ""
+    state: str = "running"
+    at: str = ""
+
+
+class Trail:
+    """How far the stream had read in the last minute, and where its topics ended: what rates are made of."""
+
+    def __init__(self) -> None:
+        self.samples: deque[tuple[datetime, int, int]] = deque()
+
+    def add(self, at: datetime, read: int, end: int) -> tuple[dict[str, int | str], dict[str, int | str]]:
+        """Take in a sample; give it and the one of a minute before, or the oldest since the start."""
+        self.samples.append((at, read, end))
+        while len(self.samples) > 2 and at - self.samples[1][0] >= MINUTE:
+            self.samples.popleft()
+        return said(self.samples[-1]), said(self.samples[0])
+
+
+def said(sample: tuple[datetime, int, int]) -> dict[str, int | str]:
+    """Write a sample as JSON has it."""
+    at, read, end = sample
+    return {"at": stamp(at), "read": read, "end": end}
+
+
+def beat(file: Path, heartbeat: Heartbeat) -> None:
+    """Replace the file in one step: a reader sees the old one or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps(asdict(heartbeat), sort_keys=True))
+    draft.replace(file)

@@ -1,0 +1,316 @@
+"""The stream driver: one Structured Streaming query whose every micro-batch becomes one epoch."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired, Drained
+from seamline.lake.tables.lookup_tables import Lookups
+from seamline.lake.tables.mending import mend
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.lookup_join import in_force
+from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import to_register
+from seamline.model.protocol.offsets import OffsetRange
+from seamline.plan.stream.epoch_numbers import Resume, Turns, position
+from seamline.runtime.process_exit import end
+from seamline.spark.session.attempt_notes import Attempted
+from seamline.spark.stream.checkpoints import Checkpoints, planned_ends
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.hole_filling import Filler
+from seamline.spark.stream.read_topics import Topics
+from seamline.spark.stream.serving_refresher import Refresher
+from seamline.spark.tasks.task import warm
+
+log = logging.getLogger("seamline.stream")
+TICK = 0.25
+TELL_EVERY = 5.0
+GIVE_UP = 45
+
+
+class Driver:
+    """One run of a pipeline's stream under one token, from start to stop.
+
+    Making one compares Kafka's topics with the log and reads the look-ups: what is wrong is said without waiting for
+    Spark.
+    """
+
+    def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
+        self.pipeline, self.layout, self.token = pipeline, layout, token
+        self.folder = home / "streams" / pipeline.name
+        self.checkpoints = Checkpoints(self.folder)
+        self.topics = Topics(pipeline.name, pipeline.definition.source)
+        mend(layout, now=datetime.now(UTC))
+        self.control = ControlTable.ensure(layout)
+        epochs = condensed_log(layout)
+        self.topics.require_whole(epochs, self.control.read().accepted)
+        self.lookups = Lookups(pipeline.record.lookups, layout, in_force(epochs, pipeline.record_version))
+        self.parent = os.getppid()
+        self.lock = threading.RLock()
+        self.stopping = threading.Event()
+        self.closed = False
+        self.failure: BaseException | None = None
+        self.drained: Drained | None = None
+        self.fills: tuple[OffsetRange, ...] = ()
+        self.paused = False
+        self.told = 0.0
+        self.turns = Turns()
+        self.beside = ThreadPoolExecutor(1, thread_name_prefix="warm")
+
+    def start(self, spark: SparkSession) -> None:
+        """Take the tables over, repair what is short, catch up a step, and find where to read from.
+
+        Python's workers warm up meanwhile.
+        """
+        self.spark = spark
+        warming = self.beside.submit(warm, spark)
+        self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
+        self.refresher = Refresher(self.writer.pipeline, self.layout)
+        ledger = self.registered(self.writer.repaired())
+        self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
+        self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
+        spark.streams.addListener(self.epochs.pulse.triggers)
+        self.epochs.catch_up(spark)
+        warming.result()
+        self.beside.shutdown()
+
+    def registered(self, ledger: list[Epoch]) -> list[Epoch]:
+        """Hold an epoch of kind hole for every gap that somebody has decided on, and give the ledger with them."""
+        accepted = self.control.read().accepted
+        self.topics.require_whole(ledger, accepted)
+        beginnings = self.topics.beginnings() if accepted else {}
+        for decision in to_register(ledger, accepted, beginnings):
+            log.warning("Registering a hole: %s (%s)", decision.gap, decision.reason)
+            epoch = decision.epoch(
+                self.writer.take(),
+                self.token,
+                datetime.now(UTC),
+                record_version=self.pipeline.record_version,
+                last=ledger[-1] if ledger else None,
+            )
+            ledger = [*ledger, self.writer.commit(epoch, KernelResult(), self.writer.current)]
+        return ledger
+
+    def query(self) -> StreamingQuery:
+        """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one.
+
+        A checkpoint that agrees may be broken all the same: nothing depends on it.
+        """
+        try:
+            return self.started()
+        except (PySparkException, Py4JJavaError) as error:
+            log.warning("Spark does not go on with its checkpoint: %s", shown(error))
+            return self.started(anew=True)
+
+    def started(self, *, anew: bool = False) -> StreamingQuery:
+        """Start the query; ``anew`` on a new checkpoint in any case."""
+        start = self.epochs.progress.vector
+        held = self.topics.offsets(self.writer.master.position(start))
+        ends = {name: offsets for name, offsets in held.items() if offsets}
+        decision = position(ends, self.checkpoints.read())
+        newest = self.checkpoints.newest
+        if anew or not isinstance(decision, Resume) or newest is None or self.epochs.size.halved:
+            newest = self.checkpoints.begin()
+        self.checkpoint = newest
+        log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
+        size = self.epochs.size
+        suspect = size.suspects[0] if size.suspects else None
+        frame = self.topics.read(self.spark, start, limit=size.limit, only=suspect)
+        writer = frame.writeStream.foreachBatch(self.on_batch).option("checkpointLocation", str(newest))
+        return writer.trigger(processingTime=self.pipeline.definition.stream.trigger).start()
+
+    def on_batch(self, frame: DataFrame, batch: int) -> None:
+        """Turn one micro-batch into an epoch; whatever goes wrong is kept for the main thread.
+
+        Spark takes a batch that a closed driver leaves alone for done: the master's word counts, not Spark's.
+        """
+        with self.lock:
+            if self.closed or self.failure:
+                return
+            try:
+                ends = self.topics.lanes(planned_ends(self.checkpoint, batch))
+                self.epochs.read(frame, ends, stopping=self.stopping.is_set())
+            except FenceLost as error:
+                leave(error)
+            except BaseException as error:
+                self.failure = error
+                raise
+
+    def run(self) -> None:
+        """Keep the query going until it is told to stop; a failed epoch is tried again under a new number."""
+        query: StreamingQuery | None = self.query()
+        self.epochs.heartbeat()
+        asked = time.monotonic()
+        while not self.stopping.wait(TICK):
+            if time.monotonic() - asked > 1:
+                asked = time.monotonic()
+                self.obey()
+            if self.paused:
+                self.rest(query)
+                query = None
+            elif query is None or self.failure or not query.isActive:
+                query = self.again(query)
+            elif self.epochs.outdated:
+                query = self.anew(query)
+            elif self.lock.acquire(timeout=TICK):
+                try:
+                    # The epoch that was waited for may have failed: then nobody knows where the master ends.
+                    if not self.failure:
+                        self.between()
+                finally:
+                    self.lock.release()
+        self.finish(query)
+
+    def between(self) -> None:
+        """Do what is done between two epochs; that Kafka does not answer is no reason to end."""
+        try:
+            self.epochs.rest(self.drained)
+            self.epochs.state()
+            if view := self.turn():
+                moved = self.epochs.catch_up(self.spark, [view])
+                self.turns = self.turns.taken(view, time.monotonic(), moved=moved)
+            self.filler.ask(self.fills)
+            if self.filler.pending:
+                self.filler.step(self.spark)
+        except KafkaUnavailable as error:
+            log.warning("Kafka does not answer: %s", error.message)
+
+    def turn(self) -> str:
+        """Give the view that is to catch up a step now; empty if there is none."""
+        return self.turns.next(self.writer.behind, time.monotonic())
+
+    def rest(self, query: StreamingQuery | None) -> None:
+        """Have no query while the stream is paused: the driver stays up, and its heartbeat tells the lag."""
+        if query is not None:
+            self.still(query)
+            log.info("Paused at epoch %s", self.writer.master.epoch)
+        elif time.monotonic() - self.told < TELL_EVERY:
+            return
+        self.told = time.monotonic()
+        with contextlib.suppress(KafkaUnavailable):
+            if self.failure:
+                self.epochs.reread()
+                self.failure = None
+            self.epochs.close("paused")
+            return
+        self.epochs.heartbeat("paused")
+
+    def again(self, query: StreamingQuery | None) -> StreamingQuery | None:
+        """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
+
+        For a broker that does not answer it waits as long as it takes: a new driver could do no more. After a
+        Conflict, as with a commit of its own that has landed late, the tables are looked at anew.
+        """
+        failure, failed = self.failure, query is not None
+        if query is not None:
+            self.ended(query)
+            failure = failure or query.exception()
+        while not self.stopping.is_set():
+            if failed:
+                if isinstance(failure, SeamlineError) and not isinstance(
+                    failure, Conflict | KafkaUnavailable
+                ):
+                    raise failure
+                self.tried(failure)
+            try:
+                self.epochs.restart()
+                self.failure = None
+                return self.started(anew=True) if failed else self.query()
+            except KafkaUnavailable as error:
+                failure, failed = error, True
+        return query
+
+    def tried(self, failure: BaseException | None) -> None:
+        """Count a failure, and wait a little before the next attempt; SeamlineError after too many."""
+        self.obey()
+        log.error("Attempt %s at one place failed: %s", self.epochs.retries + 1, shown(failure))
+        if not isinstance(failure, KafkaUnavailable):
+            self.epochs.retries += 1
+        if self.epochs.retries > GIVE_UP:
+            raise SeamlineError(f"The stream's query ended: {failure}", hint="see the driver's log.")
+        if not self.epochs.size.halved or self.epochs.size.condemned:
+            self.stopping.wait(min(0.5 * max(self.epochs.retries, 1), 5))
+
+    def ended(self, query: StreamingQuery) -> None:
+        """See a query that has failed to its end; its error is ours to report."""
+        with contextlib.suppress(StreamingQueryException):
+            if query.isActive and not query.awaitTermination(60):
+                self.still(query)
+
+    def anew(self, query: StreamingQuery) -> StreamingQuery:
+        """Start a new query between two epochs, over the lanes and with the size that are right by now."""
+        self.still(query)
+        if self.failure:
+            return query
+        try:
+            self.epochs.restart()
+            log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)
+            return self.query()
+        except KafkaUnavailable as error:
+            self.failure = error
+            return query
+
+    def still(self, query: StreamingQuery) -> None:
+        """Stop a query between two epochs."""
+        with self.lock:
+            self.closed = True
+        query.stop()
+        self.closed = False
+
+    def obey(self) -> None:
+        """Look at what the stream should be doing, who holds the lease, and whether our parent lives."""
+        found = self.control.read()
+        if found.lease is not None and found.lease.token > self.token:
+            leave(FenceLost(f"The lease has token {found.lease.token}, ours is {self.token}.", hint="exit."))
+        self.drained, self.fills = found.drained, found.fills
+        self.paused = found.desired is Desired.PAUSED
+        if found.desired is Desired.STOPPED or os.getppid() != self.parent:
+            self.stopping.set()
+
+    def finish(self, query: StreamingQuery | None) -> None:
+        """Let the epoch finish, declare an edge, and stop the query between epochs."""
+        with self.lock:
+            self.closed = True
+            if not self.failure:
+                with contextlib.suppress(KafkaUnavailable):
+                    self.epochs.close()
+        self.refresher.close()
+        if query is not None:
+            query.stop()
+        self.topics.close()
+
+
+def shown(failure: BaseException | None) -> str:
+    """Say what went wrong without the JVM's part of the stack."""
+    return str(failure).split("\tat py4j.")[0].rstrip()[-3000:]
+
+
+def leave(error: SeamlineError) -> NoReturn:
+    """Exit at once with the error's code: nothing more may be written."""
+    print(error, file=sys.stderr)
+    end(error.exit_code)
+
+
+def jvm_pid(spark: SparkSession) -> int | None:
+    """Give the process id of Spark's JVM."""
+    process: Any = getattr(spark.sparkContext._gateway, "proc", None)  # noqa: SLF001
+    return process.pid if process is not None else None

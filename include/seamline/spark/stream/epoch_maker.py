@@ -1,0 +1,350 @@
+"""Making epochs: read and judged, empty ones, and those that had to be tried again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, run
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.control_table import Drained
+from seamline.lake.tables.log_tails import tails
+from seamline.lake.tables.lookup_tables import Lookups
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import positions
+from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import parse_duration
+from seamline.plan.stream.epoch_numbers import EdgePolicy
+from seamline.plan.stream.refusal_news import Refusals
+from seamline.spark.session.arrow_batches import MEASURED, batch_size
+from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
+from seamline.spark.stream.catch_up import catch_up
+from seamline.spark.stream.epoch_sizing import EpochSize
+from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.progress import Progress, rests
+from seamline.spark.stream.pulse import Pulse
+from seamline.spark.stream.read_topics import Topics
+from seamline.spark.stream.register import Register
+from seamline.spark.tasks.kernel_attempts import Attempt, KernelFailed, answers, narrow, said, unread
+from seamline.spark.tasks.task import REPORT, gathered, kernel_task, reported
+
+log = logging.getLogger("seamline.stream")
+
+
+class Epochs:
+    """Makes one epoch after another; the caller sees to it that only one is made at a time."""
+
+    passing: Note | None = None
+    """A record of a hole that is passed over without being read."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        topics: Topics,
+        lookups: Lookups,
+        ledger: Sequence[Epoch],
+        heartbeat: Path,
+    ) -> None:
+        self.writer, self.topics = writer, topics
+        self.lookups = lookups
+        self.pipeline = writer.pipeline
+        stream = self.pipeline.definition.stream
+        self.watermark = self.pipeline.definition.source.watermark
+        self.register = Register(self.pipeline, writer.layout) if self.pipeline.surveyed else None
+        self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
+        self.progress = self.resumed(ledger)
+        self.size = EpochSize(stream)
+        self.attempted = Attempted(heartbeat.with_name("attempt.json"))
+        if self.size.recall(self.attempted.read(), self.progress.vector):
+            log.warning("The driver before died of an epoch; reading %s records at a time", self.size.limit)
+        self.refusals = Refusals(self.pipeline.name)
+        self.retries = 0
+        self.unstated: set[str] = set()
+        self.record_bytes, self.batch_size = 0, MEASURED
+        self.pulse = Pulse(heartbeat)
+        writer.phases, writer.timing = self.pulse.mark, self.pulse.timing
+
+    @property
+    def unreadable(self) -> Note | None:
+        """Give the note of a record of the live stream that cannot even be kept; None where it is not one."""
+        return self.attempted.note if self.attempted.kept and self.size.unread else None
+
+    @property
+    def outdated(self) -> bool:
+        """Tell whether the query must be started anew: for another lane, or for another size."""
+        return self.size.outdated(self.progress.vector)
+
+    def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
+        """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
+        began = self.pulse.begin()
+        before = self.meet(ends)
+        ranges = ranges_between(before.vector, ends)
+        if not ranges:
+            return
+        start = dict(self.progress.vector)
+        self.attempted.begin(Note(tuple(ranges), JUDGED, self.size.kept()))
+        try:
+            self.size_batches(frame)
+            # Spark gives every lane a record: another one may have come beside the one that is condemned.
+            condemned = self.size.condemned if sum(map(len, ranges)) == 1 else ""
+            frame = narrow(frame, ranges)
+            attempt = self.attempt(frame, self.progress.vector, condemned=condemned, proved=self.size.proved)
+        except KernelFailed as error:
+            self.record_bytes = 0
+            if not answers(frame):
+                # The JVM is dead, and this process ends: the note stands for the next one.
+                raise error.cause from None
+            # Tasks read Kafka: a broker that is away is no failure of a record.
+            self.topics.assert_same()
+            self.size.failed(said(error.cause), ends, ranges, kept=self.attempted.kept)
+            self.attempted.over(start, self.size.kept())
+            raise error.cause from None
+        self.attempted.over(start, self.size.kept())
+        now = datetime.now(UTC)
+        after = before.read(ranges, attempt.result.max_event_time, now)
+        due = stopping or before.edge_due(self.policy, attempt.number, now)
+        epoch = replace(self.blank(attempt.number, after, now), edge=due, **attempt.facts(ranges))
+        self.hold(after, epoch, attempt)
+        self.size.held(sum(map(len, ranges)), time.monotonic() - began, len(epoch.accepted))
+        self.tell_trouble()
+        self.retries, self.record_bytes = 0, attempt.result.record_bytes
+        self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
+        self.heartbeat()
+
+    def tell_trouble(self) -> None:
+        """Keep what halving has learned, for the next driver, until the trouble is behind us."""
+        if self.attempted.note:
+            self.attempted.over(self.progress.vector, self.size.kept())
+
+    def size_batches(self, frame: DataFrame) -> None:
+        """Tell Spark in what batches to hand the micro-batch over; a query keeps what it was told."""
+        if self.batch_size != (wanted := batch_size(self.record_bytes)):
+            wanted.apply(frame.sparkSession)
+            self.batch_size = wanted
+
+    def amend(
+        self,
+        frame: DataFrame,
+        part: OffsetRange,
+        *,
+        condemned: str = "",
+        proved: bool = False,
+        passing: Note | None = None,
+    ) -> Epoch:
+        """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND).
+
+        What is condemned is tried once more unless it is ``proved``, and not even read where it is ``passing``.
+        """
+        self.pulse.begin()
+        self.passing = passing
+        try:
+            attempt = self.attempt(frame, {part.lane: part.start}, condemned=condemned, proved=proved)
+        except KernelFailed as error:
+            raise error.cause from None
+        finally:
+            self.passing = None
+        now = datetime.now(UTC)
+        after = self.progress.amended(attempt.result.max_event_time)
+        due = self.progress.edge_due(self.policy, attempt.number, now)
+        blank = self.blank(attempt.number, after, now)
+        epoch = replace(blank, kind=Kind.AMEND, edge=due, **attempt.facts([part]))
+        self.hold(after, epoch, attempt)
+        self.heartbeat()
+        return epoch
+
+    def attempt(self, frame: DataFrame, held: Vector, *, condemned: str, proved: bool) -> Attempt:
+        """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
+        self.topics.assert_same()
+        versions = self.lookups.current()
+        if condemned and not proved:
+            self.attempted.stage(DRY)
+            if self.harmless(frame, held, versions):
+                log.warning("A record is not to blame for what failed: %s", condemned)
+                condemned = ""
+        self.attempted.stage(KEPT if condemned else JUDGED)
+        number, views = self.writer.take(), self.writer.current
+        self.writer.done("planned")
+        result = self.computed(frame, number, views, held, versions, condemned)
+        self.writer.done("files")
+        self.topics.assert_same()
+        return Attempt(number, views, versions, result)
+
+    def hold(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
+        """Commit an epoch, and remember it."""
+        self.progress = self.held(after, epoch, attempt.result, attempt.views)
+        if self.register:
+            self.register.hold()
+        warn(self.refusals.take(epoch.number, attempt.result.refused, epoch.committed_at))
+
+    def held(self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]) -> Progress:
+        """Commit an epoch; it states the frontiers of all views."""
+        whole = self.writer.commit(epoch, result, views)
+        self.unstated.clear()
+        return after.held(whole)
+
+    def meet(self, ends: Vector) -> Progress:
+        """Give the progress with new lanes taken in."""
+        if all(lane in self.progress.vector for lane in ends):
+            return self.progress
+        return self.progress.meet(self.topics.beginnings(), datetime.now(UTC))
+
+    def blank(self, number: int, progress: Progress, now: datetime) -> Epoch:
+        """Give an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
+        ends = self.topics.ends() if progress.silent(self.watermark, now) else {}
+        return Epoch(
+            number=number,
+            token=self.writer.token,
+            committed_at=now,
+            record_version=self.pipeline.record_version,
+            watermark=progress.watermark(self.watermark, ends, now),
+            clock=self.pipeline.clock,
+        )
+
+    def harmless(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
+        """Tell whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
+        try:
+            self.computed(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
+        except KernelFailed:
+            return False
+        finally:
+            if self.register:
+                self.register.forget()
+        return True
+
+    def computed(
+        self,
+        frame: DataFrame,
+        number: int,
+        views: frozenset[str],
+        held: Vector,
+        versions: Mapping[str, str],
+        condemned: str,
+        *,
+        dry: bool = False,
+    ) -> KernelResult:
+        """Run the kernel once over the micro-batch, ``dry`` without files; KernelFailed with what it raised."""
+        config = KernelConfig(
+            pipeline=self.pipeline,
+            topic_ids=self.topics.ids,
+            token=self.writer.token,
+            epoch=number,
+            held=held,
+            views=views,
+            master=self.writer.master.table.root,
+            quarantine=self.writer.quarantine.root,
+            condemned=condemned,
+            watermark=self.progress.mark,
+            at=datetime.now(UTC),
+            lookups=self.lookups.paths(versions),
+            dry=dry,
+        )
+        try:
+            if condemned and (note := self.passing or self.unreadable):
+                return run([unread(note, self.topics.ids)], config)
+            if self.register and not condemned:
+                config = self.register.survey(frame, config)
+                self.writer.done("surveyed")
+            return gathered(reported(frame.mapInArrow(kernel_task(config), REPORT)))
+        except Exception as error:
+            raise KernelFailed(error) from error
+
+    def resumed(self, ledger: Sequence[Epoch]) -> Progress:
+        """Give the progress where the master ends, over every lane that the ledger knows and the topics still have."""
+        known = positions(ledger)
+        starts = self.topics.starts(self.writer.master, known)
+        master, quarantine = (Files.of(each) for each in (self.writer.master.table, self.writer.quarantine))
+        self.topics.require_kept(
+            tails(master, quarantine, {lane: at for lane, at in starts.items() if lane in known})
+        )
+        return Progress.resumed(ledger, starts, datetime.now(UTC), self.pipeline.timed)
+
+    def reread(self) -> list[Epoch]:
+        """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
+        ledger = self.writer.repaired()
+        self.topics.assert_same()
+        self.progress = self.resumed(ledger)
+        if self.register:
+            self.register.forget()
+        return ledger
+
+    def restart(self) -> None:
+        """Read again where the master ends, and in which size to go on from there."""
+        self.reread()
+        self.size.restart(self.progress.vector)
+        self.tell_trouble()
+        self.batch_size = MEASURED
+
+    def rest(self, drained: Drained | None) -> None:
+        """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.
+
+        It does when lanes fall idle, and when somebody has declared that the topic ends where we are.
+        """
+        now = datetime.now(UTC)
+        warn(self.refusals.due(now))
+        last = self.progress.epoch
+        if drained and last and drained.ends == self.progress.vector:
+            closing, mark = self.closing(), self.progress.mark
+            if closing and (mark is None or mark < closing):
+                self.empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")
+                return
+        if last is None or not rests(self.progress, now):
+            return
+        if not last.edge or (
+            self.progress.silent(self.watermark, now)
+            and self.blank(-1, self.progress, now).watermark != self.progress.mark
+        ):
+            self.empty()
+
+    def closing(self) -> datetime | None:
+        """Give the end of the last interval that has rows; of a clock that has told nothing yet the log knows it."""
+        known = self.progress.closing(self.pipeline.grid)
+        if known or not (last := self.writer.last_filled(self.pipeline)):
+            return known
+        return self.pipeline.grid.named(last).end
+
+    def empty(self, **stated: Any) -> None:
+        """Hold an empty epoch that is an edge and states what is given."""
+        self.pulse.begin()
+        blank = self.blank(self.writer.take(), self.progress, datetime.now(UTC))
+        epoch = replace(blank, edge=True, **stated)
+        self.progress = self.held(self.progress, epoch, KernelResult(), self.writer.current)
+        self.heartbeat()
+
+    def catch_up(self, spark: SparkSession, views: Collection[str] | None = None) -> bool:
+        """Bring views that are behind a step nearer to E, all or those named, and tell whether any moved."""
+        before = self.writer.behind
+        moved = catch_up(spark, self.writer, views)
+        self.unstated |= before.keys() - self.writer.behind.keys()
+        self.state()
+        return moved
+
+    def state(self) -> None:
+        """State the frontiers of views that have come to E, unless a live epoch has done so."""
+        if self.unstated:
+            self.empty()
+
+    def close(self, state: str = "stopped") -> None:
+        """Declare the last edge."""
+        warn(self.refusals.due(datetime.now(UTC), ending=True))
+        last = self.progress.epoch
+        if last is not None and not last.edge:
+            self.empty()
+        self.heartbeat(state)
+
+    def heartbeat(self, state: str = "running") -> None:
+        """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
+        self.pulse.beat(self.progress, self.writer, self.topics, state)
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Log warnings."""
+    for line in lines:
+        log.warning("%s", line)

@@ -1,0 +1,278 @@
+"""The one writer of a pipeline's epochs: its tables, its numbers, and the order of its commits (rule 1)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.lake.engine import states
+from seamline.lake.log.epoch_log import condensed_log, condensed_log_of
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.maintain.let_go import let_go
+from seamline.lake.maintain.repair import Tables, agree, require_served
+from seamline.lake.maintain.unjudging import unjudge
+from seamline.lake.storage.arrow_types import QUARANTINE
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import handed_over
+from seamline.lake.tables.kept_panes import PANE, as_kept, coarse, refine, state
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.mending import mend
+from seamline.lake.tables.rejudged import judged_log
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.evolution import require_order
+from seamline.model.compile.live_versions import live_views, require_grid, stood_still
+from seamline.model.compile.stored_definition import to_json
+from seamline.model.errors import Conflict, FenceLost, ProtocolError
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
+from seamline.plan.batch.rejudging_plan import filled
+from seamline.plan.maintain.repair_steps import Acceptance
+from seamline.plan.publish.publication import born
+from seamline.runtime.failpoints import reach
+
+log = logging.getLogger("seamline.stream")
+
+
+class Writer:
+    """Every table of a pipeline that the stream writes, taken over under one token.
+
+    ``pipeline`` is the definition with every version that the manifest calls live among its views. With ``acceptance``
+    the master stands for what there is where others say of more; OutOfStep without.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        pipeline: CompiledPipeline,
+        token: int,
+        *,
+        jvm: int | None = None,
+        acceptance: Acceptance | None = None,
+    ) -> None:
+        self.layout, self.token, self.jvm = layout, token, jvm
+        mend(layout, now=datetime.now(UTC), accepted=acceptance is not None)
+        held = condensed_log(layout)
+        require_order(pipeline.record_version, held)
+        require_grid(pipeline, ManifestTable.ensure(layout).read(), held)
+        self.master = Master.ensure(layout, pipeline)
+        place = layout.table("quarantine")
+        self.quarantine = handed_over(place) or Table.ensure(place, QUARANTINE)
+        self.ledger = Ledger.ensure(layout)
+        self.slices: dict[str, Slices] = {}
+        for table in self.tables:
+            table.fence(token)
+        for table in (self.quarantine, self.master.table):
+            table.state_durability(pipeline.definition.stream.durability)
+        # A view may go on without slices that land later; a range must not be read again while it may be held yet.
+        for table in self.tables:
+            table.insists = True
+        if acceptance is None:
+            require_served(layout, self.ledger, self.master)
+        manifest = self.births(pipeline)
+        self.pipeline = live_views(pipeline, manifest)
+        for id, why in stood_still(pipeline, manifest).items():
+            log.warning("View %s gets no more slices: %s", id, why)
+        for view in self.pipeline.views:
+            self.slices[view.id] = Slices.ensure(layout, view)
+            self.slices[view.id].table.fence(token)
+        for table in self.tables:
+            table.settle()
+        self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
+        if acceptance:
+            let_go(self.master, self.quarantine)
+        agreed = agree(
+            self.taken(manifest),
+            self.frontiers,
+            layout=layout,
+            grid=pipeline.grid,
+            token=token,
+            acceptance=acceptance,
+        )
+        self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
+        if gone := unjudge(layout, self.master.epoch):
+            log.warning(
+                "%s attempts at judging again are of epochs that the log has lost: they count no more", gone
+            )
+        self.refine()
+        self.stuck: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
+        self.sure = True
+        self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
+        self.phases: Callable[[str], None] = lambda _: None
+        self.timing: Callable[[], Mapping[str, Mapping[str, float]]] = dict
+
+    @property
+    def tables(self) -> list[Table]:
+        """List the tables that carry the token."""
+        others = [slices.table for slices in self.slices.values()]
+        return [self.master.table, self.quarantine, self.ledger.table, *others]
+
+    def taken(self, manifest: Manifest) -> Tables:
+        """Give all tables that follow the master, also the slices of versions that get no more."""
+        slices = {view: each.table for view, each in self.slices.items()}
+        for id in manifest.births:
+            if id not in slices and Table.exists(self.layout.slices_of(id)):
+                slices[id] = Table.open(self.layout.slices_of(id))
+        return Tables(self.master, self.quarantine, self.ledger, slices)
+
+    def births(self, pipeline: CompiledPipeline) -> Manifest:
+        """Record the birth of every view version that the manifest does not know, before its first slice."""
+        definitions = dict.fromkeys((view.id for view in pipeline.views), to_json(pipeline.definition))
+        manifest = ManifestTable.ensure(self.layout)
+        while True:
+            current = manifest.read()
+            if definitions.keys() <= {*current.live}:
+                return current
+            known = self.filled(pipeline)
+            statements = born(
+                current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=known
+            )
+            try:
+                manifest.commit(statements)
+            except Conflict:
+                continue
+
+    def refine(self) -> None:
+        """Cut panes as the zones' rules of this process want them; days that are kept in longer ones are built anew."""
+        kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
+        self.pipeline = as_kept(self.pipeline, lambda view: kept[view.id])
+        short = [view for view in self.pipeline.views if coarse(view, kept[view.id])]
+        if short:
+            intervals = sorted(
+                {id for epoch in judged_log(self.pipeline, self.layout) for id in epoch.accepted}
+            )
+            grid, held = self.pipeline.grid, self.master.epoch
+            told = ManifestTable.ensure(self.layout).decide(
+                lambda manifest: [
+                    each
+                    for view in short
+                    for each in refine(manifest, view, kept[view.id], intervals, grid, held)
+                ]
+            )
+            log.warning(
+                "Zones have other rules: %s days are to be built anew", len({each.interval for each in told})
+            )
+        for view in self.pipeline.views:
+            self.slices[view.id].view = view
+            state(self.slices[view.id].table, view)
+
+    def filled(self, pipeline: CompiledPipeline) -> str:
+        """Give the last interval that has rows, by what judging again has brought; empty while records wait for it."""
+        log = judged_log(pipeline, self.layout)
+        return filled(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
+
+    def last_filled(self, pipeline: CompiledPipeline) -> str:
+        """Give the last interval that has rows, as the pipeline judges them where that was done; empty if none has."""
+        log = judged_log(pipeline, self.layout)
+        return max((each for epoch in log for each in epoch.accepted), default="")
+
+    def frontier(self, manifest: Manifest, view: CompiledView) -> int:
+        """Give W(v): what the master says, and never below the epoch before the view's birth."""
+        return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
+
+    def repaired(self) -> list[Epoch]:
+        """Repair the ledger from the master's commits and give the log condensed.
+
+        A commit may have landed without an answer: the tables are looked at anew.
+        """
+        for table in self.tables:
+            table.refresh()
+        self.frontiers = {view: max(at, self.master.frontier(view)) for view, at in self.frontiers.items()}
+        self.ledger.append(self.master.missing(self.ledger.last))
+        self.sure = True
+        return condensed_log_of(self.ledger, self.master)
+
+    def take(self) -> int:
+        """Take the next number: one attempt, one number."""
+        self.number += 1
+        return self.number
+
+    @property
+    def marks(self) -> dict[str, int | None]:
+        """Give the newest number of every table that a commit of the master relies on, by its name or its view."""
+        slices = {view: each.table.txn(EPOCH) for view, each in self.slices.items()}
+        return {"quarantine": self.quarantine.txn(EPOCH), **slices}
+
+    @property
+    def current(self) -> frozenset[str]:
+        """List the views that are not behind: they take the next epoch."""
+        newest = self.master.epoch
+        return frozenset(view for view, frontier in self.frontiers.items() if frontier == newest)
+
+    @property
+    def behind(self) -> dict[str, int]:
+        """Give the frontiers that are below E."""
+        newest = self.master.epoch
+        return {view: at for view, at in self.frontiers.items() if at < newest}
+
+    def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
+        """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed.
+
+        After one that failed the tables must be looked at first (``repaired``): ProtocolError.
+        """
+        if not self.sure:
+            raise ProtocolError(
+                f"Epoch {epoch.number} would follow one of which it is not known whether the master holds it.",
+                hint="this is a defect: the tables are repaired after a failed commit, before the next.",
+            )
+        self.sure = False
+        fine, broken = self.commit_slices(epoch.number, result, views)
+        for view, error in broken.items():
+            log.error("View %s is behind from epoch %s: %s", view, epoch.number, error)
+            self.errors[view] = error[:500]
+        self.done("slices")
+        if result.quarantine:
+            self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})
+        self.done("quarantine")
+        frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
+        told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing()}
+        whole = Epoch(**{**vars(epoch), **told})
+        self.master.commit(whole, result.master, self.marks)
+        self.frontiers = frontiers
+        self.done("master")
+        self.ledger.append([whole])
+        self.done("ledger")
+        self.sure = True
+        return whole
+
+    def done(self, phase: str) -> None:
+        """Note the end of a phase; a failpoint may end the process here."""
+        self.phases(phase)
+        reach(phase, jvm=self.jvm)
+
+    def commit_slices(
+        self, number: int, result: KernelResult, views: Iterable[str]
+    ) -> tuple[set[str], Mapping[str, str]]:
+        """Commit the slices of all views at once; give the views that have them, and the others' errors."""
+        broken = dict(result.failed)
+        waiting = {
+            view: self.threads.submit(
+                self.commit_view, number, self.slices[view], result.states.get(view, [])
+            )
+            for view in views
+            if view not in broken
+        }
+        fine = set()
+        for view, future in waiting.items():
+            try:
+                future.result()
+                fine.add(view)
+            except FenceLost:
+                raise
+            except Exception as error:  # noqa: BLE001 - a view's trouble is its own (rule 6)
+                broken[view] = f"{type(error).__name__}: {error}"
+        return fine, broken
+
+    def commit_view(self, number: int, slices: Slices, tables: list[pa.Table]) -> None:
+        """Merge the tasks' states of one view and commit them; without rows there is nothing to commit."""
+        if any(table.num_rows for table in tables):
+            merged = states.together(slices.view, tables)
+            slices.append(merged, from_epoch=number, to_epoch=number)

@@ -1,0 +1,125 @@
+"""Reading what was passed over: offsets of a hole that Kafka still has, between the epochs of the live stream."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from seamline.model.errors import SeamlineError
+from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.holes import fillable
+from seamline.model.protocol.offsets import OffsetRange
+from seamline.spark.session.attempt_notes import ATTEMPTS, JUDGED, Attempted, Note
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.stream.epoch_sizing import SHARE, WHY
+from seamline.spark.tasks.kernel_attempts import alive, said
+
+log = logging.getLogger("seamline.stream")
+PIECE = 200_000
+"""Records that an amending epoch reads at most: live epochs wait for it."""
+
+
+class Filler:
+    """Fills holes piece by piece, each an epoch of kind amend (rule 1 makes it exactly once).
+
+    A piece that fails is halved, and a record that fails alone is condemned, as in a live epoch. So is one of which
+    the driver dies: ``attempted`` tells the next one of it.
+    """
+
+    def __init__(self, epochs: Epochs, ledger: Sequence[Epoch], attempted: Attempted) -> None:
+        self.epochs, self.attempted = epochs, attempted
+        self.known = decided(ledger)
+        self.size = min(PIECE, epochs.size.most)
+        self.failures, self.why = 0, ""
+        self.deadly = attempted.read()
+        self.unclear: OffsetRange | None = None
+        self.asked: tuple[OffsetRange, ...] = ()
+        self.pieces: list[OffsetRange] = []
+
+    def ask(self, asked: Iterable[OffsetRange]) -> None:
+        """Take in what people have asked to be filled; Kafka is asked for what it still has of it."""
+        wanted = tuple(asked)
+        if wanted != self.asked and not self.unclear:
+            self.pieces = fillable(self.known, wanted, self.epochs.topics.beginnings()) if wanted else []
+            self.asked = wanted
+            self.recall()
+            if self.pieces:
+                log.info("Filling %s offsets that were passed over", sum(map(len, self.pieces)))
+
+    def recall(self) -> None:
+        """Take less where the driver before has died of a piece, and count that against a record alone."""
+        note, self.deadly = self.deadly, None
+        if not note or not self.pieces:
+            return
+        [part] = note.ranges
+        first = self.pieces[0]
+        self.size = max(len(part) // SHARE, 1)
+        if len(part) == 1 and (first.lane, first.start) == (part.lane, part.start):
+            self.failures, self.why = note.size["failures"] + 1, WHY
+        log.warning("The driver before died while filling %s; reading %s records at a time", part, self.size)
+
+    @property
+    def pending(self) -> bool:
+        """Tell whether there is something to fill, or to find out."""
+        return bool(self.pieces or self.unclear)
+
+    def step(self, spark: SparkSession) -> None:
+        """Read one piece and hold it; the caller sees to it that no other epoch is made meanwhile."""
+        if self.unclear:
+            self.settle(self.unclear)
+            return
+        whole = self.pieces[0]
+        part = replace(whole, end=min(whole.start + self.size, whole.end))
+        note = Note((part,), JUDGED, {"failures": self.failures})
+        try:
+            self.attempted.begin(note)
+            frame = self.epochs.topics.between(spark, part)
+            held = self.epochs.amend(
+                frame,
+                part,
+                condemned=self.why if self.failures >= ATTEMPTS else "",
+                proved=self.why == WHY,
+                passing=note if self.failures >= 2 * ATTEMPTS else None,
+            )
+            self.attempted.over({}, {})
+        except SeamlineError:
+            self.attempted.over({}, {})
+            raise
+        except Exception as error:  # noqa: BLE001 - the live stream goes on
+            self.why = said(error)
+            log.error("Filling %s failed: %s", part, self.why)
+            if alive(spark):
+                self.attempted.over({}, {})
+            self.unclear = part
+            self.settle(part)
+            return
+        self.failures, self.why = 0, ""
+        self.size = min(self.size * 2, PIECE, self.epochs.size.most)
+        self.known.append(held)
+        rest = replace(whole, start=part.end)
+        self.pieces[:1] = [rest] if len(rest) else []
+        if not self.pieces:
+            log.info("Filled what was passed over, up to %s", part)
+
+    def settle(self, part: OffsetRange) -> None:
+        """Ask the master whether a part that failed is held after all, and take a smaller one next if it is not.
+
+        What Kafka has lost in the meantime is no longer tried. KafkaUnavailable leaves all as it is, and nothing
+        is counted against a record.
+        """
+        self.known = decided(self.epochs.reread())
+        self.pieces = fillable(self.known, self.asked, self.epochs.topics.beginnings())
+        self.unclear = None
+        if any(piece.lane == part.lane and piece.start == part.start for piece in self.pieces):
+            self.failures = self.failures + 1 if len(part) == 1 else 0
+            self.size = max(len(part) // 2, 1)
+        else:
+            self.failures = 0
+
+
+def decided(ledger: Iterable[Epoch]) -> list[Epoch]:
+    """Give the epochs that tell what of the holes is missing."""
+    return [epoch for epoch in ledger if epoch.kind is not Kind.READ]

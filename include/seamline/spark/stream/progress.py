@@ -1,0 +1,106 @@
+"""How far a stream has come: offsets, event time, edges, and the watermark that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from seamline.model.compile.evolution import Timed
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance
+from seamline.model.protocol.watermark import Watermark, advance_watermark
+from seamline.model.time.intervals import EPOCH, Grid
+from seamline.plan.stream.epoch_numbers import EdgePolicy, idle_lanes
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state after an epoch. ``last_seen`` is the wall clock of each lane's last record, or of the start.
+
+    ``timed`` says by what event times are told, any if None: ``largest`` and ``mark``, the newest watermark, are of
+    epochs that tell them so.
+    """
+
+    vector: Mapping[Lane, int]
+    largest: Mapping[Lane, datetime] = field(default_factory=dict)
+    last_seen: Mapping[Lane, datetime] = field(default_factory=dict)
+    epoch: Epoch | None = None
+    last_edge: int = -1
+    last_edge_at: datetime = EPOCH
+    timed: Timed | None = None
+    mark: datetime | None = None
+
+    @classmethod
+    def resumed(
+        cls, epochs: Sequence[Epoch], vector: Vector, now: datetime, timed: Timed | None = None
+    ) -> Progress:
+        """Pick up where the ledger ends."""
+        largest: dict[Lane, datetime] = {}
+        mark = None
+        for epoch in epochs:
+            if timed is None or timed.tells(epoch):
+                largest, mark = latest(largest, epoch.max_event_time), epoch.watermark or mark
+        edge = next((epoch.number for epoch in reversed(epochs) if epoch.edge), -1)
+        last = epochs[-1] if epochs else None
+        return cls(vector, largest, dict.fromkeys(vector, now), last, edge, now, timed, mark)
+
+    def meet(self, beginnings: Vector, now: datetime) -> Progress:
+        """Take in lanes that are new: they are read from their beginning."""
+        new = {lane: first for lane, first in beginnings.items() if lane not in self.vector}
+        return replace(
+            self, vector={**self.vector, **new}, last_seen={**self.last_seen, **dict.fromkeys(new, now)}
+        )
+
+    def read(
+        self, ranges: Sequence[OffsetRange], event_times: Mapping[Lane, datetime], now: datetime
+    ) -> Progress:
+        """Move on by what an epoch has read; the epoch itself is set once it is held."""
+        return replace(
+            self,
+            vector=advance(self.vector, ranges),
+            largest=latest(self.largest, event_times),
+            last_seen={**self.last_seen, **{part.lane: now for part in ranges}},
+        )
+
+    def amended(self, event_times: Mapping[Lane, datetime]) -> Progress:
+        """Take in what an epoch has read of holes: no lane moves by it."""
+        return replace(self, largest=latest(self.largest, event_times))
+
+    def held(self, epoch: Epoch) -> Progress:
+        """Remember the epoch that the master now holds."""
+        moved = replace(self, epoch=epoch, mark=epoch.watermark)
+        if not epoch.edge:
+            return moved
+        return replace(moved, last_edge=epoch.number, last_edge_at=epoch.committed_at)
+
+    def edge_due(self, policy: EdgePolicy, number: int, now: datetime) -> bool:
+        """Tell whether epoch ``number`` should be an edge."""
+        return policy.due(number, self.last_edge, now, self.last_edge_at)
+
+    def silent(self, policy: Watermark, now: datetime) -> bool:
+        """Tell whether a lane has been silent so long that the broker must be asked about it."""
+        return any(now - self.last_seen.get(lane, now) >= policy.idle for lane in self.vector)
+
+    def watermark(self, policy: Watermark, ends: Vector, now: datetime) -> datetime | None:
+        """Give the watermark; ``ends`` are the broker's, freshly asked, or empty to call no lane idle."""
+        idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle)
+        return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy.bound)
+
+    def closing(self, grid: Grid) -> datetime | None:
+        """Give the end of the last interval that has rows: a watermark there closes every one."""
+        last = max(self.largest.values(), default=None)
+        return None if last is None else grid.of(last).end
+
+
+def latest(one: Mapping[Lane, datetime], other: Mapping[Lane, datetime]) -> dict[Lane, datetime]:
+    """Merge the largest event times of lanes."""
+    return {**one, **{lane: max(at, one.get(lane, at)) for lane, at in other.items()}}
+
+
+IDLE = timedelta(seconds=2)
+
+
+def rests(progress: Progress, now: datetime) -> bool:
+    """Tell whether nothing has come for so long that an edge may be declared."""
+    return progress.epoch is not None and now - progress.epoch.committed_at >= IDLE

@@ -1,0 +1,78 @@
+"""How a driver's epochs go: how long their phases take, and the heartbeat that tells others of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from seamline.model.errors import KafkaUnavailable
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Vector
+from seamline.model.time.intervals import stamp
+from seamline.spark.stream.driver_heartbeat import Heartbeat, Trail, beat
+from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.progress import Progress
+from seamline.spark.stream.read_topics import Topics
+from seamline.spark.stream.triggers import Triggers
+
+
+class Pulse:
+    """The clock of an epoch's phases, and what the heartbeat ``file`` says; ``triggers`` hears what Spark measures."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.ends: Vector = {}
+        self.seconds: dict[str, float] = {}
+        self.marked = time.monotonic()
+        self.trail, self.up = Trail(), datetime.now(UTC)
+        self.triggers = Triggers()
+
+    def begin(self) -> float:
+        """Begin an epoch; give when, in seconds of the monotonic clock."""
+        self.seconds, self.marked = {}, time.monotonic()
+        return self.marked
+
+    def mark(self, phase: str) -> None:
+        """Note how long a phase took, in seconds."""
+        now = time.monotonic()
+        self.seconds[phase] = round(now - self.marked, 4)
+        self.marked = now
+
+    def timing(self) -> Mapping[str, Mapping[str, float]]:
+        """Give how long the phases took so far, and what Spark said of the trigger before."""
+        return {"took": dict(self.seconds), "trigger": self.triggers.last}
+
+    def beat(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
+        """Write the heartbeat; where Kafka does not answer, its ends are those of the last one."""
+        epoch = progress.epoch or Epoch(-1, writer.token, datetime.now(UTC), "")
+        with contextlib.suppress(KafkaUnavailable):
+            self.ends = topics.ends()
+        at = {lane: (end, self.ends.get(lane, end)) for lane, end in progress.vector.items()}
+        now = datetime.now(UTC)
+        read, end = (sum(both[which] for both in at.values()) for which in (0, 1))
+        reached, earlier = self.trail.add(now, read, end)
+        beat(
+            self.file,
+            Heartbeat(
+                pid=os.getpid(),
+                token=writer.token,
+                epoch=epoch.number,
+                watermark=stamp(epoch.watermark) if epoch.watermark else "",
+                rows=epoch.rows,
+                refused=sum(epoch.refused.values()),
+                lag={str(lane): max(end - read, 0) for lane, (read, end) in at.items()},
+                seconds=self.seconds,
+                behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
+                state=state,
+                at=stamp(now),
+                errors=dict(writer.errors),
+                topics={id: name for name, id in topics.ids.items()},
+                reached=reached,
+                earlier=earlier,
+                up=stamp(self.up),
+            ),
+        )

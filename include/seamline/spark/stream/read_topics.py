@@ -1,0 +1,225 @@
+"""The topics a stream reads: the same ones as before, from where the master ends, to where the broker ends."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from seamline.kafka import connections
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.first_records import Place, firsts
+from seamline.lake.log.master import Master
+from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import AcceptedGap, Gap, gaps, refusal, undecided
+from seamline.model.protocol.log_tail import Tail, replaced
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
+
+log = logging.getLogger("seamline.stream")
+
+
+# Where Spark measures an Arrow batch it does so after each row, a nested column as a whole: text costs a tenth.
+RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "to_json(headers) AS headers")
+
+FETCHES = {
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
+"""For tasks that read what is known to be there: Kafka's defaults are for consumers that wait for what may come.
+
+Half a second for each partition is what the last records before a silence would wait, behind a fetch of no records.
+"""
+
+LOST = (
+    "the broker has lost records that were read, and gives their offsets to others: copy what is left into a new topic "
+    "of that name, then accept the hole."
+)
+
+POLLED = 5_000
+"""Records that a task asks its Kafka client for at once, at most."""
+
+LEAST_SHARE = 50_000
+"""Records: a lane's share of an epoch is not cut into smaller parts than this."""
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""Offsets by topic and partition, as Spark writes them."""
+
+
+def fetches(records: int) -> dict[str, str]:
+    """Say how a task fetches so many records at most.
+
+    What one poll gives is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
+    epoch that was halved for it must not be given the records beside its own.
+    """
+    return {**FETCHES, "kafka.max.poll.records": str(max(min(records, POLLED), 1))}
+
+
+class Topics:
+    """One incarnation of each topic of a source, known by its id from the first look on."""
+
+    def __init__(self, pipeline: str, source: KafkaSource) -> None:
+        self.pipeline, self.source, self.names = pipeline, source, source.topics
+        self.connection = connections.resolve(source.connection)
+        self.admin = TopicAdmin(self.connection)
+        self.ids = {name: self.admin.topic_id(name) for name in self.names}
+
+    def close(self) -> None:
+        """Close the connection; nothing can be asked any more."""
+        self.admin.close()
+
+    def lanes(self, offsets: Offsets) -> dict[Lane, int]:
+        """Turn offsets per topic and partition into a vector."""
+        found = {
+            Lane(self.ids[name], partition): offset
+            for name, partitions in offsets.items()
+            for partition, offset in partitions.items()
+        }
+        return dict(sorted(found.items()))
+
+    def offsets(self, vector: Vector) -> dict[str, dict[int, int]]:
+        """Turn a vector into offsets per topic and partition; lanes of other incarnations are left out."""
+        return {
+            name: {lane.partition: at for lane, at in vector.items() if lane.topic_id == id}
+            for name, id in self.ids.items()
+        }
+
+    def beginnings(self) -> dict[Lane, int]:
+        """Ask for the first offset of every lane."""
+        return self._asked(self.admin.beginning_offsets)
+
+    def ends(self) -> dict[Lane, int]:
+        """Ask for the end offset of every lane."""
+        return self._asked(self.admin.end_offsets)
+
+    def _asked(self, ask: Callable[[str], Mapping[int, int]]) -> dict[Lane, int]:
+        return self.lanes({name: ask(name) for name in self.names})
+
+    def assert_same(self) -> None:
+        """Assert that the topics are still those that were first seen (rule 13)."""
+        for name, id in self.ids.items():
+            if (found := self.admin.topic_id(name)) != id:
+                raise TopicRecreated(
+                    f"Topic {name!r} was {id} and is {found} now.",
+                    hint="it was deleted and made again while being read; the epoch was not committed. "
+                    f"`seamline holes list {self.pipeline}` shows what is gone.",
+                )
+
+    def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> None:
+        """Raise TopicRecreated or OffsetGap for a gap between the log and the topics that nobody has accepted."""
+        if open_ := undecided(gaps(ledger, self.beginnings()), accepted):
+            raise refusal(self.pipeline, self.ids, open_)
+
+    def starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
+        """Give the offset from which each lane is read: the master's end, or the beginning of a new lane.
+
+        Raises OffsetGap where Kafka has dropped what was not read, TopicRecreated where it lost what was, and
+        KafkaUnavailable where it does not tell of every lane that is ``known`` to be there.
+        """
+        first, ends = self.beginnings(), self.ends()
+        self.require_lanes(known, first)
+        self.require_lanes(first, ends)
+        held = master.position(first)
+        lost = [Gap(lane, end, first[lane]) for lane, end in sorted(held.items()) if end < first[lane]]
+        if lost:
+            raise refusal(self.pipeline, self.ids, lost)
+        for lane, end in held.items():
+            if end > ends[lane]:
+                raise TopicRecreated(
+                    f"The log was read to {end} of {lane}, Kafka ends at {ends[lane]}.", hint=LOST
+                )
+        return {lane: held.get(lane, offset) for lane, offset in first.items()}
+
+    def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
+        """Raise TopicRecreated where Kafka gives another record than the newest that was ``kept`` of a lane.
+
+        A broker that has lost records gives their offsets to others (an unclean election of a leader); once it ends
+        where it did, nothing else tells. An offset without a record says nothing.
+        """
+        first, names = self.beginnings(), {id: name for name, id in self.ids.items()}
+        places = {
+            lane: (names[lane.topic_id], lane.partition)
+            for lane, tail in kept.items()
+            if lane in first and first[lane] <= tail.offset
+        }
+        given = self.firsts({place: kept[lane].offset for lane, place in places.items()})
+        there = {lane: given[place] for lane, place in places.items() if place in given}
+        if lost := replaced(kept, there):
+            listed = ", ".join(f"{kept[lane].offset} of {lane}" for lane in lost)
+            raise TopicRecreated(
+                f"Kafka gives another record than the one that was read at {listed}.", hint=LOST
+            )
+
+    def firsts(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
+        """Ask for the first record at or after an offset of each place."""
+        return firsts(self.connection, places)
+
+    def require_lanes(self, known: Iterable[Lane], told: Vector) -> None:
+        """Raise KafkaUnavailable for a lane of a topic that is there which the broker does not tell of.
+
+        Partitions never go away, but a broker may not have heard of them yet. Who went on without one would let the
+        watermark pass what waits in it.
+        """
+        ids = set(self.ids.values())
+        if lacking := sorted(lane for lane in known if lane.topic_id in ids and lane not in told):
+            raise KafkaUnavailable(
+                f"Kafka does not tell of {', '.join(map(str, lacking))} that was there before.",
+                hint="a broker that has just joined hears of it soon.",
+            )
+
+    def read(self, spark: SparkSession, start: Vector, *, limit: int, only: Lane | None = None) -> DataFrame:
+        """Open the topics as one stream of raw records from ``start``, at most ``limit`` of them at a time.
+
+        ``only`` leaves out every lane but one. A lane with by far the most records is read by several tasks.
+        """
+        reader = spark.readStream.format("kafka").options(**fetches(limit), **self.connection.for_spark())
+        if only is None:
+            reader = reader.option("subscribe", ",".join(self.names))
+        else:
+            start = {only: start[only]}
+            reader = reader.option("assign", self.assigned(only))
+        share = max(limit // (2 * spark.sparkContext.defaultParallelism), LEAST_SHARE)
+        return (
+            reader.option("startingOffsets", json.dumps(self.named(start)))
+            .option("includeHeaders", "true")
+            .option("failOnDataLoss", "true")
+            .option("maxOffsetsPerTrigger", str(limit))
+            .option("maxRecordsPerPartition", str(share))
+            .load()
+            .selectExpr(*RAW)
+        )
+
+    def between(self, spark: SparkSession, part: OffsetRange) -> DataFrame:
+        """Read the raw records of one range, at once."""
+        reader = spark.read.format("kafka").options(**fetches(len(part)), **self.connection.for_spark())
+        share = max(len(part) // spark.sparkContext.defaultParallelism, LEAST_SHARE)
+        return (
+            reader.option("assign", self.assigned(part.lane))
+            .option("startingOffsets", json.dumps(self.named({part.lane: part.start})))
+            .option("endingOffsets", json.dumps(self.named({part.lane: part.end})))
+            .option("includeHeaders", "true")
+            .option("failOnDataLoss", "true")
+            .option("maxRecordsPerPartition", str(share))
+            .load()
+            .selectExpr(*RAW)
+        )
+
+    def assigned(self, lane: Lane) -> str:
+        """Name one lane as Spark's Kafka source wants it."""
+        return json.dumps({name: list(found) for name, found in self.named({lane: 0}).items()})
+
+    def named(self, vector: Vector) -> dict[str, dict[int, int]]:
+        """Turn a vector into offsets per topic and partition, topics without a lane left out."""
+        return {name: found for name, found in self.offsets(vector).items() if found}
+
+    def tell_group(self, group: str, vector: Vector) -> None:
+        """Commit a consumer group's offsets for other people's lag tools; nobody here reads them."""
+        try:
+            for name, offsets in self.offsets(vector).items():
+                self.admin.commit_group_offsets(group, name, offsets)
+        except SeamlineError as error:
+            log.warning("Consumer group offsets not committed: %s", error.message)

@@ -1,0 +1,211 @@
+"""What the master holds, as far as a survey asks: event ids within the horizon, and events per key of views that count.
+
+The driver's half of a survey. The order is that of the master: (epoch, partition, offset, topic).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.judgement import REPEATED
+from seamline.kernel.marks import PLACE, marks_schema
+from seamline.kernel.survey import (
+    counted,
+    reported,
+    survey_columns,
+    survey_fields,
+    survey_schema,
+    survey_task,
+)
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_scans import scan
+from seamline.lake.engine.states import quoted
+from seamline.lake.read.originals import files_of, fitting
+from seamline.lake.storage.arrow_types import master_schema
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, look
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.record_rules import SELECTED
+from seamline.model.time.intervals import EPOCH, Interval
+from seamline.spark.tasks.task import limited
+
+MICROSECOND = timedelta(microseconds=1)
+NEVER = 2**62
+ORDER = ("_partition", "_offset", "_topic")
+CELLS = 400
+"""Intervals of which the register is kept; above it is made anew from the master as it is asked."""
+CLEANED_EVERY = 64
+
+
+class Register:
+    """Kept in DuckDB, in the driver; an interval is read from the master when its first record comes.
+
+    ``marks`` decides on an epoch, ``hold`` keeps what it decided once the master holds the epoch, ``forget`` drops all
+    after a failure. Its tables: ``ids`` (interval, event time, event id), and per view that counts the events of each
+    interval and key, in as many rows as they came in. ``surveyed`` has the records that are to be decided on.
+    """
+
+    def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
+        self.pipeline, self.layout = pipeline, layout
+        self.views = [view for view in pipeline.views if view.counts]
+        self.ids = [quoted(name) for name in pipeline.definition.source.event_id]
+        self.columns = ", ".join(
+            ["_cell", "_event_time", *(quoted(field.name) for field in survey_fields(pipeline))]
+        )
+        self.con = states.connection()
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing: the master is asked again, and what was not held is dropped."""
+        self.cells: set[int] = set()
+        self.horizon: datetime | None = None
+        self.held = 0
+        self.take(survey_schema(self.pipeline).empty_table())
+        self.con.execute(f"CREATE OR REPLACE TABLE ids AS SELECT {self.columns} FROM surveyed")
+        for view in self.views:
+            self.con.execute(
+                f"CREATE OR REPLACE TABLE {table_of(view)} AS SELECT {keys_of(view)}, 0::BIGINT AS n FROM surveyed"
+            )
+
+    def survey(self, frame: DataFrame, config: KernelConfig) -> KernelConfig:
+        """Survey a micro-batch, and give the kernel its marks."""
+        most = self.pipeline.definition.stream.worker_memory
+        found = frame.mapInArrow(limited(survey_task(config), most), survey_columns(self.pipeline)).toArrow()
+        return replace(config, marks=self.marks(found, config.watermark))
+
+    def marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:
+        """Decide on the records of one survey (``survey_schema``); gives ``marks_schema``, a row for each.
+
+        A record is repeated if an earlier one of its id in its interval is there, whose event time is not further
+        than the horizon behind ``watermark``, the pipeline's when the epoch begins.
+        """
+        within = self.pipeline.dedup_within
+        self.horizon = watermark - within if watermark and within is not None else None
+        self.take(found)
+        for (start,) in self.con.execute("SELECT DISTINCT _cell FROM surveyed").fetchall():
+            if start not in self.cells:
+                self.load(start)
+        self.con.execute(
+            f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {self.repeated()} AS {REPEATED} FROM surveyed"
+        )
+        self.decided = True
+        query, places = "SELECT * FROM surveyed", ", ".join(PLACE.names)
+        for view in self.views:
+            query = f"SELECT * FROM ({query}) LEFT JOIN ({self.numbers(view)}) USING ({places})"
+        schema = marks_schema(self.pipeline)
+        return self.con.sql(query).to_arrow_table().select(schema.names).cast(schema)
+
+    def take(self, found: pa.Table) -> None:
+        """Put the records of a survey into their table, with the start of their interval; nothing is decided."""
+        self.decided = False
+        self.con.register("found", found)
+        cell = floored("_event_time", self.pipeline.grid.length)
+        self.con.execute(f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {cell} AS _cell FROM found")
+        self.con.unregister("found")
+
+    def repeated(self) -> str:
+        """Write whether a record of the survey is repeated."""
+        if not self.pipeline.record.dedup:
+            return "false"
+        same = f"OVER (PARTITION BY {', '.join(['_cell', *self.ids])} ORDER BY {', '.join(ORDER)})"
+        equal = " AND ".join(f"ids.{each} = surveyed.{each}" for each in ["_cell", *self.ids])
+        here = f"row_number() {same} > 1 AND {self.recent(f'first_value(_event_time) {same}')}"
+        return f"({here}) OR EXISTS (SELECT 1 FROM ids WHERE {equal} AND {self.recent('ids._event_time')})"
+
+    def recent(self, moment: str) -> str:
+        """Write whether an instant is within the horizon."""
+        return f"epoch_us({moment}) >= {(self.horizon - EPOCH) // MICROSECOND}" if self.horizon else "true"
+
+    def numbers(self, view: CompiledView) -> str:
+        """Write the places of the records that a view counts, with their windows."""
+        names = ["_cell", *(quoted(key.name) for key in view.ordered_by)]
+        equal = " AND ".join(f"now.{each} IS NOT DISTINCT FROM before.{each}" for each in names)
+        groups, order = (", ".join(f"now.{each}" for each in some) for some in (names, ORDER))
+        place = f"row_number() OVER (PARTITION BY {groups} ORDER BY {order})"
+        here = "_cell IN (SELECT _cell FROM surveyed)"
+        return (
+            f"SELECT {', '.join(f'now.{name}' for name in PLACE.names)}, "
+            f"(coalesce(before.n, 0) + {place} - 1) // {view.counts} + 1 AS {quoted(view.numbered)} "
+            f"FROM surveyed now LEFT JOIN ({totals(view, here)}) before ON {equal} WHERE {new_of(view)}"
+        )
+
+    def hold(self) -> None:
+        """Keep what the last survey decided, if there was one since: its epoch is held."""
+        if self.decided:
+            self.keep(f"SELECT * FROM surveyed WHERE NOT {REPEATED}")
+        self.take(survey_schema(self.pipeline).empty_table())
+        self.held += 1
+        if len(self.cells) > CELLS:
+            self.forget()
+        elif self.held % CLEANED_EVERY == 0:
+            self.clean()
+
+    def keep(self, rows: str) -> None:
+        """Add rows that count, of a survey or of the master."""
+        if self.pipeline.record.dedup:
+            self.con.execute(
+                f"INSERT INTO ids SELECT {self.columns} FROM ({rows}) WHERE {self.recent('_event_time')}"
+            )
+        for view in self.views:
+            columns = keys_of(view)
+            self.con.execute(
+                f"INSERT INTO {table_of(view)} SELECT {columns}, count(*) FROM ({rows}) "
+                f"WHERE {quoted(counted(view))} GROUP BY {columns}"
+            )
+
+    def clean(self) -> None:
+        """Drop ids beyond the horizon, and add up the counts."""
+        self.con.execute(f"DELETE FROM ids WHERE NOT {self.recent('_event_time')}")
+        for view in self.views:
+            self.con.execute(f"CREATE OR REPLACE TABLE {table_of(view)} AS {totals(view)}")
+
+    def load(self, start: int) -> None:
+        """Read what the master holds of the interval that starts at so many microseconds since 1970."""
+        self.cells.add(start)
+        files = look(self.layout.table("master"), "files", Files.of)
+        begins = EPOCH + start * MICROSECOND
+        interval = Interval(begins, begins + self.pipeline.grid.length)
+        paths = files_of(files, interval, NEVER) if files else []
+        if not paths:
+            return
+        # A column that no file has yet comes from here.
+        self.con.register("blank", master_schema(self.pipeline).empty_table())
+        cell = floored("_event_time", self.pipeline.grid.length)
+        chosen = f"{fitting(self.pipeline.record_version)} AND {cell} = {start}"
+        if self.pipeline.record.selective:
+            chosen += f" AND {SELECTED}"
+        rows = f"SELECT * FROM blank UNION ALL BY NAME SELECT * FROM {scan(paths, uneven=True)}"
+        columns = ", ".join([f"{cell} AS _cell", *reported(self.pipeline)])
+        self.keep(f"SELECT {columns} FROM ({rows}) WHERE {chosen}")
+        self.con.unregister("blank")
+
+
+def table_of(view: CompiledView) -> str:
+    """Name the register's table of a view."""
+    return f"counts_{view.fingerprint}"
+
+
+def keys_of(view: CompiledView) -> str:
+    """Write the interval and the keys within which a view counts events."""
+    return ", ".join(["_cell", *(quoted(key.name) for key in view.ordered_by)])
+
+
+def totals(view: CompiledView, where: str = "true") -> str:
+    """Write the events that are held of each interval and key."""
+    columns = keys_of(view)
+    return f"SELECT {columns}, sum(n)::BIGINT AS n FROM {table_of(view)} WHERE {where} GROUP BY {columns}"
+
+
+def new_of(view: CompiledView) -> str:
+    """Write whether a view counts a record of the survey."""
+    return f"{quoted(counted(view))} AND NOT {REPEATED}"
+
+
+def floored(column: str, size: timedelta) -> str:
+    """Write the start, in microseconds since 1970, of the interval that holds an instant."""
+    return f"epoch_us({states.floor_sql(column, size)})"

@@ -1,0 +1,1 @@
+"""Work inside Spark's tasks: the kernel, aggregates, and how attempts at them fail."""

@@ -1,0 +1,50 @@
+"""What Spark fails with in a job of ours, in a sentence: its JVM has gone, or a task has failed, or lost its worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from seamline.model.errors import SparkFailed, disk_full
+from seamline.spark.tasks.kernel_attempts import said
+
+SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)
+"""What PySpark raises, of the JVM's and of its own; it tells a JVM that has gone by the socket to it."""
+
+
+@contextmanager
+def failing(what: str) -> Iterator[None]:
+    """Raise what Spark fails with as SparkFailed, which says of ``what``; a full disk is no fault of Spark's."""
+    try:
+        yield
+    except SPARKS as error:
+        if disk_full(error):
+            raise
+        raise failed(what, error) from error
+
+
+def failed(what: str, error: Exception) -> SparkFailed:
+    """Say what has failed; an error of the JVM's asks the JVM for its words, which may have gone by then."""
+    if not isinstance(error, (Py4JJavaError, PySparkException)):
+        return SparkFailed(
+            f"Spark's JVM has gone in the middle of {what}.",
+            hint="nothing was published; run it again. Does the machine's log tell of one killed for its memory?",
+        )
+    words = type(error).__name__
+    with suppress(*SPARKS):
+        words = said(error)
+    return SparkFailed(
+        f"A task of Spark's failed in {what}: {words}",
+        hint="nothing was published. A worker that ended by itself may have wanted more than "
+        "Stream(worker_memory=...), or met a record or a measure that ends it.",
+    )
+
+
+def stopped(spark: SparkSession) -> None:
+    """Stop a Spark of this process, whose JVM may have gone."""
+    with suppress(*SPARKS):
+        spark.stop()

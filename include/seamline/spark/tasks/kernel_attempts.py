@@ -1,0 +1,94 @@
+"""One run of the kernel over a micro-batch: how it is laid out, what it made, and what it failed with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from seamline.kernel.epoch_kernel import KernelResult
+from seamline.model.protocol.offsets import OffsetRange
+from seamline.plan.stream.epoch_numbers import tasks
+from seamline.spark.session.attempt_notes import Note
+from seamline.spark.session.session import remote
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one run of the kernel made, under which number, for which views, with which look-ups."""
+
+    number: int
+    views: frozenset[str]
+    versions: Mapping[str, str]
+    result: KernelResult
+
+    def facts(self, ranges: Sequence[OffsetRange]) -> dict[str, Any]:
+        """Give what the ledger's row says of it."""
+        result = self.result
+        return {
+            "ranges": tuple(ranges),
+            "accepted": dict(result.accepted),
+            "refused": dict(result.refused),
+            "late": dict(result.late),
+            "very_late": dict(result.very_late),
+            "max_event_time": result.max_event_time,
+            "lookups": self.versions,
+            "astray": dict(result.astray),
+        }
+
+
+class KernelFailed(Exception):
+    """The kernel's run ended in ``cause``."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def narrow(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
+    """Let fewer tasks read a small epoch: each of them costs time of its own, and makes a file."""
+    count = tasks(sum(map(len, ranges)))
+    return frame.coalesce(count) if count < len(ranges) else frame
+
+
+def answers(frame: DataFrame) -> bool:
+    """Tell whether the JVM behind a frame still answers."""
+    return alive(frame.sparkSession)
+
+
+def alive(spark: SparkSession) -> bool:
+    """Tell whether a session's JVM still answers, or the server that it is of."""
+    try:
+        return bool(spark.conf.get("spark.app.id") if remote() else spark.sparkContext.defaultParallelism)
+    except Exception:  # noqa: BLE001 - whatever py4j or gRPC makes of a dead JVM
+        return False
+
+
+def unread(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
+    """Make the raw record that stands for one that cannot be read: its place, without key, value and headers.
+
+    What it said is in Kafka alone; its time is now.
+    """
+    [part] = note.ranges
+    [topic] = [name for name, id in ids.items() if id == part.lane.topic_id]
+    return pa.RecordBatch.from_pydict(
+        {
+            "key": pa.nulls(1, pa.binary()),
+            "value": pa.nulls(1, pa.binary()),
+            "headers": pa.nulls(1, pa.string()),
+            "topic": [topic],
+            "partition": pa.array([part.lane.partition], pa.int32()),
+            "offset": pa.array([part.start], pa.int64()),
+            "timestamp": pa.array([datetime.now(UTC)], pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def said(error: Exception) -> str:
+    """Give the last line of the worker's own words, which Spark puts before the JVM's stack."""
+    words = str(error).split("\tat ")[0].strip().splitlines()
+    return (words[-1] if words else type(error).__name__)[:500]

@@ -1,0 +1,147 @@
+"""The kernel inside a Spark task: Arrow batches in, a few rows of report out, and the report read back."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, engine, facts, run
+from seamline.lake.storage.data_files import DataFile
+from seamline.model.errors import ProtocolError
+from seamline.model.memory import parse_memory
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import parse_moment
+
+REPORT = StructType([StructField("kind", StringType()), StructField("payload", BinaryType())])
+"""Spelled out, because Spark would parse a text for each job, 5 ms long."""
+FACTS = "facts"
+STATES = "states/"
+SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Make the function for ``mapInArrow`` over raw Kafka rows; it yields rows of ``REPORT``."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        if context:
+            limit_memory(config.pipeline.definition.stream.worker_memory)
+        result = run(batches, config, task=context.partitionId() if context else 0)
+        yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)
+        settle()
+
+    return task
+
+
+def limited(work: Callable[[Given], Iterable[Made]], most: str) -> Callable[[Given], Iterator[Made]]:
+    """Bound the memory of whoever does some work, where that is a worker: one serves tasks of all kinds."""
+
+    def task(given: Given) -> Iterator[Made]:
+        if TaskContext.get():
+            limit_memory(most)
+        yield from work(given)
+
+    return task
+
+
+def limit_memory(most: str) -> None:
+    """Let this process fail, rather than the machine, where it wants more; runs in a task.
+
+    What may be written to counts (Linux, RLIMIT_DATA), and not every address that DuckDB and Arrow set aside, as it
+    would with ``spark.executor.pyspark.memory``. DuckDB's own limit holds for its buffers, and not for its vectors.
+    """
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (parse_memory(most), resource.getrlimit(resource.RLIMIT_DATA)[1])
+    )
+
+
+def warm(spark: SparkSession) -> None:
+    """Let every Python worker import the kernel before the first epoch waits for it."""
+    count = spark.sparkContext.defaultParallelism
+    spark.range(0, count, 1, count).mapInArrow(imported, "ready BOOLEAN").toArrow()
+
+
+def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Open the worker's DuckDB; runs in a task."""
+    for _ in batches:
+        engine().sql("SELECT 1").fetchall()
+    yield pa.RecordBatch.from_pydict({"ready": [True]})
+    settle()
+
+
+@cache
+def settle() -> None:
+    """Take what a worker has imported by now out of the garbage collector's sight; runs in a task, once a process.
+
+    PySpark collects after each task, through all that there is: 40 to 90 ms, for which the next task waits.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def report(result: KernelResult) -> Iterator[dict[str, object]]:
+    """Write a result as rows."""
+    yield {"kind": FACTS, "payload": json.dumps(facts(result)).encode()}
+    for view, tables in result.states.items():
+        for table in tables:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            yield {"kind": STATES + view, "payload": sink.getvalue().to_pybytes()}
+
+
+def reported(frame: DataFrame) -> list[tuple[str, bytes]]:
+    """Run the tasks behind a frame of REPORT, and give every row of it.
+
+    By Arrow, whose stream says where it ends. What ``collect`` gives while the JVM is killed is less, without a word:
+    PySpark takes a socket that was cut off for the end of the rows, and an epoch would be held without its records.
+    """
+    found = frame.toArrow()
+    return [*zip(found["kind"].to_pylist(), found["payload"].to_pylist(), strict=True)]
+
+
+def gathered(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
+    """Read the rows of all tasks back into one result; ProtocolError where no task says what it has read."""
+    whole, told = KernelResult(), False
+    for kind, payload in rows:
+        if kind == FACTS:
+            told = True
+            whole.add(read_facts(json.loads(payload)))
+        else:
+            table = pa.ipc.open_stream(bytes(payload)).read_all()
+            whole.add(KernelResult(states={kind.removeprefix(STATES): [table]}))
+    if not told:
+        raise ProtocolError(
+            "No task has reported what it read.", hint="Spark was cut off in the middle: it is tried again."
+        )
+    return whole
+
+
+def read_facts(found: dict[str, Any]) -> KernelResult:
+    """Read what ``facts`` wrote."""
+    return KernelResult(
+        master=[DataFile(**file) for file in found["master"]],
+        quarantine=[DataFile(**file) for file in found["quarantine"]],
+        accepted=Counter(found["accepted"]),
+        refused=Counter(found["refused"]),
+        late=Counter(found["late"]),
+        very_late=Counter(found["very_late"]),
+        max_event_time={
+            Lane.parse(lane): parse_moment(str(at)) for lane, at in found["max_event_time"].items()
+        },
+        astray=Counter({Lane.parse(lane): count for lane, count in found["astray"].items()}),
+        failed={view: str(error) for view, error in found["failed"].items()},
+        record_bytes=found["record_bytes"],
+    )

@@ -1,0 +1,136 @@
+"""Telling of alerts, by the definition's function and a webhook: whoever looks, each is told once."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+
+from seamline.lake.storage.layout import Layout, home
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import DefinitionError
+from seamline.model.protocol.alert import Standing, Statement
+from seamline.model.time.intervals import stamp
+from seamline.plan.stream.alerts import decide, findings
+from seamline.supervisor.board import Board, Telling, board
+from seamline.supervisor.observe import observe
+from seamline.supervisor.supervisor_heartbeat import folder
+
+WEBHOOK = "SEAMLINE_ALERT_WEBHOOK"
+ANSWERS_WITHIN = 5.0
+TELLS_WITHIN = timedelta(minutes=1)
+"""Who tells and has not said that it is done by then has died, or hangs: another may tell."""
+KEPT = 200
+
+
+Channels = Mapping[str, Callable[[Statement], object]]
+
+
+def tell_alerts(
+    compiled: CompiledPipeline,
+    layout: Layout,
+    *,
+    broker: bool = True,
+    env: Mapping[str, str] = os.environ,
+    now: datetime | None = None,
+    say: Callable[[str], object] = print,
+    last: bool = False,
+) -> tuple[Standing, ...]:
+    """Look at a stream, tell what is new, and what could not be told before; give what is raised.
+
+    Several may look at once. What is told is told by one of them; what fails is tried again at the next look.
+    """
+    found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env)
+    now = now or datetime.now(UTC)
+    channels = channels_of(compiled, env)
+    place = folder(home(), compiled.name)
+    with board(place) as (before, write):
+        standing, statements = decide(findings(found), before.standing, now=now, last=last)
+        new = [Telling(each, name) for each in statements for name in channels]
+        telling = (*before.telling, *new)[-KEPT:]
+        ours = tuple(
+            each for each in telling if each.channel in channels and (not each.until or each.until < now)
+        )
+        claimed = tuple(replace(each, until=now + TELLS_WITHIN) if each in ours else each for each in telling)
+        write(Board(standing, claimed))
+    for each in statements:
+        say(str(each))
+    if done := deliver(ours, channels, say):
+        with board(place) as (latest, write):
+            write(Board(latest.standing, settled(latest.telling, done)))
+    return Board(standing).raised
+
+
+def deliver(
+    ours: tuple[Telling, ...], channels: Channels, say: Callable[[str], object]
+) -> dict[Telling, bool]:
+    """Tell in order, by each channel until it fails; give what was told and what was not."""
+    done: dict[Telling, bool] = {}
+    failed: set[str] = set()
+    for each in ours:
+        if each.channel not in failed:
+            try:
+                channels[each.channel](each.statement)
+            except Exception as error:  # noqa: BLE001 - the user's function, or any server's answer
+                failed.add(each.channel)
+                say(f"not told by {each.channel}, it is tried again: {type(error).__name__}: {error}")
+        done[each] = each.channel not in failed
+    return done
+
+
+def settled(telling: tuple[Telling, ...], done: Mapping[Telling, bool]) -> tuple[Telling, ...]:
+    """Take out what was told, and leave what was not to whoever looks next."""
+    outcome = {(each.statement, each.channel): told for each, told in done.items()}
+    return tuple(
+        replace(each, until=None) if (each.statement, each.channel) in outcome else each
+        for each in telling
+        if not outcome.get((each.statement, each.channel))
+    )
+
+
+def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
+    """Give the ways to tell that the definition and the settings name."""
+    found: dict[str, Callable[[Statement], object]] = {}
+    if path := compiled.definition.on_alert:
+        found["on_alert"] = lambda statement: call(path, compiled.name, statement)
+    if url := env.get(WEBHOOK):
+        found["webhook"] = lambda statement: post(url, compiled.name, statement)
+    return found
+
+
+def call(path: str, pipeline: str, statement: Statement) -> None:
+    """Call the user's function; DefinitionError where it cannot be imported."""
+    module, _, name = path.rpartition(".")
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DefinitionError(
+            f"{path!r} cannot be imported: {error}.",
+            hint='write "module.function" of a module that the supervisor and the tasks of Airflow can import.',
+            field="on_alert",
+        ) from error
+    function(pipeline=pipeline, alert=statement.alert, state=statement.state, message=statement.message)
+
+
+def post(url: str, pipeline: str, statement: Statement) -> None:
+    """Send a statement as JSON; an OSError where the server does not take it within a few seconds."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{WEBHOOK} is no http or https address")
+    said = {
+        "pipeline": pipeline,
+        "alert": statement.kind.value,
+        "subject": statement.subject,
+        "state": statement.state,
+        "message": statement.message,
+        "at": stamp(statement.at),
+        "text": f"{pipeline}: {statement}",
+    }
+    request = urllib.request.Request(
+        url, json.dumps(said).encode(), {"Content-Type": "application/json"}, method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=ANSWERS_WITHIN) as answer:
+        answer.read()

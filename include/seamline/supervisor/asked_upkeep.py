@@ -1,0 +1,21 @@
+"""Upkeep as it is asked for, by a command, a task or a job: the tables first, then a look at the topic."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.supervisor.topic_losses import warnings
+
+
+def upkeep(compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ) -> str:
+    """Do all upkeep of a pipeline, and say in lines what was done and what Kafka may delete unread.
+
+    ``env`` has the connection; that no broker answers is said, and harms nothing.
+    """
+    done = maintain(compiled, layout)
+    return "\n".join([str(done), *warnings(compiled, layout, now=datetime.now(UTC), env=env)])

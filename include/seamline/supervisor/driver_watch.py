@@ -1,0 +1,111 @@
+"""Watches a stream's driver: one that has something to read and holds no epoch is stuck."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from seamline.kafka.connections import resolve
+from seamline.kafka.topic_ends import ends_of
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout, definitions, home
+from seamline.model.compile.catalog import load
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import SeamlineError
+from seamline.model.time.intervals import parse_duration
+from seamline.plan.stream.driver_progress import Seen, due, patience, verdict
+from seamline.supervisor.said import DriverSaid
+
+log = logging.getLogger("seamline.supervisor")
+STARTS_WITHIN = 300.0
+LOOK_EVERY = 1.0
+KAFKA_WITHIN = 8.0
+
+
+class Watch:
+    """The watch over one driver, under its token; ``why`` says what is wrong with it once that is known.
+
+    Kafka is asked in a thread of its own: a broker that does not answer must not cost the lease.
+    """
+
+    def __init__(
+        self, pipeline: CompiledPipeline, layout: Layout, home: Path, token: int, now: float
+    ) -> None:
+        self.pipeline, self.layout, self.home, self.token = pipeline, layout, home, token
+        self.stuck_after = parse_duration(pipeline.definition.stream.stuck_after).total_seconds()
+        self.seen = Seen("", now)
+        self.looked = now
+        self.asking: Future[int | None] | None = None
+        self.threads = ThreadPoolExecutor(1, thread_name_prefix="lag")
+        self.why = ""
+
+    def stuck(self, now: float) -> bool:
+        """Look, at most once a second; true once the driver must be started anew."""
+        if self.why or now - self.looked < LOOK_EVERY:
+            return bool(self.why)
+        self.looked = now
+        self.seen = self.seen.look(self.mark(), now)
+        allowed = self.patience()
+        if self.asking is not None and self.asking.done():
+            self.seen = self.seen.told(self.asking.result(), now)
+            self.asking = None
+        elif self.asking is None and due(self.seen, now, allowed):
+            self.asking = self.threads.submit(lag, self.pipeline, self.layout)
+        self.why = verdict(self.seen, now, allowed)
+        return bool(self.why)
+
+    def patience(self) -> float:
+        """Give the seconds that the driver has."""
+        return patience(self.seen, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN)
+
+    def mark(self) -> str:
+        """Give what changes while the driver gets on; empty until it is up, and always another while it is paused."""
+        try:
+            said = DriverSaid.read(self.home, self.pipeline.name)
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+        if said is None or said.token != self.token:
+            return ""
+        return f"{said.epoch} {said.at}" if said.state != "running" else f"{said.epoch}"
+
+    @property
+    def held(self) -> bool:
+        """Tell whether the driver has held an epoch."""
+        return self.seen.look(self.mark(), self.looked).signs > 1
+
+    def close(self) -> None:
+        """End the thread, without waiting for Kafka."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+
+def watching(name: str, layout: Layout) -> Callable[[int], Watch | None]:
+    """Give what begins the watch over a stream's drivers, each under its token.
+
+    None where the definition cannot be used: the driver says that itself.
+    """
+
+    def begin(token: int) -> Watch | None:
+        try:
+            pipeline = load(definitions()).pipeline(name)
+        except SeamlineError:
+            return None
+        return Watch(pipeline, layout, home(), token, time.monotonic())
+
+    return begin
+
+
+def lag(pipeline: CompiledPipeline, layout: Layout) -> int | None:
+    """Count the records that Kafka has and the master has not read; None where Kafka does not tell."""
+    try:
+        source = pipeline.definition.source
+        offsets = ends_of(resolve(source.connection), source.topics, timeout=KAFKA_WITHIN)
+    except SeamlineError as error:
+        log.warning("Lag not known: %s", error.message)
+        return None
+    held = Master.open(layout).position(offsets.ends) if Master.exists(layout) else {}
+    return sum(
+        max(end - held.get(lane, offsets.beginnings.get(lane, 0)), 0) for lane, end in offsets.ends.items()
+    )

@@ -1,0 +1,205 @@
+"""Observations as Prometheus reads them: https://prometheus.io/docs/practices/naming."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from seamline.lake.storage.layout import definitions, warehouse
+from seamline.plan.stream.observation import Observation
+from seamline.plan.stream.stream_state import Actual
+from seamline.supervisor.observe import observe_all, streams_of
+from seamline.supervisor.watcher import Definitions
+
+Samples = Iterator[tuple[Sequence[str], float | None]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric: what it means, its labels beside the pipeline, and its samples of an observation.
+
+    A sample of None is not known, and left out. Counters have ``_total`` at their name's end.
+    """
+
+    name: str
+    help: str
+    of: Callable[[Observation], Samples]
+    labels: Sequence[str] = ()
+
+
+def one(value: Callable[[Observation], float | None]) -> Callable[[Observation], Samples]:
+    """Make a sample without labels."""
+    return lambda found: iter([((), value(found))])
+
+
+def instant(moment: datetime | None) -> float | None:
+    """Write an instant as seconds since 1970."""
+    return None if moment is None else moment.timestamp()
+
+
+FAMILIES = (
+    Family(
+        "seamline_stream_up",
+        "1 if the stream runs, 0 if not, or if nobody can tell.",
+        one(lambda found: float(found.actual is Actual.RUNNING)),
+    ),
+    Family(
+        "seamline_stream_wanted",
+        "1 if the stream is wanted to run.",
+        one(lambda found: float(found.desired == "running")),
+    ),
+    Family(
+        "seamline_stream_state",
+        "1 for what the stream is doing, 0 for every other state.",
+        lambda found: (((state.value,), float(state is found.actual)) for state in Actual),
+        ("state",),
+    ),
+    Family("seamline_epoch", "E, the last epoch that the master holds.", one(lambda found: found.epoch)),
+    Family(
+        "seamline_epoch_timestamp_seconds",
+        "When the last epoch was committed, since 1970.",
+        one(lambda found: instant(found.committed_at)),
+    ),
+    Family(
+        "seamline_epoch_phase_seconds",
+        "How long the phases of the last epoch took, as the driver says.",
+        lambda found: (((phase,), seconds) for phase, seconds in sorted(found.seconds.items())),
+        ("phase",),
+    ),
+    Family(
+        "seamline_trigger_phase_seconds",
+        "How long the parts of the trigger before the last epoch took, by Spark's names.",
+        lambda found: (
+            ((part,), seconds) for part, seconds in sorted(found.trigger.items()) if part != "rows_per_second"
+        ),
+        ("phase",),
+    ),
+    Family(
+        "seamline_lag_records",
+        "Offsets that Kafka has and the master has not.",
+        lambda found: (((topic, str(part)), count) for (topic, part), count in sorted(found.lag.lanes.items())),
+        ("topic", "partition"),
+    ),
+    Family(
+        "seamline_lag_seconds",
+        "The age of the oldest record that is not read, by its Kafka timestamp.",
+        one(lambda found: found.lag.seconds),
+    ),
+    Family(
+        "seamline_lag_timestamp_seconds",
+        "When the lag was so, since 1970: now, or the driver's last heartbeat where Kafka does not answer.",
+        one(lambda found: instant(found.lag.at)),
+    ),
+    Family(
+        "seamline_catch_up_seconds",
+        "Until all is read at the rates of the last minute; +Inf where the lag does not shrink.",
+        one(lambda found: found.lag.catch_up),
+    ),
+    Family(
+        "seamline_arriving_records_per_second",
+        "Offsets that were added to the topics in a second of the last minute.",
+        one(lambda found: found.lag.arriving),
+    ),
+    Family(
+        "seamline_read_records_per_second",
+        "Offsets that were read in a second of the last minute.",
+        one(lambda found: found.lag.drained),
+    ),
+    Family(
+        "seamline_accepted_rows_per_second",
+        "Rows that epochs of the last minute accepted in a second.",
+        one(lambda found: found.rows_per_second),
+    ),
+    Family(
+        "seamline_watermark_timestamp_seconds",
+        "The watermark, since 1970.",
+        one(lambda found: instant(found.watermark)),
+    ),
+    Family(
+        "seamline_view_behind_epochs",
+        "Epochs from a view version's frontier to E; 0 for a view that is not behind.",
+        lambda found: (((view,), (found.epoch or 0) - at) for view, at in sorted(found.frontiers.items())),
+        ("view",),
+    ),
+    Family(
+        "seamline_driver_restarts_total",
+        "Starts of the driver but the first, under its present supervisor.",
+        one(lambda found: found.restarts),
+    ),
+    Family(
+        "seamline_driver_strikes",
+        "Failures of the driver in a row.",
+        one(lambda found: found.strikes),
+    ),
+    Family(
+        "seamline_holes_undecided",
+        "Gaps between the log and the topics that nobody has decided on.",
+        one(lambda found: None if found.holes is None else len(found.holes)),
+    ),
+    Family(
+        "seamline_reconcile_timestamp_seconds",
+        "When Airflow has last compared what the stream should do with what it does, since 1970.",
+        one(lambda found: instant(found.reconciled)),
+    ),
+    Family(
+        "seamline_warehouse_free_ratio",
+        "The share of the warehouse's disk that is free.",
+        one(lambda found: found.disk_free),
+    ),
+    Family(
+        "seamline_observation_errors",
+        "Things about the stream that could not be read at this look.",
+        one(lambda found: len(found.unread)),
+    ),
+    Family(
+        "seamline_alert",
+        "1 for each alert that is raised; its subject is empty but for views.",
+        lambda found: (((each.kind.value, each.subject), 1.0) for each in found.alerts),
+        ("alert", "subject"),
+    ),
+)  # fmt: skip
+
+
+def families(observed: Iterable[Observation]) -> Iterator[Metric]:
+    """Give all metrics of some observations."""
+    found = list(observed)
+    for family in FAMILIES:
+        labels = ["pipeline", *family.labels]
+        kind = CounterMetricFamily if family.name.endswith("_total") else GaugeMetricFamily
+        metric = kind(family.name, family.help, labels=labels)
+        for each in found:
+            for values, sample in family.of(each):
+                if sample is not None:
+                    metric.add_metric([each.pipeline, *values], float(sample))
+        yield metric
+
+
+@dataclass(eq=False)
+class Streams(Collector):
+    """Looks at all streams whenever it is scraped, once at a time."""
+
+    look: Callable[[], Sequence[Observation]]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the metrics of a fresh look."""
+        with self.lock:
+            return families(self.look())
+
+
+def registry(*, broker: bool = True) -> CollectorRegistry:
+    """Give a registry of all streams of this installation, by the settings."""
+    known = Definitions(definitions())
+
+    def look() -> Sequence[Observation]:
+        return observe_all(streams_of(known.now(), warehouse()), warehouse(), broker=broker)
+
+    made = CollectorRegistry()
+    made.register(Streams(look))
+    return made

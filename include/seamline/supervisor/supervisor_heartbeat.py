@@ -1,0 +1,113 @@
+"""What a supervisor last said of itself, in a file beside the driver's log."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+
+from seamline.model.time.intervals import parse_moment, stamp
+from seamline.runtime.processes import Life, here, named, state_of
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process, not to be mistaken for another of the same id.
+
+    ``name`` is that of ``processes.named``. An earlier release told its start in epoch seconds, ``born``, which changes
+    when a clock is set.
+    """
+
+    host: str
+    pid: int
+    born: float = 0.0
+    name: str = ""
+
+    @classmethod
+    def of(cls, pid: int) -> Identity:
+        """Identify a process of this host; psutil.NoSuchProcess where there is none."""
+        return cls(socket.gethostname(), pid, name=named(pid))
+
+    def alive(self) -> bool:
+        """Tell whether it runs; a process of another host cannot be seen and counts as gone."""
+        if self.name:
+            return here(self.name) and state_of(self.name) is not Life.GONE
+        if self.host != socket.gethostname():
+            return False
+        try:
+            process = psutil.Process(self.pid)
+            return process.create_time() == self.born and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+FILE = "supervisor.json"
+STOPPED, LOST, GAVE_UP = "stopped", "lease lost", "gave up"
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people.
+
+    The last one of a supervisor says STOPPED, LOST or GAVE_UP. ``starts`` counts the drivers that it has started,
+    ``restarts`` is how often people had asked for one.
+    """
+
+    pipeline: str
+    supervisor: Identity
+    token: int
+    state: str
+    at: datetime
+    driver: Identity | None = None
+    strikes: int = 0
+    last_error: str = ""
+    starts: int = 0
+    restarts: int = 0
+
+    @property
+    def running(self) -> bool:
+        """True if the supervisor is at work: its process may outlive it."""
+        return self.state not in (STOPPED, LOST, GAVE_UP) and self.supervisor.alive()
+
+    def write(self, home: Path, *, now: datetime) -> Heartbeat:
+        """Replace the file whole, and give the heartbeat that was written."""
+        beat = replace(self, at=now)
+        file = path(home, self.pipeline)
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps({**asdict(beat), "at": stamp(now)}, indent=2))
+        os.replace(fresh, file)  # noqa: PTH105
+        return beat
+
+    @classmethod
+    def read(cls, home: Path, pipeline: str) -> Heartbeat | None:
+        """Give the last heartbeat, None where there never was one; nothing is made by looking."""
+        try:
+            row = json.loads((home / "streams" / pipeline / FILE).read_text())
+        except FileNotFoundError:
+            return None
+        driver = row.pop("driver")
+        return cls(
+            **{
+                **row,
+                "supervisor": Identity(**row["supervisor"]),
+                "driver": Identity(**driver) if driver else None,
+                "at": parse_moment(row["at"]),
+            }
+        )
+
+
+def folder(home: Path, pipeline: str) -> Path:
+    """Give the folder of a stream's heartbeat and logs, made if need be."""
+    place = home / "streams" / pipeline
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def path(home: Path, pipeline: str) -> Path:
+    """Give the heartbeat's file."""
+    return folder(home, pipeline) / FILE

@@ -1,0 +1,111 @@
+"""The log beside its topics as they are now: what is missing already, and what Kafka may delete unread soon."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import resolve
+from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.errors import SeamlineError
+from seamline.model.protocol.holes import Gap, gaps
+from seamline.model.protocol.offsets import Lane, Vector
+from seamline.plan.stream.start_positions import From, Place, named
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What Kafka has of each lane: its first offset, its end, and the one that was chosen to start from."""
+
+    beginnings: Vector
+    ends: Vector
+    chosen: Vector
+
+
+def by_lane(
+    admin: TopicAdmin, source: KafkaSource, ask: Callable[[str], Mapping[int, int]]
+) -> dict[Lane, int]:
+    """Ask something of each topic of a source, by lane."""
+    return {
+        Lane(admin.topic_id(name), partition): at
+        for name in source.topics
+        for partition, at in ask(name).items()
+    }
+
+
+def offsets_now(
+    compiled: CompiledPipeline, place: Place | None = None, env: Mapping[str, str] = os.environ
+) -> Offsets:
+    """Ask Kafka where each lane begins and ends, and which offset a place means in it."""
+    source, place = compiled.definition.source, place or Place()
+    with TopicAdmin(resolve(source.connection, env)) as admin:
+        first = by_lane(admin, source, admin.beginning_offsets)
+        ends = by_lane(admin, source, admin.end_offsets)
+        match place.kind:
+            case From.LATEST:
+                chosen = ends
+            case From.EARLIEST:
+                chosen = first
+            case From.TIMESTAMP:
+                chosen = by_lane(admin, source, partial(at_or_after, admin, place))
+            case From.OFFSETS:
+                chosen = named(place, {name: admin.topic_id(name) for name in source.topics})
+            case From.LEDGER:
+                chosen = {}
+    return Offsets(first, ends, chosen)
+
+
+def at_or_after(admin: TopicAdmin, place: Place, topic: str) -> Mapping[int, int]:
+    """Give the offsets of a topic at an instant."""
+    assert place.instant is not None
+    return admin.offsets_at(topic, place.instant)
+
+
+def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
+    """Compare the log with the topic as it is now."""
+    source = compiled.definition.source
+    with TopicAdmin(resolve(source.connection)) as admin:
+        return gaps(condensed_log(layout), by_lane(admin, source, admin.beginning_offsets))
+
+
+def ageing(
+    compiled: CompiledPipeline, layout: Layout, *, now: datetime, env: Mapping[str, str] = os.environ
+) -> list[Gap]:
+    """List what is not read and older than half of the time that its topic keeps records."""
+    source = compiled.definition.source
+    half: dict[Lane, int] = {}
+    first: dict[Lane, int] = {}
+    with TopicAdmin(resolve(source.connection, env)) as admin:
+        for name in source.topics:
+            id, keeps, begins = admin.topic_id(name), admin.retention(name), admin.beginning_offsets(name)
+            old = admin.offsets_at(name, now - keeps / 2) if keeps else begins
+            half |= {Lane(id, partition): at for partition, at in old.items()}
+            first |= {Lane(id, partition): at for partition, at in begins.items()}
+    found = gaps(condensed_log(layout), half)
+    return [
+        replace(gap, start=max(gap.start, first[gap.lane]))
+        for gap in found
+        if gap.end is not None and gap.end > first[gap.lane]
+    ]
+
+
+def soon(gap: Gap) -> str:
+    """Say that Kafka may delete something before it was read."""
+    return f"soon: {gap}: unread, and older than half of what the topic keeps; is the stream up?"
+
+
+def warnings(
+    compiled: CompiledPipeline, layout: Layout, *, now: datetime, env: Mapping[str, str] = os.environ
+) -> list[str]:
+    """Say what Kafka may delete unread soon, or why that is not known, in a line each."""
+    try:
+        return [soon(gap) for gap in ageing(compiled, layout, now=now, env=env)]
+    except SeamlineError as error:
+        return [f"not known: whether Kafka deletes what was not read: {error.message}"]
