@@ -1,0 +1,137 @@
+"""The map of docs/architecture.md is made of the code: ``python -m tests.unit.test_architecture`` writes it anew."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CODE = ROOT / "include" / "seamline"
+PAGE = ROOT / "docs" / "architecture.md"
+HOUSES = ("lake", "model", "plan", "spark")
+"""Packages whose rooms are drawn one by one."""
+BEGIN, END = "<!-- made by python -m tests.unit.test_architecture -->", "<!-- end -->"
+MOST_FILES, MOST_LINES = 25, 400
+
+Edges = dict[str, set[str]]
+
+
+def modules() -> dict[str, Path]:
+    """Find every module by its dotted name below the package."""
+    found = {}
+    for file in sorted(CODE.rglob("*.py")):
+        parts = file.relative_to(CODE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imported(file: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """List the modules of the package that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("seamline."):
+            module = str(node.module).removeprefix("seamline.")
+            for name in node.names:
+                whole = f"{module}.{name.name}"
+                yield whole if whole in known else module
+
+
+def room(module: str) -> str:
+    """Name the room of a module: its package, of a house's modules the package in it."""
+    parts = module.split(".")
+    return "/".join(parts[:2] if parts[0] in HOUSES and len(parts) > 2 else parts[:1])
+
+
+def drawn() -> Edges:
+    """Give for each room those that it imports from."""
+    known = modules()
+    found: Edges = {}
+    for module, file in known.items():
+        if room(module) in ("", "client", *HOUSES):
+            continue
+        there = {room(each) for each in imported(file, known)} - {room(module), "", *HOUSES}
+        found.setdefault(room(module), set()).update(there)
+    return found
+
+
+def reduced(edges: Edges) -> Edges:
+    """Leave out what follows from the rest: an import that is also reached by way of another room."""
+
+    def reached(start: str) -> set[str]:
+        return {start, *(each for step in edges.get(start, ()) for each in reached(step))}
+
+    return {
+        start: {each for each in ends if not any(each in reached(other) for other in ends - {each})}
+        for start, ends in edges.items()
+    }
+
+
+def picture(edges: Edges) -> Iterator[str]:
+    """Draw rooms as Mermaid does, houses as frames."""
+    yield "```mermaid"
+    yield "flowchart TD"
+    for house in HOUSES:
+        yield f"  subgraph {house}"
+        yield from (
+            f"    {each.replace('/', '_')}[{each}]" for each in sorted(edges) if each.startswith(f"{house}/")
+        )
+        yield "  end"
+    for start, ends in sorted(edges.items()):
+        yield from (f"  {start.replace('/', '_')} --> {end.replace('/', '_')}" for end in sorted(ends))
+    yield "```"
+
+
+def listed(edges: Iterable[str]) -> Iterator[str]:
+    """List rooms with what they say of themselves."""
+    yield "| room | files | what is in it |"
+    yield "| --- | ---: | --- |"
+    for each in sorted(edges):
+        folder = CODE / each
+        said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+        files = len([file for file in folder.rglob("*.py") if file.name != "__init__.py"])
+        yield f"| [{each}](../include/seamline/{each}) | {files} | {said.splitlines()[0].rstrip('.')} |"
+
+
+def made() -> str:
+    """Write the part of the page that is made of the code."""
+    edges = drawn()
+    return "\n".join([BEGIN, *picture(reduced(edges)), "", *listed(edges), END])
+
+
+def test_the_map_is_the_code() -> None:
+    """Whoever moves a module draws the map anew."""
+    assert made() in PAGE.read_text(), "python -m tests.unit.test_architecture writes it"
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    """A walk leads through files that exist."""
+    named = re.findall(r"`((?:include/seamline|spark_jobs)/[\w/]+\.py)`", PAGE.read_text())
+    short = re.findall(r"`((?:[a-z_]+/)+[\w]+\.py)`", PAGE.read_text())
+    there = [
+        each if each.startswith(("include/", "spark_jobs/")) else f"include/seamline/{each}" for each in short
+    ]
+    assert len({*named, *there}) > 30
+    assert not [each for each in {*named, *there} if not (ROOT / each).is_file()]
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({file.parent for file in modules().values()}), ids=lambda each: each.name
+)
+def test_a_room_can_be_overlooked(folder: Path) -> None:
+    """A folder of more than 25 files is more than one room; so is a module of many hundred lines."""
+    files = [*folder.glob("*.py")]
+    assert len(files) <= MOST_FILES
+    assert max(len(file.read_text().splitlines()) for file in files) <= MOST_LINES
+
+
+def write() -> None:
+    """Write the map anew."""
+    page = PAGE.read_text()
+    PAGE.write_text(re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: made(), page, flags=re.DOTALL))
+
+
+if __name__ == "__main__":
+    write()
