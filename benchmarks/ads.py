@@ -67,7 +67,7 @@ TAIL = b',"event_time":"%s"}'
 
 
 def clock(begin: datetime) -> Iterator[bytes]:
-    """Give the text of one millisecond after another."""
+    """Return the text of one millisecond after another."""
     at = begin
     while True:
         stem = f"{at:%Y-%m-%dT%H:%M:%S}".encode()
@@ -121,7 +121,7 @@ def produce(producer: Producer, topic: str, value: bytes, partition: int) -> Non
 
 
 def definition(topic: str, *, epoch: int, trigger: str = "0 seconds", views: int = 1) -> str:
-    """Give the text of the shipped example over another topic, with so many views, the first of them its own."""
+    """Return the text of the shipped example over another topic, with so many views, the first of them its own."""
     text = (ROOT / "include" / "examples" / "ad_campaigns.py").read_text()
     text = text.replace('topic="examples.ad_events"', f'topic="{topic}"')
     text = text.replace(

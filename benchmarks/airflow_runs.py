@@ -148,13 +148,13 @@ def served(airflow: AirflowStandalone, layout: Layout, number: int) -> Served:
 
 
 def generations(layout: Layout, day: datetime) -> set[tuple[str, str]]:
-    """Give what is served of a day: the generation of each view."""
+    """Return what is served of a day: the generation of each view."""
     published = ManifestTable.ensure(layout).read().published
     return {(view, each.generation) for (view, start), each in published.items() if start == stamp(day)}
 
 
 def task_seconds(api: AirflowApi, day: datetime) -> dict[str, float]:
-    """Give how long each task of a day's backfill run took, from its start to its end."""
+    """Return how long each task of a day's backfill run took, from its start to its end."""
     [run] = [each for each in api.runs(DAG, "backfill") if each["data_interval_start"] == stamp(day)]
     path = f"/dags/{DAG}/dagRuns/{quote(run['dag_run_id'])}/taskInstances"
     found = {each["task_id"]: each["duration"] or 0.0 for each in api.call("GET", path)["task_instances"]}

@@ -158,7 +158,7 @@ class Year(Tables):
 
 
 def day(number: int) -> Interval:
-    """Give a day of 2013, from 0."""
+    """Return a day of 2013, from 0."""
     return Interval(FIRST + timedelta(days=number), FIRST + timedelta(days=number + 1))
 
 

@@ -72,7 +72,7 @@ def written(root: Path, name: str) -> data_files.DataFile:
 
 
 def timed(do: Callable[..., None], *given: object) -> tuple[float, float]:
-    """Give milliseconds, wall and CPU."""
+    """Return milliseconds, wall and CPU."""
     wall, own = time.perf_counter(), time.process_time()
     do(*given)
     return (time.perf_counter() - wall) * 1000, (time.process_time() - own) * 1000

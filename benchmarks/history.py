@@ -62,7 +62,7 @@ def plan(past: Past) -> object:
 
 
 def status(past: Past) -> object:
-    """Tell the status."""
+    """Describe the status."""
     from seamline.serve.pipeline_status import status_of
 
     return status_of(past.compiled, past.layout)[1]

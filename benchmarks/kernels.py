@@ -33,7 +33,7 @@ def records(values: list[bytes], topic: str, first: int, *, at: datetime = STAMP
 
 
 def task(pipeline: CompiledPipeline, number: int, home: Path, **more: Any) -> KernelConfig:
-    """Give the kernel's task of an epoch whose files go to a folder."""
+    """Return the kernel's task of an epoch whose files go to a folder."""
     given = {
         "views": frozenset(view.id for view in pipeline.views),
         "master": home,
@@ -50,7 +50,7 @@ def task(pipeline: CompiledPipeline, number: int, home: Path, **more: Any) -> Ke
 
 
 def next_task(writer: Writer, lookups: Mapping[str, Path] | None = None) -> KernelConfig:
-    """Give the kernel's task of a writer's next epoch."""
+    """Return the kernel's task of a writer's next epoch."""
     return task(
         writer.pipeline,
         writer.take(),

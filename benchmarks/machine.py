@@ -30,7 +30,7 @@ def chromium() -> str | None:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value below which a share of the values lies."""
+    """Return the value below which a share of the values lies."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
@@ -54,7 +54,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> float:
-    """Give the memory of a process and its descendants in MB, shared pages counted by share where known."""
+    """Return the memory of a process and its descendants in MB, shared pages counted by share where known."""
     total = 0
     for process in family(pid):
         try:

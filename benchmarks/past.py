@@ -123,11 +123,11 @@ class Past:
 
     @staticmethod
     def start(number: int) -> int:
-        """Give the offset at which an epoch begins."""
+        """Return the offset at which an epoch begins."""
         return number + -(-number // REFUSED_EVERY)
 
     def row(self, number: int) -> Epoch:
-        """Give an epoch's row in the ledger."""
+        """Return an epoch's row in the ledger."""
         at = self.instant(number)
         refused = number % REFUSED_EVERY == 0
         return Epoch(
@@ -155,7 +155,7 @@ class Past:
         )
 
     def rows(self, numbers: np.ndarray) -> pa.Table:
-        """Give the master's records of some epochs."""
+        """Return the master's records of some epochs."""
         size = len(numbers)
         starts = numbers + -(-numbers // REFUSED_EVERY)
         instants = pa.array(self.instants[numbers], pa.timestamp("us", "UTC"))
@@ -241,7 +241,7 @@ class Past:
         self.quarantine.append([file], txns={EPOCH: self.packed - 1})
 
     def refused(self, numbers: np.ndarray) -> pa.Table:
-        """Give the refused records of some epochs."""
+        """Return the refused records of some epochs."""
         rows = self.rows(numbers).append_column("_reason", pa.repeat(pa.scalar("null"), len(numbers)))
         rows = rows.append_column("_detail", pa.nulls(len(numbers), pa.string()))
         offsets = pa.array(rows["_offset"].to_numpy() + 1)
@@ -270,7 +270,7 @@ class Past:
         self.ledger.table.append(made, txns={EPOCH: self.packed - 1})
 
     def ledger_block(self, numbers: np.ndarray) -> tuple[pa.Table, list[Epoch]]:
-        """Give a row group of the ledger and its epochs condensed, without making each of them."""
+        """Return a row group of the ledger and its epochs condensed, without making each of them."""
         ends = {int(numbers[0]), int(numbers[-1]) + 1}
         ends |= {each + 1 for each in numbers.tolist() if each % EDGE_EVERY == EDGE_EVERY - 1}
         sums = condensed(self.summed(first, after - 1) for first, after in pairwise(sorted(ends)))
@@ -290,7 +290,7 @@ class Past:
         return pa.table(columns, schema=SCHEMA), sums
 
     def summed(self, first: int, last: int) -> Epoch:
-        """Give the sum of some epochs up to an edge, or to the end of a row group."""
+        """Return the sum of some epochs up to an edge, or to the end of a row group."""
         if first == last:
             return self.row(first)
         some = np.arange(first, last + 1)
@@ -339,11 +339,11 @@ class Past:
         return stamp(BEGIN + int(day) * DAY)
 
     def instant(self, number: int) -> datetime:
-        """Give the instant of an epoch."""
+        """Return the instant of an epoch."""
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(self.instants[number]))
 
     def lengthen(self, table: Table) -> None:
-        """Give a log as many entries as it keeps, and a checkpoint; the first are cleaned away."""
+        """Return a log as many entries as it keeps, and a checkpoint; the first are cleaned away."""
         line = json.dumps({"commitInfo": {"timestamp": 1, "operation": "WRITE", "padding": "x" * 900}}) + "\n"
         first = table.version + 1
         kept = int(retention(settings_of(table.root.name)).total_seconds())

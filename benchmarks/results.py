@@ -23,5 +23,5 @@ class Results:
         print(f"written to {self.file}")
 
     def read(self) -> dict[str, Any] | None:
-        """Give a section's figures, None if it was not run."""
+        """Return a section's figures, None if it was not run."""
         return json.loads(self.file.read_text()) if self.file.exists() else None

@@ -56,11 +56,11 @@ class Sampler:
         self.samples.append((time.time(), sum(self.seen.values()), memory / 2**20))
 
     def cpu(self, since: float, until: float) -> float:
-        """Give the CPU seconds used between two moments, between the samples next to them."""
+        """Return the CPU seconds used between two moments, between the samples next to them."""
         return self.at(until) - self.at(since)
 
     def at(self, moment: float) -> float:
-        """Give the CPU seconds used up to a moment, by straight lines between samples."""
+        """Return the CPU seconds used up to a moment, by straight lines between samples."""
         place = bisect_left(self.samples, (moment,))
         if place == 0:
             return 0.0 if not self.samples else self.samples[0][1]

@@ -24,7 +24,7 @@ class Goal:
     at_least: bool = False
 
     def met(self, figure: float) -> bool:
-        """Tell whether it is."""
+        """Return whether it is."""
         return figure >= self.bound if self.at_least else figure <= self.bound
 
 
@@ -126,7 +126,7 @@ def of_systems(found: Found, section: str) -> dict[str, list[Mapping[str, Any]]]
 
 
 def middle(runs: Iterable[Mapping[str, Any]], name: str) -> float | None:
-    """Give the median of a figure; None of no runs."""
+    """Return the median of a figure; None of no runs."""
     figures = [run[name] for run in runs]
     return median(figures) if figures else None
 
@@ -142,7 +142,7 @@ def beyond(whole: float | None, part: float | None) -> float | None:
 
 
 def complete(figures: Summary) -> bool:
-    """Tell whether nothing is missing."""
+    """Return whether nothing is missing."""
     return all(figure is not None for group in figures.values() for figure in group.values())
 
 

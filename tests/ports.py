@@ -21,7 +21,7 @@ left = candidates()
 
 
 def free_ports(count: int = 1) -> int:
-    """Give the first of so many neighbouring ports that nobody listens on, and that were not given before."""
+    """Return the first of so many neighbouring ports that nobody listens on, and that were not given before."""
     while True:
         first = next(left)
         for _ in range(count - 1):

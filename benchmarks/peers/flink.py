@@ -61,7 +61,7 @@ class Job:
         return time.time()
 
     def records(self) -> int:
-        """Give how many records its source had read at the look before; 0 while nobody answers."""
+        """Return how many records its source had read at the look before; 0 while nobody answers."""
         try:
             self.source = self.source or self.ask("")["vertices"][0]["id"]
             [found] = self.ask(f"/vertices/{self.source}/subtasks/metrics?get=numRecordsIn&agg=sum")

@@ -108,7 +108,7 @@ def unpack_wheel() -> None:
 
 
 def say(line: str) -> None:
-    """Tell what is being done."""
+    """Return what is being done."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -81,7 +81,7 @@ class Peer:
 
 
 def ads(spark: SparkSession) -> DataFrame:
-    """Give the table of ads, small enough to be sent to every task."""
+    """Return the table of ads, small enough to be sent to every task."""
     rows = spark.range(ADS).selectExpr(
         "CAST(id AS INT) AS ad_id", f"CAST(id DIV {PER_CAMPAIGN} AS INT) AS campaign"
     )

@@ -211,7 +211,7 @@ def written(value: object) -> str:
 
 
 def spoken(error: urllib.error.HTTPError) -> SeamlineError:
-    """Give the error that the server names."""
+    """Return the error that the server names."""
     with error:
         text = error.read().decode(errors="replace")
     try:

@@ -264,7 +264,7 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
 
 
 def presented(view, layout, generation):
-    """Give what a generation's states mean, in order."""
+    """Return what a generation's states mean, in order."""
     held = Generations.ensure(layout, view).read(generation)
     keep = [*(key.name for key in view.keys), "pane", "interval", "rows"]
     rows = states.present(view, held, keep).to_pylist()

@@ -161,7 +161,7 @@ def rows() -> pa.Table:
 
 
 def guard_of(expression: Expression) -> str:
-    """Give the condition under which the record is refused."""
+    """Return the condition under which the record is refused."""
     return " OR ".join(f"coalesce({guard.condition_duckdb}, FALSE)" for guard in expression.guards) or "FALSE"
 
 
@@ -197,7 +197,7 @@ def same(left: object, right: object) -> bool:
 
 
 def values(column: pa.ChunkedArray) -> list[object]:
-    """Give plain values; instants as microseconds."""
+    """Return plain values; instants as microseconds."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     return list(column.to_pylist())

@@ -355,6 +355,6 @@ def test_every_kind_of_measure_is_one_answer_on_both_sides_of_the_seam(started):
 
 
 def measures_of(shop):
-    """Give the first day's measures."""
+    """Return the first day's measures."""
     (row,) = [row for row in shop.answer() if row["window_start"].day == 1]
     return {name: row[name] for name in HABITS.views[0].measures}

@@ -416,7 +416,7 @@ def check(world: World) -> None:
 
 
 def rows_of(view: CompiledView, table: pa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Give presented rows by grouping set, keys and window, each once."""
+    """Return presented rows by grouping set, keys and window, each once."""
     rows = table.to_pylist()
     columns = [*(key.name for key in view.keys), "window_start", "window_end"]
     found = {

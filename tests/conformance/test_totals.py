@@ -38,7 +38,7 @@ def record(k: str, amount: str, minute: int = 0, day: int = 1) -> bytes:
 
 
 def totals(life, name="hours", side="merged"):
-    """Give the totals and means by key, of its last window."""
+    """Return the totals and means by key, of its last window."""
     shown = ("total", "total__beyond", "mean")
     return {row["k"]: tuple(row[each] for each in shown) for row in life.answer(name, side)}
 

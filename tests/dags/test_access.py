@@ -89,7 +89,7 @@ def spelled(path: str) -> str:
 
 
 def body_of(method: str, path: str) -> dict:
-    """Give what a route that writes is sent."""
+    """Return what a route that writes is sent."""
     return {"json": BODIES[path]} if method == "POST" else {}
 
 

@@ -25,7 +25,7 @@ def page(client, path: str, **params) -> str:
 
 
 def figure(text: str, id: str) -> dict:
-    """Give the data of a chart."""
+    """Return the data of a chart."""
     [found] = re.findall(rf'<script type="application/json" id="{id}">(.*?)</script>', text, re.DOTALL)
     return json.loads(found)
 

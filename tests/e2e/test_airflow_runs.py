@@ -82,11 +82,11 @@ class Airflow:
         return self.standalone.backfill(BATCH, *days, *words)
 
     def runs(self, kind: str) -> dict[str, Mapping[str, Any]]:
-        """Give the runs of a kind by the start of their interval."""
+        """Return the runs of a kind by the start of their interval."""
         return {str(each["data_interval_start"]): each for each in self.api.runs(BATCH, kind)}
 
     def ended(self, kind: str) -> dict[str, Mapping[str, Any]]:
-        """Give the runs of a kind once there are any and all have ended."""
+        """Return the runs of a kind once there are any and all have ended."""
         runs = self.runs(kind)
         return runs if runs and all(each["state"] in ENDED for each in runs.values()) else {}
 
@@ -102,7 +102,7 @@ def eventually(look: Callable[[], Any], *, meanwhile: Callable[[], None] = lambd
 
 
 def answered(page: Page) -> str:
-    """Give what a form was answered, a refusal too."""
+    """Return what a form was answered, a refusal too."""
     said = page.locator("output.good, output.bad")
     said.wait_for()
     return said.inner_text()

@@ -34,7 +34,7 @@ shop = Pipeline(
 
 @pytest.fixture
 def busy() -> Iterator[int]:
-    """Give a port that somebody listens on."""
+    """Return a port that somebody listens on."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()

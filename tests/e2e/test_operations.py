@@ -110,19 +110,19 @@ class Shop:
         return sum(found["n"].to_pylist())
 
     def token(self) -> int:
-        """Give the token of the lease."""
+        """Return the token of the lease."""
         lease = ControlTable.ensure(self.layout).read().lease
         return lease.token if lease else -1
 
     def beat(self) -> dict[str, Any]:
-        """Give the driver's heartbeat; nothing before the first."""
+        """Return the driver's heartbeat; nothing before the first."""
         try:
             return self.stack.heartbeat()
         except FileNotFoundError:
             return {}
 
     def up(self, token: int) -> bool:
-        """Tell whether the driver under a token, or a newer one, reads."""
+        """Return whether the driver under a token, or a newer one, reads."""
         found = self.beat()
         return found.get("token", -1) >= token and found["state"] == "running"
 

@@ -24,7 +24,7 @@ def built(world: World, driver: Resident) -> World:
 
 
 def generation(world: World, day: str) -> str:
-    """Give the generation of a day that is served."""
+    """Return the generation of a day that is served."""
     [view] = [each for each in world.pipeline.views if each.name == "delay_by_carrier"]
     return ManifestTable.ensure(world.layout).read().published[view.id, day].generation
 

@@ -81,7 +81,7 @@ def starts(tmp_path, number=1):
 
 
 def gone(pid):
-    """Tell whether a process has ended (one that nobody waits for counts as ended)."""
+    """Return whether a process has ended (one that nobody waits for counts as ended)."""
     try:
         return not Identity.of(pid).alive()
     except psutil.NoSuchProcess:

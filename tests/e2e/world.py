@@ -140,7 +140,7 @@ class World:
         return seamline(*words, **{**self.settings, **settings})
 
     def published(self) -> dict[str, str]:
-        """Give the generation that is served, by interval."""
+        """Return the generation that is served, by interval."""
         manifest = ManifestTable.ensure(self.layout).read()
         return {interval: found.generation for (_, interval), found in manifest.published.items()}
 
@@ -180,7 +180,7 @@ def raw(values: list[bytes], first: int) -> pa.RecordBatch:
 
 
 def plain(table: pa.Table) -> list[dict[str, Any]]:
-    """Give rows in one order, with the columns that every reader has."""
+    """Return rows in one order, with the columns that every reader has."""
     names = ["carrier", "window_start", "flights", "departed", "delay", "mean_delay", "p95_delay", "planes"]
     rows = table.select(names).to_pylist()
     return sorted(rows, key=lambda row: (row["carrier"], row["window_start"]))

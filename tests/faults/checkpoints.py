@@ -74,7 +74,7 @@ def restore(folder: Path, kept: Path) -> bool:
 
 
 def batches(folder: Path) -> tuple[int, int]:
-    """Give the last batch that Spark has planned and the last that it takes for done, -1 for none."""
+    """Return the last batch that Spark has planned and the last that it takes for done, -1 for none."""
     newest = Checkpoints(folder).newest
     if newest is None:
         return -1, -1

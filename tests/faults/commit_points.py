@@ -53,7 +53,7 @@ class Left:
         return cls(slices, quarantine, master, last, planned, done, whole, len(above) - whole)
 
     def is_of(self, point: str) -> bool:
-        """Tell whether this is what dying at a point leaves."""
+        """Return whether this is what dying at a point leaves."""
         unheld = self.master == self.ledger and self.planned > self.done
         at_master = max(self.slices, self.quarantine) <= self.master
         return {
@@ -68,7 +68,7 @@ class Left:
 
 
 def readable(file: object) -> bool:
-    """Tell whether a data file is finished."""
+    """Return whether a data file is finished."""
     try:
         pq.read_metadata(file)
     except (pa.ArrowInvalid, OSError):

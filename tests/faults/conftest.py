@@ -70,7 +70,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, seed: int) -> Trial:
-    """Give the trial of a test, which is invalid if no fault has fired when the test is over."""
+    """Return the trial of a test, which is invalid if no fault has fired when the test is over."""
     request.node.trial = Trial(request.node.name, seed)
     return request.node.trial
 

@@ -16,12 +16,12 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_p
 
 
 def days(count: int) -> list[int | None]:
-    """Give the topic's first records: the day of each, None for one that is refused."""
+    """Return the topic's first records: the day of each, None for one that is refused."""
     return [Random(at).choice((0, 1, 2, None)) for at in range(count)]
 
 
 def pipeline(durability: str) -> CompiledPipeline:
-    """Give the definition with a setting."""
+    """Return the definition with a setting."""
     stream = replace(PIPELINE.definition.stream, durability=durability)
     return compile_pipeline(replace(PIPELINE.definition, stream=stream))
 

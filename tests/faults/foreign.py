@@ -95,7 +95,7 @@ class Hand(Protocol):
     """An engine by which people do it."""
 
     def can(self, deed: str) -> bool:
-        """Tell whether it knows how to."""
+        """Return whether it knows how to."""
 
     def does(self, deed: str, root: Path, column: str) -> None:
         """Do it to a table."""
@@ -341,7 +341,7 @@ def goes_on(world: World, table: str) -> str:
 
 
 def undone(root: Path, version: int, refused: ChangedByOthers) -> int:
-    """Give the version that a refusal says to bring the table back to; it names the table, and what was done."""
+    """Return the version that a refusal says to bring the table back to; it names the table, and what was done."""
     said = f"{root} has been changed by another writer: its version "
     assert refused.message.startswith(said), refused.message
     first = int(refused.message.removeprefix(said).partition(" ")[0])

@@ -82,7 +82,7 @@ def require_whole(
 
 
 def sequences(layout: Layout) -> dict[tuple[str, str], list[int]]:
-    """Give every producer's numbers, by topic, in the order in which epochs took them in."""
+    """Return every producer's numbers, by topic, in the order in which epochs took them in."""
     columns = [*PLACE, "producer", "seq", "_epoch"]
     rows = DeltaTable(str(layout.table("master"))).to_pyarrow_table(columns=columns).to_pylist()
     rows.sort(key=lambda row: (row["_epoch"], row["_topic_id"], row["_partition"], row["_offset"]))

@@ -57,7 +57,7 @@ class Watched:
 
 
 def title(process: psutil.Process) -> str:
-    """Give a process's command line as Airflow has set it."""
+    """Return a process's command line as Airflow has set it."""
     try:
         return " ".join(process.cmdline()).replace("-", " ").lower()
     except psutil.Error:
@@ -107,7 +107,7 @@ def test_a_piece_of_airflow_that_is_killed(piece: str, watched: Watched, trial: 
 
 
 def running(process: psutil.Process) -> bool:
-    """Tell whether a process that was killed is still there a moment later."""
+    """Return whether a process that was killed is still there a moment later."""
     psutil.wait_procs([process], 5)
     return alive(process)
 

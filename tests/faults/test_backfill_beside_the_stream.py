@@ -95,5 +95,5 @@ def serial(late: list[str]) -> Counter[tuple[str, datetime]]:
 
 
 def hour(moment: str) -> datetime:
-    """Give the start of the window that a moment is in."""
+    """Return the start of the window that a moment is in."""
     return parse_moment(moment).replace(minute=0, second=0, microsecond=0)

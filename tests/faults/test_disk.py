@@ -50,7 +50,7 @@ def fill(place: Path) -> Path:
 
 
 def free(place: Path) -> float:
-    """Give the share of a file system that is free: what a process deletes of its own is free again."""
+    """Return the share of a file system that is free: what a process deletes of its own is free again."""
     found = os.statvfs(place)
     return found.f_bavail / found.f_blocks
 
@@ -94,7 +94,7 @@ def test_a_full_disk(
 
 
 def stands_still(line: Line) -> bool:
-    """Tell whether no epoch is held for a while."""
+    """Return whether no epoch is held for a while."""
     epoch = line.stack.epoch()
     wait_out(5)
     return line.stack.epoch() == epoch

@@ -32,7 +32,7 @@ def test_the_page_has_every_cell() -> None:
 
 @pytest.fixture(scope="module", params=["deltalake", "spark"])
 def hand(request: pytest.FixtureRequest) -> Hand:
-    """Give the engine by which it is done."""
+    """Return the engine by which it is done."""
     if request.param == "deltalake":
         return Deltalake()
     session: Any = request.getfixturevalue("spark")
@@ -41,7 +41,7 @@ def hand(request: pytest.FixtureRequest) -> Hand:
 
 @pytest.fixture(scope="module")
 def world(hand: Hand) -> Iterator[World]:
-    """Give one pipeline to all that one engine does: what each leaves, the next meets."""
+    """Return one pipeline to all that one engine does: what each leaves, the next meets."""
     with lived() as world:
         yield world
 

@@ -126,7 +126,7 @@ def until_dark(
 
 
 def newest(stream: Stream, table: str) -> int:
-    """Give the newest version of a table that a writer is at."""
+    """Return the newest version of a table that a writer is at."""
     return Table.open(root(stream.layout, table)).version
 
 

@@ -209,12 +209,12 @@ def test_a_frozen_supervisor_and_driver_lose_the_stream_to_the_next(line: Line, 
 
 
 def still(process: psutil.Process) -> bool:
-    """Tell whether a process is stopped, or has ended."""
+    """Return whether a process is stopped, or has ended."""
     return not process.is_running() or process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 
 
 def leased(line: Line) -> bool:
-    """Tell whether somebody holds the lease now."""
+    """Return whether somebody holds the lease now."""
     from seamline.lake.tables.control_table import ControlTable
 
     return ControlTable.ensure(line.stack.layout).held() is not None

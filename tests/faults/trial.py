@@ -43,7 +43,7 @@ class Trial:
         print(f"{self.name}: seed {self.seed}, {len(self.fired)} faults fired: {'; '.join(self.fired)}")
 
     def row(self) -> dict[str, object]:
-        """Give what the file of results keeps."""
+        """Return what the file of results keeps."""
         return {
             "trial": self.name,
             "seed": self.seed,
@@ -70,7 +70,7 @@ class Results:
         return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
 
     def figures(self) -> dict[str, list[float]]:
-        """Give what was measured, by trial and figure, each value once: of its last run."""
+        """Return what was measured, by trial and figure, each value once: of its last run."""
         last = {row["test"]: row for row in self.rows()}
         found: dict[str, list[float]] = {}
         for row in last.values():

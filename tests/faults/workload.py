@@ -56,7 +56,7 @@ class Sent:
 
     @property
     def good(self) -> bool:
-        """Tell whether the master must have it; else the quarantine."""
+        """Return whether the master must have it; else the quarantine."""
         return self.at is not None
 
 
@@ -78,7 +78,7 @@ class Workload:
         self.count = 0
 
     def take(self, count: int) -> Iterator[tuple[int, Sent]]:
-        """Give so many records, each with its partition."""
+        """Return so many records, each with its partition."""
         for _ in range(count):
             producer = self.chance.randrange(self.producers)
             yield producer % self.partitions, self.record(f"p{producer}")

@@ -225,7 +225,7 @@ def pipeline(
 
 
 def records(names: dict[str, str], *, flat: bool = False) -> list[dict[str, Any]]:
-    """Give the same records under these names: two are refused, one is left out."""
+    """Return the same records under these names: two are refused, one is left out."""
     found: list[dict[str, Any]] = [
         {
             names["key"]: ["a", "b", None][at % 3],
@@ -243,7 +243,7 @@ def records(names: dict[str, str], *, flat: bool = False) -> list[dict[str, Any]
 
 
 def nested(names: Mapping[str, str], at: int) -> dict[str, Any]:
-    """Give the columns that have parts."""
+    """Return the columns that have parts."""
     return {names["items"]: ["p", "qq", "p"][: at % 4], names["parts"]: {names["member"]: at}}
 
 
@@ -299,7 +299,7 @@ def lived(names: dict[str, str], window: Any, *, pinned: bool, spark: Any = None
 
 
 def valued(view: CompiledView, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give a row's keys, window and measures without their names; engines differ in the types of numbers."""
+    """Return a row's keys, window and measures without their names; engines differ in the types of numbers."""
     bounds = () if view.counts else ("window_start", "window_end")
     names = [*(key.name for key in view.keys), *bounds, *(each.name for each in view.measures)]
     return tuple(
@@ -309,7 +309,7 @@ def valued(view: CompiledView, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def plain(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Give rows as text without the names in them."""
+    """Return rows as text without the names in them."""
     columns = [[spelled(value) for value in column.to_pylist()] for column in table.columns]
     return [*zip(*columns, strict=True)] if columns else [()] * table.num_rows
 
@@ -352,7 +352,7 @@ def accepted(compiled: CompiledPipeline, names: dict[str, str], dialect: Dialect
 
 
 def read(names: dict[str, str], dialect: Dialect) -> list[Sequence[str]]:
-    """Give the rows of the master that a format's records become, by place."""
+    """Return the rows of the master that a format's records become, by place."""
     compiled = compile_pipeline(pipeline(names, dialect=dialect, few=True))
     rows = accepted(compiled, names, dialect)
     own = [name for name in rows.column_names if not name.startswith("_") or name == "_event_time"]
@@ -371,7 +371,7 @@ def members(rows: pa.Table) -> pa.Table:
 
 @cache
 def harmless(at: int, *, exploding: bool) -> list[tuple[Any, ...]]:
-    """Give what is answered under names that nobody else uses."""
+    """Return what is answered under names that nobody else uses."""
     return answered(dict(ROLES), WINDOWS[at], exploding=exploding)
 
 
@@ -381,7 +381,7 @@ def named(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def refused(made: Pipeline) -> bool:
-    """Tell whether a definition is refused, which it must be with file, field and hint."""
+    """Return whether a definition is refused, which it must be with file, field and hint."""
     compiled, problems = examine(made)
     for problem in problems:
         assert isinstance(problem, DefinitionError)

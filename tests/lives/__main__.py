@@ -15,7 +15,7 @@ from tests.lives.switches import OFF, ON
 
 
 def main() -> int:
-    """Give how many lives went wrong."""
+    """Return how many lives went wrong."""
     words = argparse.ArgumentParser(prog="python -m tests.lives")
     words.add_argument("--seed", type=int, help="this life alone")
     words.add_argument("--keep", help="of it these steps alone, with commas between")

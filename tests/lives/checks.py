@@ -95,7 +95,7 @@ def never_back(world: World, view: CompiledView, claims: Mapping[str, Claim]) ->
 
 
 def settled(world: World, view: CompiledView, manifest: Manifest) -> bool:
-    """Tell whether every interval on which a view depends is answered: windows that touch another are left out.
+    """Return whether every interval on which a view depends is answered: windows that touch another are left out.
 
     A day of which the rules have no row any more may have had some, and waits for a build all the same.
     """
@@ -159,7 +159,7 @@ def pruned(view: CompiledView, table: DeltaTable, right: Rows, *, decimals: bool
 
 
 def plain(type: str, decimals: bool) -> bool:
-    """Tell whether a value of a type can be asked for."""
+    """Return whether a value of a type can be asked for."""
     return type in ("INT", "BIGINT", "STRING", "DATE") or (decimals and type.startswith("DECIMAL"))
 
 
@@ -185,7 +185,7 @@ def check_log(world: World) -> None:
 
 
 def accepted(world: World, each: Held) -> bool:
-    """Tell whether a record was to be accepted, by the rule that its epoch went by."""
+    """Return whether a record was to be accepted, by the rule that its epoch went by."""
     row = each.record.row
     return row is not None and meets(world.of[each.epoch], row[world.shape.id])
 

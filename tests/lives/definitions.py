@@ -42,7 +42,7 @@ LONG = "DECIMAL(38,18)"
 
 
 def meets(divisor: int, id: int) -> bool:
-    """Tell whether an id meets the rule that it is no multiple of a number; 0 is no rule."""
+    """Return whether an id meets the rule that it is no multiple of a number; 0 is no rule."""
     return not divisor or bool(id % divisor)
 
 
@@ -59,7 +59,7 @@ class Shape:
     divisor: int = 0
 
     def takes(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether a record's row meets the rule, if there is one."""
+        """Return whether a record's row meets the rule, if there is one."""
         return meets(self.divisor, row[self.id])
 
 
@@ -147,7 +147,7 @@ def measure(columns: Sequence[Column], chance: Random) -> Measure:
 
 
 def changed(shape: Shape, at: int) -> Shape:
-    """Give the definition with another version of one view: one more count."""
+    """Return the definition with another version of one view: one more count."""
     views = list(shape.pipeline.definition.views)
     place = at % len(views)
     name = f"more{at}"
@@ -156,7 +156,7 @@ def changed(shape: Shape, at: int) -> Shape:
 
 
 def ruled(shape: Shape) -> Shape:
-    """Give the definition with another rule, by which records are judged again."""
+    """Return the definition with another rule, by which records are judged again."""
     divisor = shape.divisor + 2
     rules = [Rule("no multiple", f"`{shape.id}` % {divisor} <> 0")]
     return replace(
@@ -165,7 +165,7 @@ def ruled(shape: Shape) -> Shape:
 
 
 def widened(shape: Shape, seed: int, *, on: Collection[str]) -> Shape:
-    """Give the definition with a column that the topic got since, and another version of a view that measures it."""
+    """Return the definition with a column that the topic got since, and another version of a view that measures it."""
     chance, definition = Random(seed), shape.pipeline.definition
     name = f"added{len(definition.source.added)}"
     new = column(name, chance, on=on)

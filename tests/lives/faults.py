@@ -51,12 +51,12 @@ class Disk:
             self.synced.add(key_of(path))
 
     def keeps(self, file: Path) -> bool:
-        """Tell whether a file survives: its content was synced, and then the folder that names it."""
+        """Return whether a file survives: its content was synced, and then the folder that names it."""
         return (key := key_of(file)) in self.synced and key in self.named
 
 
 def key_of(path: Path) -> tuple[int, int]:
-    """Tell a file whatever its name."""
+    """Describe a file whatever its name."""
     found = path.stat()
     return found.st_dev, found.st_ino
 

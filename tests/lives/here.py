@@ -45,7 +45,7 @@ class Frame:
         return Frame(pa.Table.from_batches(list(task(iter(self.rows.to_batches())))))
 
     def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
-        """Give the rows."""
+        """Return the rows."""
         return self.rows
 
 
@@ -56,7 +56,7 @@ class Numbers:
         self.numbers, self.task = numbers, task
 
     def mapPartitions(self, task: Callable[[Iterable[int]], Iterable[Any]]) -> Numbers:  # noqa: N802
-        """Give the numbers to a task, one by one."""
+        """Return the numbers to a task, one by one."""
         return Numbers(self.numbers, task)
 
     def collect(self) -> list[Any]:
@@ -91,7 +91,7 @@ class Here:
         """Nothing will be heard."""
 
     def parallelize(self, numbers: Sequence[int], _: int) -> Numbers:
-        """Give numbers to tasks."""
+        """Return numbers to tasks."""
         return Numbers(numbers)
 
 
@@ -111,13 +111,13 @@ def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: in
 
 
 def aligned(pipeline: CompiledPipeline, rows: pa.Table) -> pa.Table:
-    """Give rows the columns of a definition, whatever else is there."""
+    """Return rows the columns of a definition, whatever else is there."""
     blank = master_schema(pipeline).empty_table()
     return pa.concat_tables([blank, rows], promote_options="permissive")
 
 
 def raw_records(_: object, __: object, layout: Layout, block: Sequence[Epoch]) -> Frame:
-    """Give the coordinates and bytes of all that some epochs read, accepted or refused."""
+    """Return the coordinates and bytes of all that some epochs read, accepted or refused."""
     numbers = pa.array([epoch.number for epoch in block], pa.int64())
     parts = []
     for name in ("master", "quarantine"):

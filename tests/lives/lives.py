@@ -156,7 +156,7 @@ def parts(steps: Sequence[tuple[int, Operation]], size: int) -> Iterator[Sequenc
 
 
 def alike(one: Failure, other: Failure) -> bool:
-    """Tell whether two lives went wrong in the same way, by and large."""
+    """Return whether two lives went wrong in the same way, by and large."""
     return type(one.error) is type(other.error)
 
 

@@ -75,7 +75,7 @@ class PassOver(Operation):
 
 
 def ahead(world: World, lane: int, count: int) -> Gap | None:
-    """Give the next offsets of a lane, as far as there are any."""
+    """Return the next offsets of a lane, as far as there are any."""
     place = list(world.topic.lanes)[lane % len(world.topic.lanes)]
     start = max(world.ends[place], world.topic.first.get(place, 0))
     end = min(start + count, len(world.topic.lanes[place]))

@@ -82,7 +82,7 @@ def named(day: int) -> str:
 
 
 def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]:
-    """Give the input of a view: what records mean, and nothing that the kernel made of them."""
+    """Return the input of a view: what records mean, and nothing that the kernel made of them."""
     columns = [each.measure.of or None for each in sources(view)]
     found = []
     for each in held:
@@ -181,5 +181,5 @@ def same(one: Any, other: Any) -> bool:
 
 
 def listed(value: Any) -> bool:
-    """Tell whether a value is a list."""
+    """Return whether a value is a list."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)

@@ -64,7 +64,7 @@ class Column:
 
 
 def meant(type: str, spelled: Any) -> Any:
-    """Give the value that a spelling means."""
+    """Return the value that a spelling means."""
     return Decimal(spelled) if type.startswith("DECIMAL") and spelled is not None else spelled
 
 

@@ -118,7 +118,7 @@ class BringBack(Operation):
             self.go_on(world, backup, former)
 
     def back_up(self, world: World) -> Backup | None:
-        """Give the backup, older than an epoch; None before there are tables."""
+        """Return the backup, older than an epoch; None before there are tables."""
         if world.backup is None:
             BackUp().run(world)
         if world.backup is not None and world.backup.newest == world.newest:
@@ -205,7 +205,7 @@ def look(world: World, former: Sequence[Held]) -> None:
 
 
 def pipeline_of(world: World) -> Path:
-    """Give the folder of all tables."""
+    """Return the folder of all tables."""
     return world.layout.warehouse / world.layout.pipeline
 
 
@@ -215,7 +215,7 @@ def roots(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
 
 
 def contradicted(world: World, *, tokens: bool = False) -> list[str]:
-    """Give what `seamline repair` says; of tokens only if asked for: drivers of a life have theirs from no table."""
+    """Return what `seamline repair` says; of tokens only if asked for: drivers of a life have theirs from no table."""
     told = contradictions(world.layout, [view.id for view in world.pipeline.views])
     return [why for why in told if tokens or not why.startswith("control ")]
 

@@ -42,11 +42,11 @@ class Topic:
             self.lanes[lanes[record.lane % len(lanes)]].append(record)
 
     def read_to(self, ends: Mapping[Lane, int]) -> bool:
-        """Tell whether nothing is left to be read above these offsets."""
+        """Return whether nothing is left to be read above these offsets."""
         return all(ends[lane] >= len(records) for lane, records in self.lanes.items())
 
     def raw(self, ranges: Iterable[OffsetRange]) -> Frame:
-        """Give records as the stream reads them."""
+        """Return records as the stream reads them."""
         rows = [
             {
                 "key": None,
@@ -63,15 +63,15 @@ class Topic:
         return Frame(pa.Table.from_pylist(rows, schema=RAW))
 
     def topic_id(self, _: str) -> str:
-        """Tell the id."""
+        """Describe the id."""
         return ID
 
     def beginning_offsets(self, _: str) -> dict[int, int]:
-        """Tell the first offset of each partition."""
+        """Describe the first offset of each partition."""
         return {lane.partition: self.first.get(lane, 0) for lane in self.lanes}
 
     def end_offsets(self, _: str) -> dict[int, int]:
-        """Tell the end of each partition."""
+        """Describe the end of each partition."""
         return {lane.partition: len(records) for lane, records in self.lanes.items()}
 
     def commit_group_offsets(self, *_: object) -> None:
@@ -94,7 +94,7 @@ class Read(Topics):
         return self.admin.raw([part])
 
     def firsts(self, places: Mapping[Place, int]) -> dict[Place, Tail]:
-        """Give the first record at or after some offsets: a start that stops at one that it has read is wrong."""
+        """Return the first record at or after some offsets: a start that stops at one that it has read is wrong."""
         sent = {place: self.admin.lanes[Lane(ID, place[1])] for place in places}
         at = int(SENT_AT.timestamp() * 1000)
         return {

@@ -52,7 +52,7 @@ class Entry:
     epoch: Epoch | None
 
     def stands(self, root: Path) -> bool:
-        """Tell whether it is still there, as it was."""
+        """Return whether it is still there, as it was."""
         try:
             return key_of(delta_log.entry(root, self.version)) == self.file
         except FileNotFoundError:
@@ -60,7 +60,7 @@ class Entry:
 
 
 def unbroken(log: list[Entry], root: Path) -> list[Entry]:
-    """Give a log up to the first entry that a power cut took; what was cleaned away, at its beginning, is no loss.
+    """Return a log up to the first entry that a power cut took; what was cleaned away, at its beginning, is no loss.
 
     Entries of other engines may stand above it.
     """
@@ -161,7 +161,7 @@ class World:
         return self.shape.pipeline
 
     def running(self) -> Driver:
-        """Give the driver, started if none runs."""
+        """Return the driver, started if none runs."""
         return self.driver or self.start()
 
     def start(self) -> Driver:
@@ -309,7 +309,7 @@ class World:
                 ]
 
     def only(self, *place: Any) -> int:
-        """Give the rule for which a record that was let go is still there."""
+        """Return the rule for which a record that was let go is still there."""
         return self.let_go.get(place, ALL)
 
     @contextmanager
@@ -342,7 +342,7 @@ class World:
 
     @property
     def overtaken(self) -> bool:
-        """Tell whether a newer driver was started."""
+        """Return whether a newer driver was started."""
         return self.driver is not None and self.driver.token < self.token
 
 

@@ -59,7 +59,7 @@ class Patch:
         return cls(found["what"][0], found["test"], found["says"][0], target, tuple(hunks))
 
     def applied(self, text: str) -> str:
-        """Give the file with the patch in it; AssertionError where its place is not there exactly once."""
+        """Return the file with the patch in it; AssertionError where its place is not there exactly once."""
         for old, new in self.hunks:
             assert text.count(old) == 1, (
                 f"The patch no longer applies: {self.path} has these lines {text.count(old)} times, not once.\n{old}\n"

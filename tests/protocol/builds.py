@@ -18,7 +18,7 @@ BACK = Decision("somebody", "it was better", rollback=True)
 
 
 def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
-    """Give what builds and people may do next."""
+    """Return what builds and people may do next."""
     if state.spent.builds < bounds.builds and state.master.epochs:
         yield from begins(state, rules, bounds)
     yield from publications(state, rules)
@@ -71,7 +71,7 @@ def retention(state: State, bounds: Bounds) -> Moves:
 
 
 def named(generation: Generation) -> tuple[str, str, str]:
-    """Give a generation's name in the manifest."""
+    """Return a generation's name in the manifest."""
     return VIEWS[generation.view], DAYS[generation.day].id, generation.id
 
 
@@ -109,7 +109,7 @@ def begins(state: State, rules: Rules, bounds: Bounds) -> Moves:
 def states(
     epochs: tuple[Held, ...], day: int, cut: int, lookup: int, rules: Rules, bounds: Bounds
 ) -> tuple[int, ...]:
-    """Give the rows that a build counts: of each event id the first, by the look-up as each epoch had it."""
+    """Return the rows that a build counts: of each event id the first, by the look-up as each epoch had it."""
     found: dict[int, int] = {}
     for each in epochs:
         if each.number > cut:

@@ -85,7 +85,7 @@ def believers(state: State) -> int:
 
 
 def steps(state: State, rules: Rules, *, until: int, deaths: int) -> Iterator[tuple[str, State]]:
-    """Give every next state."""
+    """Return every next state."""
     if state.now < until:
         yield "time passes", state._replace(now=state.now + 1)
     for at, process in enumerate(state.processes):
@@ -98,7 +98,7 @@ def steps(state: State, rules: Rules, *, until: int, deaths: int) -> Iterator[tu
 
 
 def acts(state: State, at: int, process: Process, rules: Rules) -> Iterator[tuple[str, State]]:
-    """Give what one process may do."""
+    """Return what one process may do."""
     if process.landed != NEVER:
         begun = process.landed if rules.since_sent else state.now
         belief = Belief(lambda: state.now, TTL)
@@ -189,7 +189,7 @@ def search(
 
 
 def way(before: dict[State, tuple[State, str] | None], state: State) -> list[str]:
-    """Tell how a state came about."""
+    """Return how a state came about."""
     names: list[str] = []
     while (step := before[state]) is not None:
         state, name = step

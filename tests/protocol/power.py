@@ -76,11 +76,11 @@ class Bounds:
     fsync: bool = False
 
     def rows(self, start: int, end: int) -> tuple[int, ...]:
-        """Give the accepted offsets of ``[start, end)``."""
+        """Return the accepted offsets of ``[start, end)``."""
         return tuple(at for at in range(start, end) if self.topic[at])
 
     def refused(self, start: int, end: int) -> tuple[int, ...]:
-        """Give the refused ones."""
+        """Return the refused ones."""
         return tuple(at for at in range(start, end) if not self.topic[at])
 
 
@@ -254,12 +254,12 @@ def sync(state: State, *tables: str) -> State:
 
 
 def now(state: State) -> tuple[Master, Quarantine, Ledger, Slices]:
-    """Give the tables as they are seen."""
+    """Return the tables as they are seen."""
     return state.master[-1], state.quarantine[-1], state.ledger[-1], state.slices[-1]
 
 
 def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
-    """Give what may happen next."""
+    """Return what may happen next."""
     yield from cuts(state, bounds)
     yield from drives(state, rules, bounds)
     yield from builds(state, rules, bounds)
@@ -327,7 +327,7 @@ def beyond(state: State) -> str:
 
 
 def merged_beyond(state: State) -> bool:
-    """Tell whether slices reach over E, and not only to numbers that were taken when the line began."""
+    """Return whether slices reach over E, and not only to numbers that were taken when the line began."""
     end, taken = state.master[-1].number, state.master[-1].taken
     return any(first <= end and last > max(end, taken) for first, last, _ in state.slices[-1].pieces)
 
@@ -359,7 +359,7 @@ def accepts(state: State, rules: Rules) -> Moves:
 
 
 def taken(state: State, rules: Rules) -> int:
-    """Give the newest number that means anything."""
+    """Return the newest number that means anything."""
     master, *others = now(state)
     number = max(master.number, master.taken, state.floor)
     if rules.looks_everywhere:
@@ -508,12 +508,12 @@ def commits(state: State, bounds: Bounds) -> Moves:
 
 
 def edge(master: Master) -> int:
-    """Give the newest edge: odd numbers are."""
+    """Return the newest edge: odd numbers are."""
     return max((each.number for each in master.epochs if each.number % 2), default=NONE)
 
 
 def unrepaired(state: State) -> bool:
-    """Tell whether the tables say of each other what a start has to mend first."""
+    """Return whether the tables say of each other what a start has to mend first."""
     master, quarantine, ledger, slices = now(state)
     return (
         len({each.line for each in now(state)}) > 1

@@ -24,12 +24,12 @@ HOW = ("gone", "empty", "cut at a line", "torn", "zeros", "no file", "short file
 
 
 def root(layout: Layout, table: str) -> Path:
-    """Give a table's folder."""
+    """Return a table's folder."""
     return layout.slices(VIEW) if table == "slices" else layout.table(table)
 
 
 def versions(layout: Layout) -> dict[str, int]:
-    """Give the newest version of each table."""
+    """Return the newest version of each table."""
     return {table: Table.open(root(layout, table)).version for table in TABLES}
 
 
@@ -61,7 +61,7 @@ def lose(folder: Path, kept: int, how: str) -> None:
 
 
 def copied(stream: Stream, home: Path) -> Stream:
-    """Give the same stream on a copy of its tables."""
+    """Return the same stream on a copy of its tables."""
     shutil.copytree(stream.home, home)
     return Stream(home, topic=list(stream.topic), held=list(stream.held), token=stream.token)
 

@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 def until_of(epochs: tuple[Held, ...], view: int, book: Book, rules: Rules) -> int:
-    """Give the last epoch whose slices count: min(E, W)."""
+    """Return the last epoch whose slices count: min(E, W)."""
     if not epochs:
         return NOTHING
     birth = book.manifest.births.get(VIEWS[view], NOTHING)
@@ -86,7 +86,7 @@ def answered(
 
 @cache
 def expected(epochs: tuple[Held, ...], day: int, cut: int, claim: int, bounds: Bounds) -> tuple[int, ...]:
-    """Give the oracle's rows: up to the cut each event id's first, above it every one, up to the claim."""
+    """Return the oracle's rows: up to the cut each event id's first, above it every one, up to the claim."""
     found: dict[int, int] = {}
     above = []
     for each in epochs:
@@ -141,7 +141,7 @@ def judge(
 
 
 def serving(book: Book) -> int:
-    """Give the version that is served."""
+    """Return the version that is served."""
     return VIEWS.index(book.manifest.serving["v"])
 
 

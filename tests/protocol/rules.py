@@ -98,19 +98,19 @@ class Bounds:
         return tuple(sorted({day for day in self.topic if day is not None}))
 
     def accepted(self, start: int, end: int, lookup: int = 0) -> tuple[int, ...]:
-        """Give the rows of ``[start, end)``; those of another version of the look-up are others."""
+        """Return the rows of ``[start, end)``; those of another version of the look-up are others."""
         return tuple(at + 100 * lookup for at in range(start, end) if self.topic[at] is not None)
 
     def refused(self, start: int, end: int) -> tuple[int, ...]:
-        """Give the offsets of ``[start, end)`` that are refused."""
+        """Return the offsets of ``[start, end)`` that are refused."""
         return tuple(at for at in range(start, end) if self.topic[at] is None)
 
     def day(self, row: int) -> int:
-        """Give the day of a row."""
+        """Return the day of a row."""
         day = self.topic[row % 100]
         assert day is not None
         return day
 
     def id(self, row: int) -> int:
-        """Give the event id of a row."""
+        """Return the event id of a row."""
         return self.ids[row % 100] if self.ids else row % 100

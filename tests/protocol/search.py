@@ -81,7 +81,7 @@ def trace_to(parents: dict[S, tuple[S, str] | None], state: S) -> tuple[str, ...
 
 
 def initial(bounds: Bounds) -> State:
-    """Give the state before the first start: the first version of the view is born, and served."""
+    """Return the state before the first start: the first version of the view is born, and served."""
     book = Book.of(()).plus(born(Manifest(), {VIEWS[0]: ""}, held=NOTHING, now=NOW))
     return State(book, (Slices(),) * bounds.views, (Writer(),) * bounds.writers)
 
@@ -104,7 +104,7 @@ def canonical(state: State) -> State:
 
 
 def protocol_moves(state: State, rules: Rules, bounds: Bounds) -> Iterator[tuple[str, State]]:
-    """Give what any process may do next, and hold every step against what was claimed before."""
+    """Return what any process may do next, and hold every step against what was claimed before."""
     before = reading.claims_of(state, rules, bounds)
     for process in (writers.moves, upkeep.moves, builds.moves, reading.moves):
         for label, reached in process(state, rules, bounds):

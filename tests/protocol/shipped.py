@@ -138,7 +138,7 @@ class Stream:
         return writer
 
     def position(self, writer: Writer) -> int:
-        """Give where a driver reads from."""
+        """Return where a driver reads from."""
         return writer.master.position([LANE]).get(LANE, 0)
 
     def epoch(
@@ -208,7 +208,7 @@ class Stream:
         return run(pa.Table.from_pylist(records, schema=RAW).to_batches(), config)
 
     def value(self, at: int) -> bytes:
-        """Give a record's bytes."""
+        """Return a record's bytes."""
         day = self.topic[at]
         if day is None:
             return b"{bad"
@@ -247,12 +247,12 @@ class Stream:
         )
 
     def answered(self) -> dict[int, int]:
-        """Give how often each record is counted."""
+        """Return how often each record is counted."""
         found = answer(self.pipeline, VIEW, self.layout).table
         return dict(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True))
 
     def wanted(self) -> dict[int, int]:
-        """Give what must be counted: each record that the master holds, once."""
+        """Return what must be counted: each record that the master holds, once."""
         return dict.fromkeys((at for _, at in self.held), 1)
 
 

@@ -37,7 +37,7 @@ class Book:
 
     @classmethod
     def of(cls, statements: tuple[Statement, ...]) -> Book:
-        """Give the one book of these statements."""
+        """Return the one book of these statements."""
         if statements not in cls.made:
             cls.made[statements] = cls(statements)
         return cls.made[statements]
@@ -247,7 +247,7 @@ class State(NamedTuple):
 
 
 def table(state: State, name: str) -> Master | Quarantine | Ledger | Slices:
-    """Give a table by its name."""
+    """Return a table by its name."""
     match name:
         case "master":
             return state.master

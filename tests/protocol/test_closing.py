@@ -131,7 +131,7 @@ def read(log: Log, last: Epoch, ends: tuple[int, int], rules: Rules) -> Log:
 
 
 def told_by(log: Log) -> Timed:
-    """Give by what today's definition tells event times."""
+    """Return by what today's definition tells event times."""
     return Timed(log.told, log.told)
 
 

@@ -100,7 +100,7 @@ class Tables(RuleBasedStateMachine):
             self.again()
 
     def end(self, more: int) -> int:
-        """Give an end that is there."""
+        """Return an end that is there."""
         return min(self.stream.position(self.writer) + more, len(self.stream.topic))
 
     def again(self) -> None:

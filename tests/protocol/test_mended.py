@@ -73,7 +73,7 @@ def say(world: World, statements: list[Statement]) -> World:
 
 @cache
 def epoch(number: int, version: str, records: tuple[int, ...]) -> Epoch:
-    """Give an epoch's row."""
+    """Return an epoch's row."""
     taken = [RECORDS[at][0] for at in records if RECORDS[at][1] or version == RIGHT]
     accepted = {DAYS[day]: taken.count(day) for day in set(taken)}
     refused = {"rule": len(records) - len(taken)} if len(taken) < len(records) else {}
@@ -81,12 +81,12 @@ def epoch(number: int, version: str, records: tuple[int, ...]) -> Epoch:
 
 
 def log_of(world: World) -> list[Epoch]:
-    """Give the ledger."""
+    """Return the ledger."""
     return [epoch(number, *each) for number, each in enumerate(world.epochs)]
 
 
 def verdicts(world: World) -> dict[int, Verdict]:
-    """Give what the mended rule says of epochs of before."""
+    """Return what the mended rule says of epochs of before."""
     rows = {number: epoch(number, RIGHT, world.epochs[number][1]) for number in world.judged}
     return {number: Verdict(number, "a", row.accepted, row.refused) for number, row in rows.items()}
 

@@ -66,7 +66,7 @@ def ran(stream: Stream) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def reaches(before: dict[str, int], after: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Give every way in which the tables may have kept some of what they committed."""
+    """Return every way in which the tables may have kept some of what they committed."""
     some = [range(before[table], after[table] + 1) for table in TABLES]
     for kept in product(*some):
         yield dict(zip(TABLES, kept, strict=True))
@@ -293,7 +293,7 @@ ALL = [
 
 
 def folders(stream: Stream, table: str) -> list[Path]:
-    """Give the folders of a table, or of all that tells of what was built."""
+    """Return the folders of a table, or of all that tells of what was built."""
     if table != "built":
         return [root(stream.layout, table)]
     return [

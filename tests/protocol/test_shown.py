@@ -46,7 +46,7 @@ def shown(stream: Stream) -> list[Row]:
 
 
 def right(stream: Stream) -> list[Row]:
-    """Give the answer, as ``shown`` does."""
+    """Return the answer, as ``shown`` does."""
     rows = answer(PIPELINE, VIEW, stream.layout).table.to_pydict()
     return sorted(zip(rows["id"], rows["n"], rows["batch_part"], strict=True))
 
@@ -101,7 +101,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], datetime]:
 
 
 def told(stream: Stream, at: datetime) -> list[int]:
-    """Give the records that were counted at an instant."""
+    """Return the records that were counted at an instant."""
     return sorted(answer(PIPELINE, VIEW, stream.layout, served_at=at).table["id"].to_pylist())
 
 

@@ -70,13 +70,13 @@ class Rules:
 
 
 def lane(topic: int) -> Lane:
-    """Give the one lane of an incarnation."""
+    """Return the one lane of an incarnation."""
     return Lane(f"id{topic}", 0)
 
 
 @cache
 def ledger(log: tuple[Entry, ...]) -> list[Epoch]:
-    """Give the log as the ledger tells it."""
+    """Return the log as the ledger tells it."""
     return [
         Epoch(
             number, 1, NOW, "v", kind=each.kind, ranges=(OffsetRange(lane(each.topic), each.start, each.end),)
@@ -87,12 +87,12 @@ def ledger(log: tuple[Entry, ...]) -> list[Epoch]:
 
 @cache
 def decisions(accepted: tuple[tuple[int, int, int | None], ...]) -> list[AcceptedGap]:
-    """Give what a person has decided."""
+    """Return what a person has decided."""
     return [AcceptedGap(Gap(lane(topic), start, end), "ada", "gone", NOW) for topic, start, end in accepted]
 
 
 def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
-    """Give what may happen next."""
+    """Return what may happen next."""
     if world.end < SIZE:
         yield "a record comes", world._replace(end=world.end + 1)
     if world.first < world.end:
@@ -152,7 +152,7 @@ def reads(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
 
 
 def taken(world: World, topic: int, start: int, end: int, kind: Kind) -> Entry:
-    """Give an epoch with what is in truth there."""
+    """Return an epoch with what is in truth there."""
     rows = tuple((world.topic, at) for at in range(max(start, world.first), end) if at != CONTROL)
     return Entry(kind, topic, start, end, rows)
 

@@ -38,7 +38,7 @@ class Hasty(Known):
 
 
 def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
-    """Give what upkeep may do next: see the log, then decide on a table's version, then commit."""
+    """Return what upkeep may do next: see the log, then decide on a table's version, then commit."""
     if state.spent.upkeeps < bounds.upkeeps and state.master.epochs:
         seen = Upkeep("log", state.master.epochs, told(state))
         yield "upkeep sees the log", spend(placed(state, None, seen), "upkeeps")
@@ -75,7 +75,7 @@ def placed(state: State, at: int | None, upkeep: Upkeep | None) -> State:
 
 @cache
 def log_of(epochs: tuple[Held, ...], more: tuple[int, ...], rules: Rules) -> Known:
-    """Give the log as upkeep knows it."""
+    """Return the log as upkeep knows it."""
     numbers = frozenset([*more, *(each.number for each in epochs)])
     edges = tuple(each.number for each in epochs if each.edge)
     return (Known if rules.dead_below else Hasty)(numbers, edges, epochs[-1].number)
@@ -159,7 +159,7 @@ def risen(book: Book, statement: Statement) -> Book:
 
 @cache
 def left(pieces: tuple[Piece, ...], book: Book, view: int, rules: Rules, bounds: Bounds) -> tuple[Piece, ...]:
-    """Give the slices that stay: those above the floor of their interval."""
+    """Return the slices that stay: those above the floor of their interval."""
     manifest, name = book.manifest, VIEWS[view]
     gone = {day: manifest.floors.get((name, DAYS[day].id), -1) for day in bounds.days}
     if bounds.floors and not rules.floor_first:

@@ -49,7 +49,7 @@ Moves = Iterator[tuple[str, State]]
 
 
 def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
-    """Give what any of the drivers may do next."""
+    """Return what any of the drivers may do next."""
     yield from landings(state)
     started = False
     for at, writer in enumerate(state.writers):
@@ -107,7 +107,7 @@ def starts(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
 
 
 def guarded(name: str, rules: Rules) -> bool:
-    """Tell whether commits to a table carry the token."""
+    """Return whether commits to a table carry the token."""
     return rules.fenced == "all" or (rules.fenced == "master" and name == MASTER)
 
 
@@ -148,7 +148,7 @@ def fences(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
 
 
 def fenced(held: Master | Quarantine | Ledger | Slices, token: int, *, counts: bool) -> object:
-    """Give a table taken over; the master ``counts`` how often where that matters."""
+    """Return a table taken over; the master ``counts`` how often where that matters."""
     if isinstance(held, Master) and counts:
         return held._replace(token=token, fences=held.fences + 1)
     return held._replace(token=token)
@@ -166,13 +166,13 @@ def births(book: Book, edited: bool, held: int, filled: str, rules: Rules) -> Bo
 
 @cache
 def filled(master: Master, bounds: Bounds) -> str:
-    """Give the last day that has rows."""
+    """Return the last day that has rows."""
     days = [bounds.day(row) for held in master.epochs for row in bounds.accepted(held.start, held.end)]
     return DAYS[max(days)].id if days else ""
 
 
 def reads_from(state: State, writer: Writer, rules: Rules, bounds: Bounds) -> set[int]:
-    """Give where a start may read from, whatever became of Spark's checkpoint."""
+    """Return where a start may read from, whatever became of Spark's checkpoint."""
     match rules.position:
         case "ledger":
             known = state.ledger.numbers
@@ -221,12 +221,12 @@ def repairs(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
 
 
 def lost(state: State, writer: Writer, name: str, rules: Rules) -> bool:
-    """Tell whether a driver's commit is refused: for a newer token."""
+    """Return whether a driver's commit is refused: for a newer token."""
     return guarded(name, rules) and table(state, name).token != writer.token
 
 
 def meets_itself(writer: Writer, name: str, rules: Rules) -> bool:
-    """Tell whether a driver's commit meets one of its own that it has not seen."""
+    """Return whether a driver's commit meets one of its own that it has not seen."""
     if not guarded(name, rules) or name not in writer.stale:
         return False
     if not rules.settles:
@@ -253,7 +253,7 @@ def looks_anew(state: State, at: int, rules: Rules) -> State:
 
 
 def runs(state: State, writer: Writer, view: int, rules: Rules) -> bool:
-    """Tell whether a driver feeds a version: all that are live, or the definition's own alone."""
+    """Return whether a driver feeds a version: all that are live, or the definition's own alone."""
     live = VIEWS[view] in state.book.manifest.births
     return live and (rules.runs_live or view == int(writer.edited))
 
@@ -278,7 +278,7 @@ def begins(state: State, at: int, rules: Rules, bounds: Bounds) -> Moves:
 
 
 def next_of(writer: Writer, rules: Rules) -> int:
-    """Give the number of the next attempt."""
+    """Return the number of the next attempt."""
     return (writer.number if rules.new_number else writer.epoch) + 1
 
 
@@ -382,7 +382,7 @@ def refusal(state: State, writer: Writer, plan: Plan, rules: Rules) -> str:
 
 
 def written(state: State, name: str, writer: Writer, plan: Plan, bounds: Bounds) -> object:
-    """Give a table with an epoch's commit."""
+    """Return a table with an epoch's commit."""
     match name:
         case "master":
             frontiers = tuple(
@@ -400,12 +400,12 @@ def written(state: State, name: str, writer: Writer, plan: Plan, bounds: Bounds)
 
 
 def added(slices: Slices, pieces: list[Piece], number: int) -> Slices:
-    """Give a slices table with more pieces."""
+    """Return a slices table with more pieces."""
     return slices._replace(pieces=tuple(sorted([*slices.pieces, *pieces])), number=number)
 
 
 def after(writer: Writer, name: str, plan: Plan) -> Writer:
-    """Give the driver after a commit that it knows of."""
+    """Return the driver after a commit that it knows of."""
     if name == MASTER:
         frontiers = tuple(
             plan.number if view in plan.fine else at for view, at in enumerate(writer.frontiers)

@@ -15,7 +15,7 @@ class Clock:
     waits: list[float] = field(default_factory=list)
 
     def __call__(self) -> float:
-        """Give the time."""
+        """Return the time."""
         return self.now
 
     def wait(self, seconds: float) -> None:

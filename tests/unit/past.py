@@ -91,6 +91,6 @@ def past_of(shop: Shop, day: int = 0) -> list[Past]:
 
 
 def query(shop: Shop, column: str) -> list[Any]:
-    """Give a column of the answer."""
+    """Return a column of the answer."""
     found: list[Any] = answer(shop.compiled, shop.view, shop.layout).table[column].to_pylist()
     return found

@@ -68,7 +68,7 @@ def kernel_run(folder: Path, made: CompiledPipeline, rows: pa.RecordBatch, **cha
 
 
 def judged(declared: Pipeline, values: Sequence[bytes | None], **changes: Any) -> list[Any]:
-    """Give, value by value, the row it became as a dictionary, or [reason, detail]."""
+    """Return, value by value, the row it became as a dictionary, or [reason, detail]."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         result = kernel_run(folder, compile_pipeline(declared), batch(values, **changes))

@@ -105,7 +105,7 @@ class Shop:
         self.manifest.commit([Statement(act, self.view.id, epoch=epoch, **facts)])  # type: ignore[arg-type]
 
     def interval(self, sale: Sale) -> Interval:
-        """Give the interval of a sale."""
+        """Return the interval of a sale."""
         return self.compiled.grid.of(sale.at)
 
     def pieces(self, sales: Iterable[Sale], epoch: int = 0) -> list[Slice]:

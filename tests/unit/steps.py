@@ -19,7 +19,7 @@ def words(rows: pa.Table) -> pa.Table:
 
 
 def backwards(rows: pa.Table) -> pa.Table:
-    """Give the rows in another order, and text where a number was declared for "x"."""
+    """Return the rows in another order, and text where a number was declared for "x"."""
     found = words(rows)
     numbers = pa.array(["x" if text == "x" else "7" for text in found["text"].to_pylist()])
     made = found.drop_columns(["_topic", "words"]).append_column("words", numbers)
@@ -27,7 +27,7 @@ def backwards(rows: pa.Table) -> pa.Table:
 
 
 def twice(rows: pa.Table) -> pa.Table:
-    """Give every row twice."""
+    """Return every row twice."""
     return pa.concat_tables([words(rows)] * 2)
 
 

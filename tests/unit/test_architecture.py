@@ -46,7 +46,7 @@ def room(module: str) -> str:
 
 
 def drawn() -> Edges:
-    """Give for each room those that it imports from."""
+    """Return for each room those that it imports from."""
     known = modules()
     found: Edges = {}
     for module, file in known.items():

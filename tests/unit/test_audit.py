@@ -98,7 +98,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def lanes(shop: Shop) -> dict[Lane, tuple[object, object]]:
-    """Give what the log holds by lane."""
+    """Return what the log holds by lane."""
     return {lane: (runs, twice) for lane, runs, twice in HeldLog.pin(shop.compiled, shop.layout).offsets()}
 
 

@@ -19,7 +19,7 @@ NAMED = {
 
 
 def drained(system: str, rate: float, cpu: float = 1.0) -> dict[str, Any]:
-    """Give what the summary reads of one drain."""
+    """Return what the summary reads of one drain."""
     return {"system": system, "steady_rate": rate, "cpu_per_million": cpu, "first_epoch": 9.0}
 
 

@@ -24,7 +24,7 @@ ECHO = '#!/bin/sh\nfor argument do echo "<$argument>"; done\n'
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> checkout.Checkout:
-    """Give a checkout in a folder with a space, in which nothing has been installed."""
+    """Return a checkout in a folder with a space, in which nothing has been installed."""
     root = tmp_path / "a check out"
     root.mkdir()
     for file in [*ROOT.glob("requirements*.txt"), ROOT / "pyproject.toml"]:

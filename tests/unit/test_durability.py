@@ -222,12 +222,12 @@ def stream(disk: Disk) -> Stream:
 
 
 def with_fsync() -> CompiledPipeline:
-    """Give the pipeline that syncs each epoch."""
+    """Return the pipeline that syncs each epoch."""
     return compile_pipeline(replace(PIPELINE.definition, stream=Settings(durability="fsync")))
 
 
 def after(disk: Disk, place: Path) -> Stream:
-    """Give the stream as a cut leaves it."""
+    """Return the stream as a cut leaves it."""
     return Stream(disk.after_a_cut(place))
 
 

@@ -220,7 +220,7 @@ def test_a_line_of_csv_may_end_before_the_added_cells() -> None:
 
 
 def adding(*added: str, views: Sequence[View] = (), **changes: Any) -> CompiledPipeline:
-    """Give the shop of test_versions with added columns."""
+    """Return the shop of test_versions with added columns."""
     return edited(source=replace(FACTS.source, added=list(added)), views=views or FACTS.views, **changes)
 
 

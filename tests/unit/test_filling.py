@@ -63,7 +63,7 @@ class Epochs:
         return self.log[-1]
 
     def reread(self) -> list[Epoch]:
-        """Give the log as the master has it."""
+        """Return the log as the master has it."""
         if self.down:
             raise KafkaUnavailable("nobody answers")
         return self.log

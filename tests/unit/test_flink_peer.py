@@ -22,7 +22,7 @@ SYSTEMS = ("seamline", "flink_only", "flink_work")
 
 @pytest.fixture
 def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder in which no Flink is."""
+    """Return a folder in which no Flink is."""
     monkeypatch.setattr(flink_jars, "FLINK", tmp_path / "flink")
     return tmp_path / "flink"
 

@@ -59,7 +59,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Release:
 
 
 def free(layout: Layout) -> bool:
-    """Tell whether a stream could begin."""
+    """Return whether a stream could begin."""
     try:
         control = ControlTable.ensure(layout)
         control.release(control.take("stream", now=datetime.now(UTC)))

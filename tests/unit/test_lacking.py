@@ -28,7 +28,7 @@ def asked(shop: Shop, **more: int) -> Answer:
 
 
 def lacks(found: Answer) -> dict[str, int]:
-    """Give the bound of each interval."""
+    """Return the bound of each interval."""
     return {id: each.missing for id, each in found.intervals.items()}
 
 

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
 
 
 def scraped(*observed: Observation) -> dict[str, dict[tuple[str, ...], float]]:
-    """Give the samples that a scrape shows, by name, pipeline and the values of the other labels by name."""
+    """Return the samples that a scrape shows, by name, pipeline and the values of the other labels by name."""
     made = CollectorRegistry()
     made.register(Streams(lambda: observed))
     text = generate_latest(made).decode()

@@ -45,7 +45,7 @@ def with_state(state: str) -> Facts:
 
 
 def stalled(*, up: datetime = LONG_AGO, caught_up: datetime | None = None, **more) -> Facts:
-    """Give a stream that is up; its driver's last word is of just now, or of when it had read everything."""
+    """Return a stream that is up; its driver's last word is of just now, or of when it had read everything."""
     driver = replace(SAID, up=up)
     driver = replace(driver, at=caught_up, caught_up=True) if caught_up else driver
     return replace(UP, driver=driver, **more)

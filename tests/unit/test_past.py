@@ -40,7 +40,7 @@ def past(shop: Shop) -> Past:
 
 
 def from_nothing(shop: Shop) -> Past:
-    """Give the same as a new process sees it."""
+    """Return the same as a new process sees it."""
     known = dict(pinned_log._known)
     pinned_log._known.clear()
     found = past(shop)

@@ -14,7 +14,7 @@ def view(visitor, geo, at):
 
 
 def seen(story, country="DE", side="merged"):
-    """Give [window start, visitors, views, rows of the batch part] of one country."""
+    """Return [window start, visitors, views, rows of the batch part] of one country."""
     return [
         [f"{row['window_start']:%H:%M}", row["visitors"], row["views"], row["batch_part"]]
         for row in story.answer(side=side, country=country, grouping="(country)")

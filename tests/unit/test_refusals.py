@@ -59,7 +59,7 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
 
 
 def problem(wrong: Pipeline, field: str) -> DefinitionError:
-    """Give the problem that a wrong definition has in a field."""
+    """Return the problem that a wrong definition has in a field."""
     return next(each for each in examine(wrong)[1] if each.field.startswith(field))
 
 

@@ -47,7 +47,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 def stay(shop: Shop, keep: int = 1, days: int = 0, now: datetime = NOW + timedelta(days=9)) -> dict[str, str]:
-    """Give why each generation stays; nothing for one that may go."""
+    """Return why each generation stays; nothing for one that may go."""
     found = retention.verdicts(
         shop.layout,
         shop.manifest.read(),

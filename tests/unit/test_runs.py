@@ -13,12 +13,12 @@ RUNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)))
 
 
 def numbers(runs: Iterable[Run]) -> set[int]:
-    """Give the numbers of runs."""
+    """Return the numbers of runs."""
     return {number for start, end in runs for number in range(start, end)}
 
 
 def apart(runs: list[Run]) -> bool:
-    """Tell whether runs are as all functions give and take them."""
+    """Return whether runs are as all functions give and take them."""
     return all(start < end for start, end in runs) and all(
         a[1] < b[0] for a, b in zip(runs, runs[1:], strict=False)
     )

@@ -67,7 +67,7 @@ def test_a_refresh_replaces_what_is_behind_and_no_other(tmp_path: Path) -> None:
 
 
 def stated(shop: Shop) -> tuple[int | None, str]:
-    """Give the epoch up to which the table says that it counts, by its last txn and in words."""
+    """Return the epoch up to which the table says that it counts, by its last txn and in words."""
     table = Table.open(shop.layout.serving(shop.view))
     return table.txn(SERVED), str(table.metadata()[serving_table.HELD])
 

@@ -78,7 +78,7 @@ def made(v: CompiledView, type: str, rows: Iterable[Row]) -> pa.Table:
 
 
 def decimal(units: int, scale: int) -> Decimal:
-    """Give a number of units of the last digit as a decimal."""
+    """Return a number of units of the last digit as a decimal."""
     return Decimal(units).scaleb(-scale, context=WIDE)
 
 
@@ -93,7 +93,7 @@ def shown(v: CompiledView, found: pa.Table) -> dict[int, dict[str, Any]]:
 
 
 def ugly(dice: random.Random) -> int | None:
-    """Give a number of units, most often where something might overflow."""
+    """Return a number of units, most often where something might overflow."""
     kinds = [
         MOST - dice.randrange(10**7),
         dice.choice([0, 1, MOST, 10**28, 10**28 - 1, 10**18, 10**18 - 1, MOST // 2 + 1]),
@@ -115,7 +115,7 @@ def even(units: Sequence[int | None]) -> list[int | None]:
 
 
 def told(units: int | None, scale: int) -> tuple[Decimal | None, str | None]:
-    """Give a total as it is presented: as a number where a DECIMAL holds it, as text where none does."""
+    """Return a total as it is presented: as a number where a DECIMAL holds it, as text where none does."""
     if units is None:
         return None, None
     whole = decimal(units, scale)
@@ -220,7 +220,7 @@ def old(tmp_path: Path) -> Shop:
 
 
 def of_customers(shop: Shop) -> dict[str, tuple[Any, ...]]:
-    """Give the totals of the only window."""
+    """Return the totals of the only window."""
     rows = answer(shop.compiled, shop.view, shop.layout).table.to_pylist()
     return {row["customer"]: (row["total"], row["total__beyond"]) for row in rows}
 

@@ -91,7 +91,7 @@ def gathered(pipeline: CompiledPipeline, work: list[Share]) -> Gathered:
 
 
 def rows(found: Gathered, view: str) -> list[object]:
-    """Give the states in an order of their own."""
+    """Return the states in an order of their own."""
     whole = pa.concat_tables(found.states[view])
     return sorted(whole.to_pylist(), key=str)
 

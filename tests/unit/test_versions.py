@@ -219,7 +219,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def new_shop(shop: Shop) -> Shop:
-    """Give the new version's tables over the same master, born now."""
+    """Return the new version's tables over the same master, born now."""
     shop.manifest.read()
     shop.manifest.commit(birth(NEW, shop.manifest.read(), 1, DAYS[0]))
     return shop

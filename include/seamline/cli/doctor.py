@@ -61,7 +61,7 @@ def doctor(airflow: bool) -> None:
 
 
 def version_of(package: str) -> str:
-    """Give the version that is installed, empty for none."""
+    """Return the version that is installed, empty for none."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -165,7 +165,7 @@ def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
 
 
 def brokers(connection: str) -> str:
-    """Give the brokers of a Kafka connection."""
+    """Return the brokers of a Kafka connection."""
     from seamline.kafka.connections import resolve
 
     return resolve(connection).brokers
@@ -233,7 +233,7 @@ def asked(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
 
 
 def there(name: str, look: Callable[[], object], hint: str) -> Finding:
-    """Tell whether Airflow has something of a name."""
+    """Return whether Airflow has something of a name."""
     try:
         look()
     except NotFound:
@@ -242,7 +242,7 @@ def there(name: str, look: Callable[[], object], hint: str) -> Finding:
 
 
 def dag(api: AirflowApi, id: str) -> Finding:
-    """Tell whether a DAG is there and runs."""
+    """Return whether a DAG is there and runs."""
     try:
         paused = bool(api.dag(id)["is_paused"])
     except NotFound:

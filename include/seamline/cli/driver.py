@@ -49,7 +49,7 @@ def stop(reason: str) -> None:
 
 @driver.command()
 def status() -> None:
-    """Tell what it should be doing, whether it does, and its last error; exit code 6 if it is wanted and not up."""
+    """Show what it should be doing, whether it does, and its last error; exit code 6 if it is wanted and not up."""
     from seamline.lake.tables.control_table import Desired
     from seamline.supervisor import resident
     from seamline.supervisor.outside import status as status_of

@@ -99,7 +99,7 @@ class TopicAdmin:
         self._await(lambda: name not in self.topics(), f"Topic {name!r} is still there", "its deletion")
 
     def topic_id(self, name: str) -> str:
-        """Give the id (a UUID) of this incarnation of the topic; a recreated topic has another."""
+        """Return the id (a UUID) of this incarnation of the topic; a recreated topic has another."""
         return str(self._describe(name)["topic_id"])
 
     def partitions(self, name: str) -> list[int]:
@@ -131,21 +131,21 @@ class TopicAdmin:
             self._client.delete_records(places, timeout_ms=int(self.timeout * 1000))
 
     def beginning_offsets(self, name: str) -> dict[int, int]:
-        """Give the first offset that each partition still has."""
+        """Return the first offset that each partition still has."""
         return self._offsets(name, OffsetSpec.EARLIEST)
 
     def end_offsets(self, name: str) -> dict[int, int]:
-        """Give the exclusive end of each partition, as the connection's isolation level sees it."""
+        """Return the exclusive end of each partition, as the connection's isolation level sees it."""
         return self._offsets(name, OffsetSpec.LATEST)
 
     def offsets_at(self, name: str, instant: datetime) -> dict[int, int]:
-        """Give the first offset of each partition whose record is not older; its end where all are older."""
+        """Return the first offset of each partition whose record is not older; its end where all are older."""
         millis = int(instant.timestamp() * 1000)
         found, ends = self._offsets(name, millis), self.end_offsets(name)
         return {part: ends[part] if at < 0 else at for part, at in found.items()}
 
     def retention(self, name: str) -> timedelta | None:
-        """Give how long a topic keeps records by its ``retention.ms``; None for ever."""
+        """Return how long a topic keeps records by its ``retention.ms``; None for ever."""
         with self._translated(name):
             asked = [ConfigResource(ConfigResourceType.TOPIC, name)]
             told = self._client.describe_configs(asked, config_filter="all")
@@ -166,7 +166,7 @@ class TopicAdmin:
         self._with_coordinator(name, commit)
 
     def group_offsets(self, group: str, name: str) -> dict[int, int]:
-        """Give the next offset per partition that a group has recorded."""
+        """Return the next offset per partition that a group has recorded."""
         recorded = self._with_coordinator(name, lambda: self._client.list_group_offsets({group: None})[group])
         return {place.partition: at.offset for place, at in recorded.items() if place.topic == name}
 

@@ -51,7 +51,7 @@ class KafkaConnection:
         return self.security_protocol.endswith("SSL")
 
     def for_client(self) -> dict[str, object]:
-        """Give the arguments every kafka-python client takes."""
+        """Return the arguments every kafka-python client takes."""
         options: dict[str, object] = {
             "bootstrap_servers": self.brokers.split(","),
             "security_protocol": self.security_protocol,
@@ -66,7 +66,7 @@ class KafkaConnection:
         return options
 
     def for_spark(self) -> dict[str, str]:
-        """Give the options of Spark's Kafka source; reads the key file where there is one."""
+        """Return the options of Spark's Kafka source; reads the key file where there is one."""
         options = {
             "kafka.bootstrap.servers": self.brokers,
             "kafka.security.protocol": self.security_protocol,

@@ -22,7 +22,7 @@ Place = tuple[str, int]
 def firsts(
     connection: KafkaConnection, places: Mapping[Place, int], *, timeout: float = SHORT
 ) -> dict[Place, Tail]:
-    """Give the first record at or after an offset of each place, as the isolation level sees them.
+    """Return the first record at or after an offset of each place, as the isolation level sees them.
 
     Without those of which nothing came within ``timeout`` seconds: there may be none. KafkaUnavailable.
     """

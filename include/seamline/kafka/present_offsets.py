@@ -26,7 +26,7 @@ Place = tuple[str, int]
 def present(
     connection: KafkaConnection, asked: Mapping[Place, Runs], *, timeout: float = PATIENCE
 ) -> dict[Place, list[Run]]:
-    """Give the offsets in or near each place's runs that have a record, as the isolation level sees them.
+    """Return the offsets in or near each place's runs that have a record, as the isolation level sees them.
 
     Markers of transactions have none. KafkaUnavailable where nothing comes for ``timeout`` seconds.
     """

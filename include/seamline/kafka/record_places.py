@@ -50,7 +50,7 @@ class Batches:
         self.fetched, self.timed = fetched, timed
 
     def next_batch(self) -> Any:
-        """Give the next batch; None after the last."""
+        """Return the next batch; None after the last."""
         batch = self.fetched.next_batch()
         return Bare(batch, self.timed) if isinstance(batch, DefaultRecordBatch) else batch
 

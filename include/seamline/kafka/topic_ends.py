@@ -46,7 +46,7 @@ def ends_of(connection: KafkaConnection, topics: Collection[str], *, timeout: fl
 def oldest_from(
     connection: KafkaConnection, places: Mapping[tuple[str, int], int], *, timeout: float = SHORT
 ) -> datetime | None:
-    """Give the least of the Kafka timestamps of the first records at or after some offsets by topic and partition.
+    """Return the least of the Kafka timestamps of the first records at or after some offsets by topic and partition.
 
     None where there is none, or not all have answered within ``timeout`` seconds: then it is not known. Of a record
     that 64 MB of its batch come before, the batch's first timestamp stands.

@@ -213,7 +213,7 @@ def parted(
 
 
 def known(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:
-    """Give key and headers as expressions see them: text, NULL where it is none; of one name the last header."""
+    """Return key and headers as expressions see them: text, NULL where it is none; of one name the last header."""
     found = {}
     if "_key" in wanted:
         found["_key"] = texts(rows["_key"])
@@ -293,7 +293,7 @@ def noted(view: CompiledView, result: KernelResult) -> Iterator[None]:
 
 
 def facts(result: KernelResult) -> dict[str, Any]:
-    """Give all but the states as JSON-like facts."""
+    """Return all but the states as JSON-like facts."""
     return {
         "master": [vars(file) for file in result.master],
         "quarantine": [vars(file) for file in result.quarantine],

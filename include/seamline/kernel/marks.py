@@ -17,7 +17,7 @@ PLACE = pa.schema([("_topic_id", pa.string()), ("_partition", pa.int32()), ("_of
 
 
 def marks_schema(pipeline: CompiledPipeline) -> pa.Schema:
-    """Give the columns of a table of marks."""
+    """Return the columns of a table of marks."""
     repeated = [pa.field(REPEATED, pa.bool_())] if pipeline.record.dedup else []
     numbers = [pa.field(view.numbered, pa.int64()) for view in pipeline.views if view.counts]
     return pa.schema([*PLACE, *repeated, *numbers])

@@ -43,12 +43,12 @@ def outsized(rows: pa.Table, source: KafkaSource, *, parts: bool) -> tuple[pa.Ta
 
 
 def length(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Give the bytes of each value; none is none."""
+    """Return the bytes of each value; none is none."""
     return pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
 
 
 def excess(size: int, value: pa.BinaryScalar, source: KafkaSource, *, parts: bool) -> tuple[str, str] | None:
-    """Give (reason, detail) of a record that is out of bounds."""
+    """Return (reason, detail) of a record that is out of bounds."""
     if size > source.max_record_bytes:
         return LARGE, f"{size} bytes"
     found = parts_of(value.as_py() or b"") if parts else 0
@@ -104,7 +104,7 @@ def counted(con: duckdb.DuckDBPyConnection, rows: pa.Table, view: CompiledView) 
 
 
 def parts_beside(column: pa.Array) -> Iterator[pa.Array]:
-    """Give what of a column may be long: no numbers and times, and of a struct no lists, which may be the items."""
+    """Return what of a column may be long: no numbers and times, and of a struct no lists, which may be the items."""
     if pa.types.is_struct(column.type):
         for part in column.flatten():
             if not pa.types.is_list(part.type):
@@ -116,7 +116,7 @@ def parts_beside(column: pa.Array) -> Iterator[pa.Array]:
 def excessive(
     columns: Sequence[pa.Array], items: np.ndarray, most: int, first: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Give the number of each row whose columns are together more than ``most`` bytes times its items, and their bytes.
+    """Return the number of each row whose columns are together more than ``most`` bytes times its items, and their bytes.
 
     By halves: many rows that are together within the bound need no look at each.
     """

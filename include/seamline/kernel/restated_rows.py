@@ -93,7 +93,7 @@ class Again:
             yield from rows.append_column(TROUBLE, said).to_batches()
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Give rows of the master as they are now said to be, in any order.
+        """Return rows of the master as they are now said to be, in any order.
 
         Raises ProtocolError for one that would be refused now, or would be in another interval.
         """

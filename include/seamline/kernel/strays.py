@@ -58,7 +58,7 @@ class Strays:
 
 
 def refused(rows: pa.Table, starts: np.ndarray, most: int) -> pa.Table:
-    """Give rows their reason, with the interval that each would have opened."""
+    """Return rows their reason, with the interval that each would have opened."""
     said = f"not among the {most} of its task's part of the epoch"
     detail = [f"{stamp(EPOCH + int(start) * MICROSECOND)} is {said}" for start in starts]
     reason = pa.repeat(pa.scalar(REASON), rows.num_rows)
@@ -66,5 +66,5 @@ def refused(rows: pa.Table, starts: np.ndarray, most: int) -> pa.Table:
 
 
 def micros(moments: pa.ChunkedArray) -> np.ndarray:
-    """Give instants as microseconds from 1970."""
+    """Return instants as microseconds from 1970."""
     return np.asarray(moments.cast(INSTANT).cast(pa.int64()).to_numpy())

@@ -33,7 +33,7 @@ def survey_fields(pipeline: CompiledPipeline) -> tuple[Field, ...]:
 
 
 def survey_schema(pipeline: CompiledPipeline) -> pa.Schema:
-    """Give the columns of a survey: where a record is, when, its ids and keys, and in which views it is."""
+    """Return the columns of a survey: where a record is, when, its ids and keys, and in which views it is."""
     own = [pa.field(field.name, arrow_type(field.type.spark)) for field in survey_fields(pipeline)]
     counting = [pa.field(counted(view), pa.bool_()) for view in pipeline.views if view.counts]
     return pa.schema([("_topic", pa.string()), *PLACE, ("_event_time", INSTANT), *own, *counting])

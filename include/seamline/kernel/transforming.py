@@ -61,7 +61,7 @@ def attempts(
 
 
 def checked(made: Any, rows: pa.Table, schema: pa.Schema, *, exact: bool) -> pa.Table:
-    """Give the columns that were declared; TypeError or ValueError for what is no answer to ``rows``."""
+    """Return the columns that were declared; TypeError or ValueError for what is no answer to ``rows``."""
     if not isinstance(made, pa.Table):
         raise TypeError(f"it gave a {type(made).__name__}, not a pyarrow.Table")
     # With one topic nobody needs to carry its name along.

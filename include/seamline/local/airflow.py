@@ -74,7 +74,7 @@ class AirflowStandalone:
         return AirflowApi(self.url, "admin", self.password)
 
     def settings(self) -> dict[str, str]:
-        """Give the environment of all components, for `airflow` in another terminal too."""
+        """Return the environment of all components, for `airflow` in another terminal too."""
         binaries = str(Path(sys.executable).parent)
         options = {
             "API__HOST": "127.0.0.1",

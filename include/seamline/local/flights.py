@@ -79,7 +79,7 @@ def departures(span: Span = Span()) -> list[int]:
 
 
 def last_departure(until: str = "") -> datetime:
-    """Give the scheduled departure of the last flight, or of the last one before the day ``until``."""
+    """Return the scheduled departure of the last flight, or of the last one before the day ``until``."""
     times = departures(Span(end=parse_moment(until) if until else None))
     if not times:
         raise BadRange(f"No flight departs before {until}.", hint="the flights begin on 2013-01-01.")

@@ -93,7 +93,7 @@ def plan(
 
 @cache
 def partition_of(carrier: str, partitions: int) -> int:
-    """Give the partition of a carrier's flights; the same on every machine."""
+    """Return the partition of a carrier's flights; the same on every machine."""
     return int.from_bytes(hashlib.blake2b(carrier.encode()).digest()) % partitions
 
 
@@ -161,7 +161,7 @@ SORTS = (*_CHANGES, "near future", "no carrier", "no flight", "cut off", "not ut
 
 
 def _spoiled(flight: Flight, sort: str, now: datetime) -> tuple[bytes | None, str]:
-    """Give the bytes of a bad record and the reason it must be refused for: exactly one fault each."""
+    """Return the bytes of a bad record and the reason it must be refused for: exactly one fault each."""
     if sort in _BYTES:
         return _BYTES[sort]
     if sort in _CHANGES:

@@ -130,11 +130,11 @@ class StreamStack:
             time.sleep(every)
 
     def epoch(self) -> int:
-        """Give E, -1 while there is no master."""
+        """Return E, -1 while there is no master."""
         return Master.open(self.layout).epoch if Master.exists(self.layout) else -1
 
     def offsets_read(self) -> int:
-        """Give the number of offsets that the ledger's epochs cover."""
+        """Return the number of offsets that the ledger's epochs cover."""
         if not Ledger.exists(self.layout):
             return 0
         epochs = Ledger.ensure(self.layout).epochs()
@@ -152,6 +152,6 @@ class StreamStack:
         self.wait(f"{offsets} offsets to be read", drained, timeout, every)
 
     def heartbeat(self) -> dict[str, Any]:
-        """Give what the driver last said of itself."""
+        """Return what the driver last said of itself."""
         found: dict[str, Any] = json.loads((self.home / "streams" / self.name / "driver.json").read_text())
         return found

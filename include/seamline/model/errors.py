@@ -69,7 +69,7 @@ class DefinitionError(SeamlineError):
         super().__init__(message, hint=hint)
 
     def at(self, *, field: str = "", file: str = "", line: int = 0) -> DefinitionError:
-        """Give the same error with the place filled in where it was not yet known."""
+        """Return the same error with the place filled in where it was not yet known."""
         self.field = f"{field}.{self.field}".strip(".") if field else self.field
         self.file = self.file or file
         self.line = self.line or line
@@ -277,7 +277,7 @@ class AuditFailed(SeamlineError):
 
 
 def disk_full(error: BaseException) -> DiskFull | None:
-    """Give the error that a full disk is, whichever engine met it, in its own words; None for any other."""
+    """Return the error that a full disk is, whichever engine met it, in its own words; None for any other."""
     for said in str(error).splitlines():
         if "No space left on device" in said or "os error 28" in said:
             hint = "free some space, then run it again: nothing half written is ever read."

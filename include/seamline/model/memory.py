@@ -10,7 +10,7 @@ UNITS = {"m": 1 << 20, "g": 1 << 30}
 
 
 def parse_memory(text: str) -> int:
-    """Give the bytes; DefinitionError for what says no memory."""
+    """Return the bytes; DefinitionError for what says no memory."""
     found = re.fullmatch(r"([1-9]\d*)([mg])b?", text.lower()) if isinstance(text, str) else None
     if not found:
         raise DefinitionError(f"{text!r} is no memory.", hint='write "512m" or "4g".')

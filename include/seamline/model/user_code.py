@@ -17,7 +17,7 @@ DEFINITIONS = "seamline_definitions_"
 
 
 def name_of(code: str | Callable[..., Any]) -> str:
-    """Give a function's or a class's name as ``module:name``; text stays as it is."""
+    """Return a function's or a class's name as ``module:name``; text stays as it is."""
     if isinstance(code, str):
         return code
     return f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', code)}"
@@ -128,7 +128,7 @@ def code_facts(code: CodeType) -> tuple[Any, ...]:
 
 
 def constant(value: Any) -> Any:
-    """Give a constant in one way on every run: a set has no order of its own."""
+    """Return a constant in one way on every run: a set has no order of its own."""
     if isinstance(value, CodeType):
         return code_facts(value)
     if isinstance(value, frozenset):

@@ -24,7 +24,7 @@ class AirflowApi(AirflowClient):
     """What is asked of one Airflow."""
 
     def health(self) -> dict[str, str]:
-        """Give each component's status."""
+        """Return each component's status."""
         found = self.call("GET", "/monitor/health", login=False)
         return {name: str((about or {}).get("status")) for name, about in found.items()}
 
@@ -33,7 +33,7 @@ class AirflowApi(AirflowClient):
         return [str(each["stack_trace"]) for each in self.call("GET", "/importErrors")["import_errors"]]
 
     def dag(self, dag_id: str) -> dict[str, Any]:
-        """Give a DAG's row; NotFound until Airflow has parsed it."""
+        """Return a DAG's row; NotFound until Airflow has parsed it."""
         return self.call("GET", f"/dags/{quote(dag_id)}")
 
     def unpause(self, dag_id: str) -> None:
@@ -46,7 +46,7 @@ class AirflowApi(AirflowClient):
         return str(self.call("POST", f"/dags/{quote(dag_id)}/dagRuns", body)["dag_run_id"])
 
     def run_state(self, dag_id: str, run_id: str) -> str:
-        """Give a run's state: queued, running, success or failed."""
+        """Return a run's state: queued, running, success or failed."""
         return str(self.call("GET", f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")["state"])
 
     def runs(self, dag_id: str, kind: str) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ class AirflowApi(AirflowClient):
         return [each for each in found["dag_runs"] if each["run_type"] == kind]
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str]:
-        """Give the state of each task of a run; empty text before it is scheduled."""
+        """Return the state of each task of a run; empty text before it is scheduled."""
         path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances"
         return {each["task_id"]: each["state"] or "" for each in self.call("GET", path)["task_instances"]}
 

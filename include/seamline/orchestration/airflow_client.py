@@ -105,7 +105,7 @@ class AirflowClient:
 
 
 def detail_of(error: urllib.error.HTTPError) -> str:
-    """Give Airflow's own words."""
+    """Return Airflow's own words."""
     text = error.read().decode(errors="replace")
     try:
         detail = json.loads(text)["detail"]

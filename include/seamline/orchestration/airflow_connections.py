@@ -12,7 +12,7 @@ def connection_env(name: str) -> dict[str, str]:
 
 
 def connection_env_if_any(name: str) -> dict[str, str]:
-    """Give the same, or nothing: what needs no broker is done without one."""
+    """Return the same, or nothing: what needs no broker is done without one."""
     try:
         return connection_env(name)
     except AirflowNotFoundException:

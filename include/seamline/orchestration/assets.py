@@ -20,7 +20,7 @@ class Assets:
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> Assets:
-        """Give the assets of a pipeline, the same objects' worth at every parse."""
+        """Return the assets of a pipeline, the same objects' worth at every parse."""
 
         def asset(layer: str, about: str) -> Asset:
             name = f"{pipeline.name}/{layer}"

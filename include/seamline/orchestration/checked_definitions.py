@@ -47,7 +47,7 @@ class Verdict:
 
 
 def judged(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionError, ...]]:
-    """Give the definitions that may run, by name, and every problem; NotFound if there is no folder."""
+    """Return the definitions that may run, by name, and every problem; NotFound if there is no folder."""
     verdict = kept(folder, home) if folder.is_dir() else judge(folder)
     found, wrong = declared(folder)
     known = {problem.file for problem in verdict.problems}
@@ -56,7 +56,7 @@ def judged(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionEr
 
 
 def kept(folder: Path, home: Path) -> Verdict:
-    """Give the verdict that is kept for these very files, or judge and keep it; one with problems not for long."""
+    """Return the verdict that is kept for these very files, or judge and keep it; one with problems not for long."""
     file = home / "verdicts" / f"{key(folder)}.json"
     try:
         verdict = Verdict.from_json(file.read_text())
@@ -83,7 +83,7 @@ def judge(folder: Path) -> Verdict:
 
 
 def declared(folder: Path) -> tuple[dict[str, Pipeline], list[DefinitionError]]:
-    """Give what the files declare, of two of a name the first, and why files cannot be run."""
+    """Return what the files declare, of two of a name the first, and why files cannot be run."""
     found: dict[str, Pipeline] = {}
     wrong = []
     for file in catalog.definition_files(folder):

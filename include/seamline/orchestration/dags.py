@@ -102,7 +102,7 @@ def untaken(pipeline: Pipeline, making: str, error: Exception) -> DefinitionErro
 
 
 def common(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dict[str, Any]:
-    """Give what every DAG of a pipeline has; without ``retries`` those that the kind of error allows."""
+    """Return what every DAG of a pipeline has; without ``retries`` those that the kind of error allows."""
     default_args: dict[str, Any] = {"owner": pipeline.owner, "retries": retries, "retry_delay": DELAY}
     if retries is None:
         default_args |= {"retries": pipeline.retries + WAITS, "retry_policy": ByKind(pipeline.retries)}
@@ -175,7 +175,7 @@ def batch_dag(pipeline: Pipeline) -> DAG:
 
 
 def deadline(pipeline: Pipeline) -> DeadlineAlert | None:
-    """Give the deadline of a run, which is looked after by Airflow; `freshness` looks after what never ran."""
+    """Return the deadline of a run, which is looked after by Airflow; `freshness` looks after what never ran."""
     if not pipeline.batch.fresh_within:
         return None
     return DeadlineAlert(
@@ -205,12 +205,12 @@ def driver_dag() -> DAG:
 
 
 def every() -> timedelta:
-    """Give how often what should run is compared with what does, by setting."""
+    """Return how often what should run is compared with what does, by setting."""
     return timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
 
 
 def queue() -> str:
-    """Give the queue of tasks that start processes on the streams' host, by setting."""
+    """Return the queue of tasks that start processes on the streams' host, by setting."""
     return os.environ.get("SEAMLINE_STREAM_QUEUE", "stream")
 
 
@@ -263,7 +263,7 @@ def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
 
 
 def name_of(stem: str) -> str:
-    """Give a file's name as a DAG may bear it: one that must be another ends with a part of its hash."""
+    """Return a file's name as a DAG may bear it: one that must be another ends with a part of its hash."""
     name = re.sub(r"[^\w.-]", "_", stem)[:200]
     return name if name == stem else f"{name}-{hashlib.sha256(stem.encode()).hexdigest()[:6]}"
 

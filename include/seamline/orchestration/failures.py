@@ -91,7 +91,7 @@ def kinds(above: type[SeamlineError] = SeamlineError) -> Iterator[type[SeamlineE
 
 
 def of_driver(failed: AirflowException) -> Exception:
-    """Give the error that a Spark driver ended with, by its exit code; any other failure as it is."""
+    """Return the error that a Spark driver ended with, by its exit code; any other failure as it is."""
     text = str(failed)
     code = re.search(r"Error code is: (\d+)", text)
     kind = next((each for each in kinds() if code and each.exit_code == int(code[1])), None)

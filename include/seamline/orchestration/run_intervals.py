@@ -87,7 +87,7 @@ def require_spelled(
 
 
 def before_the_clock(span: Interval, run_after: datetime, length: timedelta) -> bool:
-    """Tell whether a span is the last interval before a run was asked for: what Airflow guesses for a manual one."""
+    """Return whether a span is the last interval before a run was asked for: what Airflow guesses for a manual one."""
     return span.end - span.start == length and span.end <= run_after < span.end + length
 
 
@@ -129,7 +129,7 @@ def moment(field: str, value: object) -> datetime:
 
 
 def interval_of(start: datetime | None, end: datetime | None) -> Interval | None:
-    """Give the data interval where it is one; zero width is none."""
+    """Return the data interval where it is one; zero width is none."""
     if start is None or end is None or start >= end:
         return None
     # Airflow's own date-times are pendulum's, whose differences cannot be divided as the grid divides.

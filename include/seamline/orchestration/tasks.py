@@ -167,7 +167,7 @@ def publish(name: str, asset: Asset) -> None:
 
 
 def heard(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) -> bool:
-    """Tell whether Airflow has an event of a run's ``publish`` that came after these statements."""
+    """Return whether Airflow has an event of a run's ``publish`` that came after these statements."""
     since = min(each.at for each in statements if each.at) - APART
     accessor = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri)
     return any(
@@ -177,7 +177,7 @@ def heard(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) 
 
 
 def changes(statements: Sequence[Statement]) -> dict[str, Any]:
-    """Tell which intervals have changed, with the rows of each view and the cut, the newest TOLD of them."""
+    """Return which intervals have changed, with the rows of each view and the cut, the newest TOLD of them."""
     told: dict[str, dict[str, Any]] = {}
     for each in sorted(statements, key=lambda one: (one.interval, one.view), reverse=True):
         about = told.setdefault(each.interval, {"cut": each.epoch, "rows": {}})
@@ -217,7 +217,7 @@ def audit(name: str, connection: str) -> None:
 
 
 def on_failure(path: str) -> Callable[[Any], None]:
-    """Give a callback that imports the user's function by its dotted path when a task has failed."""
+    """Return a callback that imports the user's function by its dotted path when a task has failed."""
 
     def call(context: Any) -> None:
         module, _, function = path.rpartition(".")

@@ -20,7 +20,7 @@ def span(seconds: float) -> str:
 
 
 def last_line(text: str) -> str:
-    """Give the first line of an error and the driver's last words, without the stack between them."""
+    """Return the first line of an error and the driver's last words, without the stack between them."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     rest = lines[1:]
     words = rest[-2:] if rest and rest[-1].startswith("Hint:") else rest[-1:]

@@ -85,7 +85,7 @@ def certify_run(
 
 
 def certificates_of(layout: Layout, run: str) -> list[Certificate]:
-    """Give the certificates of a run, the newest of each generation; none if one that it built has none."""
+    """Return the certificates of a run, the newest of each generation; none if one that it built has none."""
     wanted = {(row.view, row.interval, row.generation) for row in Builds.ensure(layout).of(run)}
     found = {
         (f"{each.view}/{each.fingerprint}", each.interval.id, each.generation): each
@@ -138,7 +138,7 @@ class Log:
         )
 
     def lookups(self, interval: str) -> Mapping[str, tuple[str, ...]]:
-        """Give the versions of each look-up that rows of an interval were read with."""
+        """Return the versions of each look-up that rows of an interval were read with."""
         return self.joined.get(interval, {})
 
 
@@ -180,7 +180,7 @@ def expected_part(view: CompiledView) -> CompiledView:
 
 
 def presented(view: CompiledView, held: pa.Table) -> pa.Table:
-    """Give a row per interval, grouping set, keys and window.
+    """Return a row per interval, grouping set, keys and window.
 
     Windows that lie wholly in their interval are presented; where there is none, the part of each in it is.
     """

@@ -97,7 +97,7 @@ def write(folder: Path, run: str, certificates: Sequence[Certificate], pages: Ma
 
 
 def spoken(certificate: Certificate) -> Iterator[str]:
-    """Tell a certificate in words."""
+    """Describe a certificate in words."""
     made = certificate.made
     verdict = "passed" if certificate.passed else "provisional" if certificate.provisional else "NOT PASSED"
     yield f"{certificate.view} {certificate.interval}: certificate {verdict}"

@@ -73,7 +73,7 @@ class Family:
 
 
 def alive(process: psutil.Process) -> bool:
-    """Tell whether a process runs."""
+    """Return whether a process runs."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

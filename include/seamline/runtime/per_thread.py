@@ -25,7 +25,7 @@ class PerThread(Generic[T]):
         os.register_at_fork(after_in_child=self._orphan)
 
     def __call__(self) -> T:
-        """Give this thread's."""
+        """Return this thread's."""
         if not hasattr(self._own, "it"):
             for thread in [thread for thread in list(self._held) if not thread.is_alive()]:
                 self._held.pop(thread, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def private_folder() -> Path:
-    """Give a folder that is this user's alone, made if need be; OSError where it cannot be."""
+    """Return a folder that is this user's alone, made if need be; OSError where it cannot be."""
     folder = Path(tempfile.gettempdir()) / f"seamline-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

@@ -18,7 +18,7 @@ ENDED = frozenset({"Z", "X", psutil.STATUS_ZOMBIE})
 
 
 def elapsed() -> float:
-    """Give seconds since some moment: CLOCK_BOOTTIME, or the monotonic clock where there is none."""
+    """Return seconds since some moment: CLOCK_BOOTTIME, or the monotonic clock where there is none."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
@@ -43,7 +43,7 @@ def place() -> str:
 
 
 def started(pid: int) -> str:
-    """Tell one process from another that later got its id; psutil.NoSuchProcess where there is none.
+    """Distinguish one process from another that later got its id; psutil.NoSuchProcess where there is none.
 
     Not by the time of day, as which Linux gives it too: that changes with every clock that is set.
     """
@@ -75,18 +75,18 @@ def myself() -> str:
 
 
 def here(process: str) -> bool:
-    """Tell whether a process of that name is of this place, where it can be seen."""
+    """Return whether a process of that name is of this place, where it can be seen."""
     words = process.split(" ")
     return len(words) == 4 and words[:2] == [socket.gethostname(), place()]
 
 
 def life_of(process: str) -> Life:
-    """Tell whether a process of that name lives, as far as it can be seen from here and now."""
+    """Return whether a process of that name lives, as far as it can be seen from here and now."""
     return state_of(process) if here(process) else Life.UNKNOWN
 
 
 def state_of(process: str) -> Life:
-    """Tell whether a process of this place has ended, is stopped, or runs."""
+    """Return whether a process of this place has ended, is stopped, or runs."""
     _, _, pid, born = process.split(" ")
     try:
         if started(int(pid)) != born:

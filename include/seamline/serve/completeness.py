@@ -39,7 +39,7 @@ class Cell:
     run: str
 
     def of(self, view: CompiledView) -> bool:
-        """Tell whether it is of this version of a view."""
+        """Return whether it is of this version of a view."""
         return (self.view, self.version) == (view.name, view.fingerprint)
 
 

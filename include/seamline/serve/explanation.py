@@ -12,7 +12,7 @@ PARTS = 40
 
 
 def spoken(found: Explanation) -> list[str]:
-    """Tell where a number comes from: the row, its intervals, its parts, the proof, the rows."""
+    """Return where a number comes from: the row, its intervals, its parts, the proof, the rows."""
     row = ", ".join(f"{name} {shown(value)}" for name, value in found.together.items())
     return [
         f"{found.view}  {spelled(found.key)}  {windowed(found)}",
@@ -33,14 +33,14 @@ def windowed(found: Explanation) -> str:
 
 
 def parted(found: Explanation) -> str:
-    """Tell how many rows each side brought."""
+    """Return how many rows each side brought."""
     row = found.row
     sides = f"{row['batch_part']} rows from batch, {row['speed_part']} from speed"
     return f"  {sides}, counted up to epoch {row['epoch']}"
 
 
 def intervals(found: Explanation) -> Iterator[str]:
-    """Tell each interval's generation, cut and certificate."""
+    """Describe each interval's generation, cut and certificate."""
     for id, way in found.intervals.items():
         counted = found.originals[id]
         yield f"Interval {id}: {way.status.value}, right up to epoch {way.complete_to}"
@@ -59,7 +59,7 @@ def intervals(found: Explanation) -> Iterator[str]:
 
 
 def parts(found: Explanation) -> Iterator[str]:
-    """Tell each part's share."""
+    """Describe each part's share."""
     yield "Parts:"
     for part in found.parts[:PARTS]:
         values = ", ".join(f"{name} {shown(value)}" for name, value in part.values.items())

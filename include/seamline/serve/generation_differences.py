@@ -80,7 +80,7 @@ def generations(
 
 
 def kept(each: Past) -> Past:
-    """Give the generation; NotFound where rows of it are gone."""
+    """Return the generation; NotFound where rows of it are gone."""
     if each.kept:
         return each
     raise NotFound(
@@ -124,7 +124,7 @@ def common(first: CompiledView, after: CompiledView) -> list[str]:
 
 
 def counts(found: Difference) -> Iterator[str]:
-    """Tell how many rows differ, and each measure's largest change."""
+    """Return how many rows differ, and each measure's largest change."""
     if found.none:
         yield f"{found.equal} rows, no difference."
         return
@@ -138,7 +138,7 @@ def counts(found: Difference) -> Iterator[str]:
 
 
 def largest(found: Difference, name: str) -> str:
-    """Tell a measure's largest change and where it is."""
+    """Describe a measure's largest change and where it is."""
     row = found.measures[name].row
     assert row
     where = ", ".join(f"{place}={shown(row[place])}" for place in found.places if place != "window_end")

@@ -16,7 +16,7 @@ SHOWN = 20
 
 
 def spoken(view: str, interval: Interval, manifest: Manifest, known: Sequence[Past]) -> list[str]:
-    """Tell every generation of an interval, oldest first: what became of it, who made it, its certificate."""
+    """Describe every generation of an interval, oldest first: what became of it, who made it, its certificate."""
     if not known:
         return [f"{view} {interval}: no generation"]
     count = len(known)
@@ -31,7 +31,7 @@ def spoken(view: str, interval: Interval, manifest: Manifest, known: Sequence[Pa
 
 
 def generation(each: Past) -> Iterator[str]:
-    """Tell one generation."""
+    """Describe one generation."""
     made = each.generation
     version = made.view.partition("/")[2]
     gone = "" if each.kept else f", gone: {each.held} of them left"
@@ -44,7 +44,7 @@ def generation(each: Past) -> Iterator[str]:
 
 
 def verdict(each: Past) -> str:
-    """Tell a certificate in a line."""
+    """Describe a certificate in a line."""
     if each.certificate is None:
         return "none"
     if each.certificate.passed:
@@ -56,7 +56,7 @@ def verdict(each: Past) -> str:
 
 
 def how(statement: Statement) -> str:
-    """Tell how a generation came to be served, where not by its certificate alone."""
+    """Describe how a generation came to be served, where not by its certificate alone."""
     return f": {statement.note}" if statement.note else ""
 
 
@@ -66,7 +66,7 @@ def when(statement: Statement) -> str:
 
 
 def retained(found: Sequence[Verdict]) -> Iterator[str]:
-    """Tell which generations may be deleted, one by one, and for what reasons how many others may not."""
+    """Describe which generations may be deleted, one by one, and for what reasons how many others may not."""
     free = [each.kept for each in found if each.free]
     yield f"{len(free)} of {len(found)} generations may be deleted, {sum(each.rows for each in free)} rows"
     for each in free[:SHOWN]:
@@ -78,7 +78,7 @@ def retained(found: Sequence[Verdict]) -> Iterator[str]:
 
 
 def table(known: Sequence[Past]) -> pa.Table:
-    """Give the generations as rows, for scripts."""
+    """Return the generations as rows, for scripts."""
     rows = [
         {
             "generation": each.generation.id,

@@ -28,7 +28,7 @@ class Use:
 
 
 def uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
-    """Give the versions of each pinned look-up by its name, in the order of their first epochs."""
+    """Return the versions of each pinned look-up by its name, in the order of their first epochs."""
     found: dict[str, dict[str, Use]] = {}
     for epoch in epochs:
         for name, version in epoch.lookups.items():
@@ -59,7 +59,7 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
 
 
 def told(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Iterator[str]:
-    """Tell what was read with a version, neighbouring intervals joined."""
+    """Return what was read with a version, neighbouring intervals joined."""
     count = f"{use.epochs} epoch{'s' * (use.epochs > 1)} from {use.first} to {use.last}"
     yield f"    {use.version}  {count}, {sum(use.accepted.values())} rows{', in force' if now else ''}"
     intervals = (each for each in map(pipeline.grid.named, use.accepted))
@@ -69,7 +69,7 @@ def told(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Iterator[str]:
 
 
 def decorating(pipeline: CompiledPipeline) -> dict[Join, list[str]]:
-    """Give the look-ups that decorate, with the names of the views that show them."""
+    """Return the look-ups that decorate, with the names of the views that show them."""
     found: dict[Join, list[str]] = {}
     for view in pipeline.views:
         for join in view.decorations:

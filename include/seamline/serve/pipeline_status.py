@@ -32,7 +32,7 @@ MEND = "seamline quarantine replay"
 
 
 def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | None = None) -> list[str]:
-    """Tell epoch, edge, watermark, stream, and per view how many intervals are in which state."""
+    """Describe epoch, edge, watermark, stream, and per view how many intervals are in which state."""
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     live = live_views(pipeline, manifest)
     epochs = parted_log(pipeline, layout, manifest, [view.id for view in live.views])
@@ -89,7 +89,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
 
 
 def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
-    """Tell how many records were refused for each reason, and when the last was, the most frequent first."""
+    """Return how many records were refused for each reason, and when the last was, the most frequent first."""
     counts, last = refused_in(epochs)
     for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
         number, at = last[reason]
@@ -97,7 +97,7 @@ def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
 
 
 def decided(manifest: Manifest, view: str) -> Iterator[str]:
-    """Tell the intervals that are served by a person's decision, with who and why, newest first."""
+    """Describe the intervals that are served by a person's decision, with who and why, newest first."""
     found = [
         (interval, each.note)
         for (id, interval), each in manifest.published.items()
@@ -114,7 +114,7 @@ def decided(manifest: Manifest, view: str) -> Iterator[str]:
 def judged_again(
     pipeline: CompiledPipeline, epochs: Iterable[Epoch], verdicts: Mapping[int, Verdict]
 ) -> Iterator[str]:
-    """Tell what another record version judged: how much was judged again, and what waits for a build."""
+    """Return what another record version judged: how much was judged again, and what waits for a build."""
     version = pipeline.record_version
     waiting = unjudged(epochs, version, verdicts)
     if verdicts:
@@ -143,7 +143,7 @@ def unmade(
     accepted: Iterable[str],
     decisions: Sequence[Restatement],
 ) -> Iterator[str]:
-    """Tell the restatements that wait for a build, and in how many intervals."""
+    """Describe the restatements that wait for a build, and in how many intervals."""
     counts = Counter[Restatement]()
     for interval in map(pipeline.grid.named, accepted):
         counts.update(unknown(manifest, views, interval, decisions))
@@ -153,7 +153,7 @@ def unmade(
 
 
 def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:
-    """Tell what a version is for where there is more than the one of the definition."""
+    """Return what a version is for where there is more than the one of the definition."""
     said = ["served"] if manifest.serving.get(view.name) == view.id else []
     said += ["of the definition"] if view in pipeline.views else []
     said += ["not born yet: start the stream"] if view.id not in manifest.births else []
@@ -163,7 +163,7 @@ def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView)
 def state(
     manifest: Manifest, view: str, interval: str, accepted: dict[int, int], *, restated: bool
 ) -> Status:
-    """Tell one interval's state from the manifest, the ledger's counts by epoch, and what was decided since."""
+    """Describe one interval's state from the manifest, the ledger's counts by epoch, and what was decided since."""
     if manifest.building(view, interval):
         return Status.BUILDING
     published = manifest.published.get((view, interval))
@@ -172,7 +172,7 @@ def state(
 
 
 def desired(layout: Layout, now: datetime) -> str:
-    """Tell what the stream should be doing and who holds its lease."""
+    """Return what the stream should be doing and who holds its lease."""
     if not Table.exists(layout.table("control")):
         return "never asked for"
     found = ControlTable.ensure(layout).read()

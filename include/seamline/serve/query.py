@@ -65,7 +65,7 @@ def as_table(rows: pa.Table, out: TextIO) -> None:
 
 
 def numeric(type: pa.DataType) -> bool:
-    """Tell whether a column is set flush right."""
+    """Return whether a column is set flush right."""
     return bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type))
 
 
@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
 
 
 def facts(answer: Answer) -> dict[str, str]:
-    """Give what is known of the answer, as metadata of a file."""
+    """Return what is known of the answer, as metadata of a file."""
     return {
         "seamline.view": answer.view,
         "seamline.side": answer.side.value,

@@ -109,7 +109,7 @@ def sampled(row: Mapping[str, Any]) -> Sample:
 
 
 def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
-    """Tell the same in lines."""
+    """Describe the same in lines."""
     if not Table.exists(layout.table("quarantine")):
         yield f"{pipeline.name} has no quarantine yet."
         return

@@ -111,7 +111,7 @@ def upgrade(
 def published(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, common: Common, *, whole: bool
 ) -> pa.Table:
-    """Give the rows that a version answers for windows that touch no other intervals than those in common.
+    """Return the rows that a version answers for windows that touch no other intervals than those in common.
 
     A window without an end touches all: it is there if ``whole`` is true.
     """
@@ -149,7 +149,7 @@ def unmet(
 
 
 def spoken(found: Upgrade) -> Iterator[str]:
-    """Tell a comparison of versions."""
+    """Describe a comparison of versions."""
     yield f"{found.new.qualified}: version {found.old.fingerprint} (served) -> {found.new.fingerprint}"
     yield f"  {len(found.common.intervals)} intervals certified of both, up to the same rows"
     for why, ids in found.common.others.items():

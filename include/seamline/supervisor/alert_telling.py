@@ -93,7 +93,7 @@ def settled(telling: tuple[Telling, ...], done: Mapping[Telling, bool]) -> tuple
 
 
 def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
-    """Give the ways to tell that the definition and the settings name."""
+    """Return the ways to tell that the definition and the settings name."""
     found: dict[str, Callable[[Statement], object]] = {}
     if path := compiled.definition.on_alert:
         found["on_alert"] = lambda statement: call(path, compiled.name, statement)

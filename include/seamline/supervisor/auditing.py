@@ -104,7 +104,7 @@ def evidence_of(log: HeldLog, ends: TopicEnds) -> list[LaneEvidence]:
 
 
 def kept(ends: TopicEnds, lane: Lane) -> tuple[int, int] | None:
-    """Give what Kafka has of a lane; None where it is gone."""
+    """Return what Kafka has of a lane; None where it is gone."""
     return (ends.beginnings[lane], ends.ends[lane]) if lane in ends.ends else None
 
 

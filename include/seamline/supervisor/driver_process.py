@@ -78,7 +78,7 @@ def session(leader: int) -> list[psutil.Process]:
 
 
 def session_of(pid: int) -> int | None:
-    """Give the session of a process, None when it has gone."""
+    """Return the session of a process, None when it has gone."""
     try:
         return os.getsid(pid)
     except (ProcessLookupError, PermissionError):
@@ -104,7 +104,7 @@ def rotate_in_use(log: Path) -> None:
 
 
 def grown(log: Path) -> bool:
-    """Tell whether a log has grown large."""
+    """Return whether a log has grown large."""
     return log.exists() and log.stat().st_size >= LOG_BYTES
 
 
@@ -117,7 +117,7 @@ def make_room(log: Path) -> None:
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """Give a log's last words."""
+    """Return a log's last words."""
     if not log.exists():
         return ""
     with log.open("rb") as file:

@@ -58,11 +58,11 @@ class Watch:
         return bool(self.why)
 
     def patience(self) -> float:
-        """Give the seconds that the driver has."""
+        """Return the seconds that the driver has."""
         return patience(self.seen, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN)
 
     def mark(self) -> str:
-        """Give what changes while the driver gets on; empty until it is up, and always another while it is paused."""
+        """Return what changes while the driver gets on; empty until it is up, and always another while it is paused."""
         try:
             said = DriverSaid.read(self.home, self.pipeline.name)
         except (OSError, ValueError, KeyError, TypeError):
@@ -73,7 +73,7 @@ class Watch:
 
     @property
     def held(self) -> bool:
-        """Tell whether the driver has held an epoch."""
+        """Return whether the driver has held an epoch."""
         return self.seen.look(self.mark(), self.looked).signs > 1
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Watch:
 
 
 def watching(name: str, layout: Layout) -> Callable[[int], Watch | None]:
-    """Give what begins the watch over a stream's drivers, each under its token.
+    """Return what begins the watch over a stream's drivers, each under its token.
 
     None where the definition cannot be used: the driver says that itself.
     """

@@ -10,7 +10,7 @@ from seamline.model.errors import SetupError
 
 
 def jobs_folder() -> Path:
-    """Give the folder of the Spark jobs: SEAMLINE_JOBS, else ``spark_jobs`` of the checkout we run from."""
+    """Return the folder of the Spark jobs: SEAMLINE_JOBS, else ``spark_jobs`` of the checkout we run from."""
     named = os.environ.get("SEAMLINE_JOBS")
     place = Path(named) if named else Path(seamline.__file__).resolve().parents[2] / "spark_jobs"
     if not place.is_dir():

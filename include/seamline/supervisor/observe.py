@@ -55,7 +55,7 @@ class Look:
         return self.home / "streams" / self.name
 
     def tried(self, what: str, see: Callable[[], T]) -> T | None:
-        """Give what is seen, None where there is nothing or it cannot be read."""
+        """Return what is seen, None where there is nothing or it cannot be read."""
         try:
             return see()
         except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is told
@@ -64,14 +64,14 @@ class Look:
             return None
 
     def control(self) -> Control | None:
-        """Give the control table's state; None where it cannot be read, an empty one where there is none."""
+        """Return the control table's state; None where it cannot be read, an empty one where there is none."""
         root = self.layout.table("control")
         return self.tried(
             "control", lambda: look(root, "state", lambda table: ControlTable(table).read()) or Control()
         )
 
     def recent(self) -> Sequence[Epoch]:
-        """Give the newest epochs, of the ledger and those that it does not have yet."""
+        """Return the newest epochs, of the ledger and those that it does not have yet."""
         return self.tried("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
     def ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
@@ -79,7 +79,7 @@ class Look:
         return self.tried("Kafka", lambda: ends_of(resolve(source.connection, env), source.topics))
 
     def positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
-        """Give the end offset of every lane that the master has read from."""
+        """Return the end offset of every lane that the master has read from."""
         asked = tuple(sorted(lanes))
         root = self.layout.table("master")
         return self.tried("master", lambda: look(root, asked, lambda at: Master(at).position(asked))) or {}
@@ -87,7 +87,7 @@ class Look:
     def asked(
         self, ends: TopicEnds, driver: DriverSaid | None, source: KafkaSource, env: Mapping[str, str]
     ) -> Lag:
-        """Give the lag as Kafka tells it now."""
+        """Return the lag as Kafka tells it now."""
         held = self.positions(ends.ends)
         at = {lane: held.get(lane, ends.beginnings[lane]) for lane in ends.ends}
         lanes = {
@@ -130,7 +130,7 @@ def observe(
     now: datetime | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Observation:
-    """Tell how a stream is.
+    """Return how a stream is.
 
     With ``broker`` Kafka is asked for its ends, for a few seconds at most; without, or where it does not answer, the
     lag is what the driver said at its last heartbeat, and when. Without a definition nobody knows whom to ask.
@@ -205,7 +205,7 @@ def streams_of(
 def observe_all(
     pipelines: Mapping[str, CompiledPipeline | None], warehouse: Path, *, broker: bool = True
 ) -> list[Observation]:
-    """Tell how several streams are, looked at beside each other: a broker that is down is waited for once."""
+    """Return how several streams are, looked at beside each other: a broker that is down is waited for once."""
 
     def one(name: str) -> Observation:
         try:
@@ -219,7 +219,7 @@ def observe_all(
 
 
 def disk_free(warehouse: Path) -> float | None:
-    """Give the share of a folder's disk that is free; None where there is no folder yet."""
+    """Return the share of a folder's disk that is free; None where there is no folder yet."""
     if not warehouse.is_dir():
         return None
     found = shutil.disk_usage(warehouse)
@@ -227,7 +227,7 @@ def disk_free(warehouse: Path) -> float | None:
 
 
 def leased(layout: Layout, control: Control | None, now: datetime) -> Leased | None:
-    """Give the lease that has not run out; a holder is named by host, process and time."""
+    """Return the lease that has not run out; a holder is named by host, process and time."""
     lease = shown(layout, control, now=now) if control else None
     if lease is None:
         return None
@@ -236,21 +236,21 @@ def leased(layout: Layout, control: Control | None, now: datetime) -> Leased | N
 
 
 def supervised(beat: Heartbeat | None) -> Supervised | None:
-    """Give what a supervisor said, and whether it lives."""
+    """Return what a supervisor said, and whether it lives."""
     if beat is None:
         return None
     return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
 
 
 def driven(said: DriverSaid | None) -> Driven | None:
-    """Give what a driver said, and whether it lives."""
+    """Return what a driver said, and whether it lives."""
     if said is None:
         return None
     return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
 
 
 def reported(said: DriverSaid | None) -> Lag:
-    """Give the lag of the driver's last heartbeat, with its instant."""
+    """Return the lag of the driver's last heartbeat, with its instant."""
     if said is None:
         return Lag()
     lanes = {}

@@ -175,7 +175,7 @@ def moved(
 
 
 def wanted(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
-    """Give the offset at which each lane shall be read; what was read already is not asked for again."""
+    """Return the offset at which each lane shall be read; what was read already is not asked for again."""
     chosen = offsets.chosen
     if place.kind is From.OFFSETS:
         return dict(chosen)

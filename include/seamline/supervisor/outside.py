@@ -56,7 +56,7 @@ def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
 
 
 def status(pipeline: str, *, now: datetime | None = None) -> Status:
-    """Give what is known of a stream; nothing is made that is not there."""
+    """Return what is known of a stream; nothing is made that is not there."""
     layout = Layout(warehouse(), pipeline)
     control = Control()
     if Table.exists(layout.table("control")):
@@ -74,7 +74,7 @@ def status(pipeline: str, *, now: datetime | None = None) -> Status:
 
 
 def ending(beat: Heartbeat) -> bool:
-    """Tell whether a supervisor that has said its last word is still there; it may be of this process."""
+    """Return whether a supervisor that has said its last word is still there; it may be of this process."""
     return beat.supervisor.pid != os.getpid() and beat.supervisor.alive()
 
 

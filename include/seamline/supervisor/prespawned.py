@@ -41,7 +41,7 @@ class Asked:
         self.code: int | None = None
 
     def lines(self) -> Iterator[str]:
-        """Give the output line by line; a process that was killed has the code of SIGKILL."""
+        """Return the output line by line; a process that was killed has the code of SIGKILL."""
         with self.connection, self.output:
             for line in self.output:
                 if line.startswith(ENDED):
@@ -171,12 +171,12 @@ class Spare:
 
 
 def place(port: int) -> Path:
-    """Give the socket of the driver at a port, in a folder that is this user's alone; OSError if it is not."""
+    """Return the socket of the driver at a port, in a folder that is this user's alone; OSError if it is not."""
     return private_folder() / f"builds-{port}"
 
 
 def inode(file: Path) -> int | None:
-    """Tell a file from another in its place; None where there is none."""
+    """Distinguish a file from another in its place; None where there is none."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:
@@ -184,7 +184,7 @@ def inode(file: Path) -> int | None:
 
 
 def release() -> str:
-    """Tell code from other code: of one that was edited since it was imported nothing may be built."""
+    """Distinguish code from other code: of one that was edited since it was imported nothing may be built."""
     files = [*Path(seamline.__file__).parent.rglob("*.py"), jobs_folder() / "build.py"]
     newest = max(file.stat().st_mtime_ns for file in files)
     return f"{sys.version} {len(files)} {newest} {Path(seamline.__file__).resolve()}"

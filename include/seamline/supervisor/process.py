@@ -82,7 +82,7 @@ class Pace:
 
 
 def wait_before(code: int, strikes: int, pace: Pace) -> float:
-    """Give the seconds before the next start: 1, 2, 4 .. 30, and at once the most where a person must act."""
+    """Return the seconds before the next start: 1, 2, 4 .. 30, and at once the most where a person must act."""
     if code in WAITS_FOR_A_PERSON:
         return pace.most
     return min(pace.most, pace.back_off * 2.0 ** (min(strikes, 16) - 1))
@@ -132,7 +132,7 @@ def supervise(
 
 
 def stream_command(pipeline: str, token: int) -> Sequence[str]:
-    """Give the command of a pipeline's stream."""
+    """Return the command of a pipeline's stream."""
     return [sys.executable, str(jobs_folder() / "stream.py"), *StreamJob(pipeline, token).to_argv()]
 
 
@@ -314,7 +314,7 @@ class Supervisor:
         return True
 
     def unwanted(self) -> bool:
-        """Tell whether the stream shall stop, by signal or by the control table."""
+        """Return whether the stream shall stop, by signal or by the control table."""
         return self.halt.is_set() or self.control.read().desired is Desired.STOPPED
 
     @property

@@ -26,32 +26,32 @@ READY = "--ready"
 
 
 def port() -> int:
-    """Give the port it listens on, by setting."""
+    """Return the port it listens on, by setting."""
     return int(os.environ.get("SEAMLINE_CONNECT_PORT", "15002"))
 
 
 def layout() -> Layout:
-    """Give the place of its control table."""
+    """Return the place of its control table."""
     return Layout(warehouse(), NAME)
 
 
 def wanted_once() -> bool:
-    """Tell whether anybody ever asked for a resident driver here."""
+    """Return whether anybody ever asked for a resident driver here."""
     return layout().table("control").is_dir()
 
 
 def command(token: int) -> Sequence[str]:
-    """Give its command; the fencing token is for the eyes of ``ps`` only, builds commit by themselves."""
+    """Return its command; the fencing token is for the eyes of ``ps`` only, builds commit by themselves."""
     return [sys.executable, str(jobs_folder() / "driver.py"), "--token", str(token)]
 
 
 def token_file() -> Path:
-    """Give the file with the token that lets a client in; this user alone reads it."""
+    """Return the file with the token that lets a client in; this user alone reads it."""
     return folder(home(), NAME) / "token"
 
 
 def make_token() -> str:
-    """Give the token, made the first time; whole or not at all, whoever makes it beside us."""
+    """Return the token, made the first time; whole or not at all, whoever makes it beside us."""
     if not token_file().exists():
         with tempfile.NamedTemporaryFile("w", dir=token_file().parent) as fresh:
             fresh.write(secrets.token_urlsafe(32))
@@ -62,7 +62,7 @@ def make_token() -> str:
 
 
 def client_env(url: str) -> Mapping[str, str]:
-    """Give what a client of a Spark Connect server has in its environment: its address, and ours its token.
+    """Return what a client of a Spark Connect server has in its environment: its address, and ours its token.
 
     ``url`` is ``sc://host:port/;parameters``. A token goes without TLS to the name localhost only.
     """
@@ -75,13 +75,13 @@ def client_env(url: str) -> Mapping[str, str]:
 
 
 def client() -> tuple[Sequence[str], Mapping[str, str]]:
-    """Give the command and the environment of the process that the driver keeps ready for a build."""
+    """Return the command and the environment of the process that the driver keeps ready for a build."""
     command = [sys.executable, str(jobs_folder() / "build.py"), READY]
     return command, {**os.environ, **client_env(f"sc://localhost:{port()}/")}
 
 
 def nearby(url: str) -> int | None:
-    """Give the port of a driver on this host of which its client wants nothing but to be let in; None for others."""
+    """Return the port of a driver on this host of which its client wants nothing but to be let in; None for others."""
     parts = urlsplit(url)
     wishes = {each.partition("=")[0] for each in parts.path.strip("/").split(";") if each}
     return (parts.port or 15002) if parts.hostname in HERE and wishes <= {"token"} else None

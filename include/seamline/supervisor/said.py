@@ -68,7 +68,7 @@ class DriverSaid:
 
     @property
     def alive(self) -> bool:
-        """Tell whether its process lives on this host; one that was born after it spoke is another."""
+        """Return whether its process lives on this host; one that was born after it spoke is another."""
         try:
             process = psutil.Process(self.pid)
             born = process.create_time()
@@ -92,7 +92,7 @@ def of_file(file: Path) -> dict[str, Any] | None:
 
 
 def unreconciled(home: Path, pipeline: str, *, now: datetime) -> datetime | None:
-    """Give Airflow's last look at a stream where that was long ago; None where it was not, or there never was one."""
+    """Return Airflow's last look at a stream where that was long ago; None where it was not, or there never was one."""
     mark = mark_of(home, pipeline, RECONCILED)
     return mark[0] if mark and now - mark[0] > RECONCILES_WITHIN else None
 
@@ -111,6 +111,6 @@ def leave_mark(home: Path, pipeline: str, name: str, *, now: datetime, **said: A
 
 
 def mark_of(home: Path, pipeline: str, name: str) -> tuple[datetime, Mapping[str, Any]] | None:
-    """Give when something happened last, and what was said of it; None where it never did."""
+    """Return when something happened last, and what was said of it; None where it never did."""
     row = of_file(home / "streams" / pipeline / f"{name}.json")
     return (parse_moment(row["at"]), row) if row else None

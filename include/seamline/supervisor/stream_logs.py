@@ -21,7 +21,7 @@ def files_of(log: Path) -> list[Path]:
 
 
 def last_lines(log: Path, count: int) -> list[str] | None:
-    """Give the last lines, oldest first, from as many files as are needed; None where there is no log."""
+    """Return the last lines, oldest first, from as many files as are needed; None where there is no log."""
     if not (files := files_of(log)):
         return None
     lines: list[str] = []
@@ -33,7 +33,7 @@ def last_lines(log: Path, count: int) -> list[str] | None:
 
 
 def tail_of(file: Path, count: int) -> list[str]:
-    """Give the last lines of a file, which is read from its end."""
+    """Return the last lines of a file, which is read from its end."""
     data = b""
     with file.open("rb") as log:
         at = log.seek(0, 2)
@@ -46,7 +46,7 @@ def tail_of(file: Path, count: int) -> list[str]:
 
 
 def following(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)) -> Iterator[str]:
-    """Give what is added to a log from now on, also in the file that follows when it is rotated."""
+    """Return what is added to a log from now on, also in the file that follows when it is rotated."""
     file = log.open("rb")
     file.seek(0, 2)
     try:
@@ -66,7 +66,7 @@ def following(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)
 
 
 def moved(log: Path, file: BinaryIO) -> bool:
-    """Tell whether a log is another file by now, or was emptied."""
+    """Return whether a log is another file by now, or was emptied."""
     try:
         now, then = log.stat(), os.fstat(file.fileno())
     except FileNotFoundError:

@@ -167,7 +167,7 @@ FAMILIES = (
 
 
 def families(observed: Iterable[Observation]) -> Iterator[Metric]:
-    """Give all metrics of some observations."""
+    """Return all metrics of some observations."""
     found = list(observed)
     for family in FAMILIES:
         labels = ["pipeline", *family.labels]
@@ -188,13 +188,13 @@ class Streams(Collector):
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def collect(self) -> Iterator[Metric]:
-        """Give the metrics of a fresh look."""
+        """Return the metrics of a fresh look."""
         with self.lock:
             return families(self.look())
 
 
 def registry(*, broker: bool = True) -> CollectorRegistry:
-    """Give a registry of all streams of this installation, by the settings."""
+    """Return a registry of all streams of this installation, by the settings."""
     known = Definitions(definitions())
 
     def look() -> Sequence[Observation]:

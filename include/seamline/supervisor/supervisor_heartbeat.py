@@ -34,7 +34,7 @@ class Identity:
         return cls(socket.gethostname(), pid, name=named(pid))
 
     def alive(self) -> bool:
-        """Tell whether it runs; a process of another host cannot be seen and counts as gone."""
+        """Return whether it runs; a process of another host cannot be seen and counts as gone."""
         if self.name:
             return here(self.name) and state_of(self.name) is not Life.GONE
         if self.host != socket.gethostname():
@@ -85,7 +85,7 @@ class Heartbeat:
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> Heartbeat | None:
-        """Give the last heartbeat, None where there never was one; nothing is made by looking."""
+        """Return the last heartbeat, None where there never was one; nothing is made by looking."""
         try:
             row = json.loads((home / "streams" / pipeline / FILE).read_text())
         except FileNotFoundError:
@@ -102,12 +102,12 @@ class Heartbeat:
 
 
 def folder(home: Path, pipeline: str) -> Path:
-    """Give the folder of a stream's heartbeat and logs, made if need be."""
+    """Return the folder of a stream's heartbeat and logs, made if need be."""
     place = home / "streams" / pipeline
     place.mkdir(parents=True, exist_ok=True)
     return place
 
 
 def path(home: Path, pipeline: str) -> Path:
-    """Give the heartbeat's file."""
+    """Return the heartbeat's file."""
     return folder(home, pipeline) / FILE

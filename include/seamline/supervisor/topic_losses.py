@@ -63,7 +63,7 @@ def offsets_now(
 
 
 def at_or_after(admin: TopicAdmin, place: Place, topic: str) -> Mapping[int, int]:
-    """Give the offsets of a topic at an instant."""
+    """Return the offsets of a topic at an instant."""
     assert place.instant is not None
     return admin.offsets_at(topic, place.instant)
 

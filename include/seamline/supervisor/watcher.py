@@ -21,7 +21,7 @@ class Definitions:
         self.found: Mapping[str, CompiledPipeline] = {}
 
     def now(self) -> Mapping[str, CompiledPipeline]:
-        """Give the pipelines that can be used, by name."""
+        """Return the pipelines that can be used, by name."""
         stats = [(str(file), file.stat()) for file in catalog.python_files(self.folder)]
         seen = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
         if seen != self.seen:

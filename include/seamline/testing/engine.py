@@ -65,7 +65,7 @@ class Engine(Protocol):
         ...
 
     def cuts(self) -> dict[tuple[str, str], int]:
-        """Give the published cut by view name and interval id."""
+        """Return the published cut by view name and interval id."""
         ...
 
     def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ class Engine(Protocol):
 
 
 def cuts_of(pipeline: CompiledPipeline, manifest: Manifest) -> dict[tuple[str, str], int]:
-    """Give the published cuts of the definition's own versions by view name and interval id."""
+    """Return the published cuts of the definition's own versions by view name and interval id."""
     own = {view.id: view.name for view in pipeline.views}
     return {
         (own[id], interval): each.epoch for (id, interval), each in manifest.published.items() if id in own

@@ -74,7 +74,7 @@ def again(
     interval: Interval,
     decisions: Sequence[Restatement],
 ) -> pa.Table:
-    """Give an epoch's rows of an interval, from its raw records where that was decided."""
+    """Return an epoch's rows of an interval, from its raw records where that was decided."""
     epoch = read.epoch
     rows = of_interval(read.accepted, interval)
     versions = restated(decisions[read.known :], epoch.lookups, interval.start, epoch.number)
@@ -97,7 +97,7 @@ def of_interval(rows: pa.Table, interval: Interval) -> pa.Table:
 
 
 def latest(accepted: pa.Table) -> dict[Lane, datetime]:
-    """Give the largest event time of every lane."""
+    """Return the largest event time of every lane."""
     found: dict[Lane, datetime] = {}
     columns = (accepted[name].to_pylist() for name in ("_topic_id", "_partition", "_event_time"))
     for topic_id, partition, at in zip(*columns, strict=True):

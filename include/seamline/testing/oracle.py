@@ -102,7 +102,7 @@ def presented(
 
 
 def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
-    """Give each row, in the order in which they came, the number of its window of so many events."""
+    """Return each row, in the order in which they came, the number of its window of so many events."""
     found, seen = [], Counter[tuple[Any, ...]]()
     for row in rows:
         key = (row.interval, *row.keys.values())
@@ -112,14 +112,14 @@ def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
 
 
 def known(view: CompiledView, row: Mapping[str, Any], column: str) -> Any:
-    """Give a presented value; of a DECIMAL the nearest double, as of a total that no DECIMAL holds."""
+    """Return a presented value; of a DECIMAL the nearest double, as of a total that no DECIMAL holds."""
     texts = [row[name] for name, source in view.beyond.items() if source.name == column]
     value = Decimal(texts[0]) if any(texts) else row[column]
     return float(value) if isinstance(value, Decimal) else value
 
 
 def meets(value: Any, at_least: float | None, at_most: float | None, *, not_null: bool) -> bool:
-    """Tell whether a presented value is what was expected; NULL meets a bound."""
+    """Return whether a presented value is what was expected; NULL meets a bound."""
     if value is None:
         return not not_null
     return (at_least is None or value >= at_least) and (at_most is None or value <= at_most)

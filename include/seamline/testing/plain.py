@@ -84,7 +84,7 @@ class Plain:
 
     @property
     def unique(self) -> bool:
-        """Tell whether records have an event id."""
+        """Return whether records have an event id."""
         return bool(self.pipeline.definition.source.event_id)
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
@@ -142,7 +142,7 @@ class Plain:
         return tally(late), tally(self.interval_of(at) for at in moments if at < past)
 
     def interval_of(self, moment: datetime) -> str:
-        """Give the id of the interval that holds an instant."""
+        """Return the id of the interval that holds an instant."""
         return self.pipeline.grid.of(moment).id
 
     def restart(self) -> None:
@@ -173,7 +173,7 @@ class Plain:
         return [each for each in found if fits(each.pipeline.record_version, self.pipeline.record_version)]
 
     def every(self, view: CompiledView) -> list[Row]:
-        """Give a view's input of all epochs."""
+        """Return a view's input of all epochs."""
         return [
             row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)
         ]
@@ -251,7 +251,7 @@ class Plain:
         return made
 
     def built(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
-        """Give a view's input of one interval up to a cut, as the first so many restatements have it."""
+        """Return a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
         if not about(decisions, interval):
@@ -318,7 +318,7 @@ class Plain:
         return rows
 
     def input(self, view: CompiledView, side: Side) -> list[Row]:
-        """Give a view's input; up to its cut a published interval has it as the build knew it."""
+        """Return a view's input; up to its cut a published interval has it as the build knew it."""
         published = self.manifest.published
         mine = {interval: each for (id, interval), each in published.items() if id == view.id}
         if side is Side.SPEED or not any(each.restated for each in mine.values()):
@@ -335,7 +335,7 @@ class Plain:
         ]
 
     def answers(self, view: CompiledView, row: Row, side: Side) -> bool:
-        """Tell whether a row's interval is answered: where it had rows before the view was born, it must be built."""
+        """Return whether a row's interval is answered: where it had rows before the view was born, it must be built."""
         if side is Side.SPEED:
             return row.epoch > self.manifest.floor(view.id, row.interval)
         return not self.manifest.building(view.id, row.interval)

@@ -261,7 +261,7 @@ def epoch_line(epoch: Epoch) -> str:
 
 
 def positions(ledger: Sequence[Epoch]) -> dict[Lane, int]:
-    """Give the end of every lane."""
+    """Return the end of every lane."""
     return {part.lane: part.end for epoch in ledger for part in epoch.ranges}
 
 

@@ -117,7 +117,7 @@ class Tables:
         return {part.lane: part.end for epoch in self.held for part in epoch.ranges}
 
     def last_seen(self, progress: Progress) -> dict[Any, Any]:
-        """Give the instant of each lane's last record."""
+        """Return the instant of each lane's last record."""
         seen = {part.lane: epoch.committed_at for epoch in self.held for part in epoch.ranges}
         return {**progress.last_seen, **seen}
 

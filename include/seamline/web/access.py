@@ -45,7 +45,7 @@ def readable(user: GetUserDep) -> list[str]:
 
 
 def operates(pipeline: str, user: GetUserDep) -> bool:
-    """Tell whether a page shows the user its buttons; what they do is asked again when one is pressed."""
+    """Return whether a page shows the user its buttons; what they do is asked again when one is pressed."""
     return all(allowed("POST", f"{pipeline}__{layer}", user) for layer in ("batch", "stream"))
 
 
@@ -72,5 +72,5 @@ def opened(name: str) -> tuple[CompiledPipeline, Layout]:
 
 
 def kafka_env(pipeline: CompiledPipeline) -> Mapping[str, str]:
-    """Give the environment with the pipeline's connection, as Airflow resolves it."""
+    """Return the environment with the pipeline's connection, as Airflow resolves it."""
     return {**os.environ, **connection_env_if_any(pipeline.definition.source.connection)}

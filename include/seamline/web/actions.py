@@ -28,7 +28,7 @@ router = APIRouter(prefix="/api/v1", dependencies=[Depends(paced)], responses=AN
 
 
 def writes(layer: str) -> list[Any]:
-    """Give what every route that changes something asks first: JSON, and a line in Airflow's log."""
+    """Return what every route that changes something asks first: JSON, and a line in Airflow's log."""
     return [Depends(only_json), Depends(logged_for(layer)), Depends(action_logging())]
 
 
@@ -112,7 +112,7 @@ def backfills(pipeline: str, request: Request) -> Response:
 
 
 def progress_of(airflow: AirflowApi, pipeline: str) -> list[dict[str, Any]]:
-    """Tell how far backfills are."""
+    """Return how far backfills are."""
     found = []
     for each in airflow.backfills(f"{pipeline}__batch"):
         states = airflow.run_states(each["dag_id"], each["from_date"], each["to_date"])

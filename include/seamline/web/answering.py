@@ -145,7 +145,7 @@ def drawn(
 
 
 def last_range(pipeline: CompiledPipeline, layout: Layout) -> tuple[str, str]:
-    """Give the span of the last intervals that have rows, as text; empty where there are none."""
+    """Return the span of the last intervals that have rows, as text; empty where there are none."""
     ids = sorted({id for epoch in condensed_log(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
     return (ids[0], stamp(pipeline.grid.named(ids[-1]).end)) if ids else ("", "")
 
@@ -209,7 +209,7 @@ def told_apart(value: Any) -> str:
 
 
 def largest(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
-    """Give a series' largest value, about, by which the drawn ones are chosen."""
+    """Return a series' largest value, about, by which the drawn ones are chosen."""
     return max((float(row[measure]) for row in rows if measure and row[measure] is not None), default=0.0)
 
 

@@ -76,7 +76,7 @@ def rows(
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     format: Literal["json", "csv", "arrow", "parquet"] = "json",
 ) -> Response:
-    """Give a page of a view's answer; ``key.NAME=VALUE`` keeps rows of a key, several times for any of some values."""
+    """Return a page of a view's answer; ``key.NAME=VALUE`` keeps rows of a key, and may be repeated."""
     from seamline.serve.read import read
 
     keys: dict[str, list[str]] = {}
@@ -154,7 +154,7 @@ def completeness(
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 1000,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
-    """Give a page of the intervals with rows, by view, the newest first: status, cut, generation and run."""
+    """Return a page of the intervals with rows, by view, the newest first: status, cut, generation and run."""
     from seamline.serve.completeness import completeness as cells
 
     found = cells(*opened(pipeline))
@@ -184,7 +184,7 @@ def comparisons(pipeline: str, view: str) -> Response:
 
 @router.get("/audits/{pipeline}", dependencies=[readers])
 def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
-    """Give the newest audits."""
+    """Return the newest audits."""
     from seamline.lake.tables.audits_table import audits_of
     from seamline.plan.wording.audit_text import facts
 
@@ -198,7 +198,7 @@ def plans(
     end: Annotated[str | None, Query(alias="to", max_length=200)] = None,
     dirty: bool = False,
 ) -> Response:
-    """Tell what a batch run would build now, and why; without a range, the dirty intervals. Nothing is changed."""
+    """Return what a batch run would build now, and why; without a range, the dirty intervals. Nothing is changed."""
     compiled, layout = opened(pipeline)
     asked = form_span({"from": start, "to": end})
     if asked is not None:
@@ -216,7 +216,7 @@ def description(request: Request, _: GetUserDep) -> JSONResponse:
 
 @router.get("/streams/{pipeline}", dependencies=[readers])
 def stream(pipeline: str, broker: bool = True) -> Response:
-    """Tell what a stream should do and what it does, its lag and what is wrong with it."""
+    """Return what a stream should do and what it does, its lag and what is wrong with it."""
     from seamline.plan.wording.observation_text import facts
     from seamline.supervisor.observe import observe
 

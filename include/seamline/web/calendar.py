@@ -89,7 +89,7 @@ def squares(cells: Iterable[Cell], grid: Grid, watermark: datetime | None) -> li
 
 
 def certified_through(known: Sequence[Square], grid: Grid) -> datetime | None:
-    """Give the end of the last interval up to which all that have rows are certified; None where the first is not."""
+    """Return the end of the last interval up to which all that have rows are certified; None where the first is not."""
     end = None
     for each in sorted(known, key=lambda each: each.cell.interval):
         if each.shade is not Shade.CERTIFIED:
@@ -111,7 +111,7 @@ def strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
 
 
 def place(start: datetime, length: timedelta) -> tuple[str, int]:
-    """Give the row and the column of an interval."""
+    """Return the row and the column of an interval."""
     text = stamp(start)
     if length < DAY:
         midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)

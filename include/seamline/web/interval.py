@@ -15,7 +15,7 @@ from seamline.web.calendar import Square
 
 
 def detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[str, Any]:
-    """Tell one interval in full: its certificate, and what a rebuild would do."""
+    """Show one interval in full: its certificate, and what a rebuild would do."""
     cell = square.cell
     span = pipeline.grid.named(cell.interval)
     certificate = None

@@ -144,7 +144,7 @@ def completeness(
 
 @router.get("/pipelines/{pipeline}/differences", dependencies=[readers])
 def differences(pipeline: str, request: Request, view: Text = "") -> Response:
-    """Tell what generations changed of what was answered before."""
+    """Show what generations changed of what was answered before."""
     compiled, layout = opened(pipeline)
     view = view or compiled.views[0].name
     _, shown = served(compiled, layout, named(compiled, layout, view))
@@ -169,7 +169,7 @@ def differences(pipeline: str, request: Request, view: Text = "") -> Response:
 
 @router.get("/pipelines/{pipeline}/accuracy/{view}", dependencies=[readers])
 def accuracy(pipeline: str, view: str, request: Request) -> Response:
-    """Tell how far first answers were from the final ones; a part of other pages."""
+    """Show how far first answers were from the final ones; a part of other pages."""
     from seamline.lake.audit.answer_accuracy import accuracy as accuracy_of
     from seamline.lake.audit.answer_accuracy import last_intervals
     from seamline.plan.wording.accuracy_text import typical
@@ -248,7 +248,7 @@ def explain(
 
 @router.get("/pipelines/{pipeline}/stream", dependencies=[readers])
 def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
-    """Tell how a stream is, and let it be steered."""
+    """Show how a stream is, and let it be steered."""
     from seamline.supervisor.observe import observe
 
     compiled, layout = opened(pipeline)
@@ -280,7 +280,7 @@ def plan(
     end: Annotated[str, Query(alias="to", max_length=200)] = "",
     dirty: bool = False,
 ) -> Response:
-    """Tell what a run would do, start it, and show the backfills."""
+    """Show what a run would do, start it, and show the backfills."""
     from seamline.web.actions import progress_of
 
     compiled, layout = opened(pipeline)
@@ -303,6 +303,6 @@ def plan(
 
 @router.get("/pipelines/{pipeline}/audits", dependencies=[readers])
 def audits(pipeline: str, request: Request) -> Response:
-    """Tell the newest audits."""
+    """Show the newest audits."""
     found = [(each, list(audited(each))) for each in audits_of(opened(pipeline)[1], 10)]
     return html(request, "audits.html", here="audits", found=found)

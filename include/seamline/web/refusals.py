@@ -73,7 +73,7 @@ def refused(request: Request, error: Exception) -> Response:
 
 
 def said_of(error: Exception) -> tuple[int, dict[str, str], dict[str, str]]:
-    """Give the status, the words and the headers of a refusal."""
+    """Return the status, the words and the headers of a refusal."""
     match error:
         case SeamlineError():
             status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)

@@ -23,7 +23,7 @@ may_see = Depends(requires_access_dag("GET", DagAccessEntity.RUN))
 
 @router.get("/reports/{dag_id}/{run_id:path}/{page}", dependencies=[may_see])
 def report(dag_id: str, run_id: str, page: str) -> HTMLResponse:
-    """Give a page of the report of a batch run; who may read the runs of its DAG may read it."""
+    """Return a page of the report of a batch run; who may read the runs of its DAG may read it."""
     pipeline, _, layer = dag_id.partition("__")
     if layer != "batch" or not NAME.fullmatch(pipeline):
         raise NotFound(f"{dag_id} is no batch DAG of Seamline.", hint="only its runs have a report.")

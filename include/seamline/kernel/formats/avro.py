@@ -43,7 +43,7 @@ class AvroReader(DecodedReader):
 
 
 def recursive(schema: Any, around: frozenset[str] = frozenset()) -> bool:
-    """Tell whether a parsed schema has a record within itself, so that a value may be of any depth."""
+    """Return whether a parsed schema has a record within itself, so that a value may be of any depth."""
     if isinstance(schema, str):
         return schema in around
     if isinstance(schema, list):

@@ -28,7 +28,7 @@ class CsvReader(CellReader):
         }
 
     def cut(self, text: str) -> tuple[list[str | None] | None, str | None]:
-        """Give the cells of a line, or why it is none."""
+        """Return the cells of a line, or why it is none."""
         line = text.removesuffix("\n").removesuffix("\r")
         try:
             rows = list(

@@ -28,7 +28,7 @@ class DecodedReader(JsonReader):
     parts = False
 
     def decode(self, value: bytes) -> Mapping[str, Any]:
-        """Give a record's fields; raise anything where the bytes are no record."""
+        """Return a record's fields; raise anything where the bytes are no record."""
         raise NotImplementedError
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
@@ -39,7 +39,7 @@ class DecodedReader(JsonReader):
         }
 
     def attempt(self, value: bytes) -> tuple[str | None, str | None]:
-        """Give a record as JSON text, or say why it is none."""
+        """Return a record as JSON text, or say why it is none."""
         try:
             found = self.decode(value)
             if self.exact:

@@ -97,7 +97,7 @@ class JsonReader(Reader):
         return {names: at for at, names in enumerate(lists, 1)}
 
     def listed(self, type: SqlType) -> bool:
-        """Tell whether a value is opened by itself, as the JSON that it is."""
+        """Return whether a value is opened by itself, as the JSON that it is."""
         return type.kind in (Kind.ARRAY, Kind.MAP)
 
     def extracted(self, type: SqlType, names: tuple[str, ...]) -> str:
@@ -108,7 +108,7 @@ class JsonReader(Reader):
         return self.typed(field.type, self.place(field, at))
 
     def place(self, field: Field, at: int) -> Place:
-        """Give where a column's value stands."""
+        """Return where a column's value stands."""
         names = (field.name,)
         return Place(f"_types[{at}]", self.text(field, at), self.extracted(field.type, names), names)
 
@@ -192,17 +192,17 @@ class JsonReader(Reader):
         return f"({there} AND ({self.typed(type, place, depth)}) IS NULL)"
 
     def alone(self, type: SqlType, json: str) -> Place:
-        """Give where a value stands that has been taken out of an ARRAY or a MAP."""
+        """Return where a value stands that has been taken out of an ARRAY or a MAP."""
         return Place(f"json_type({json})", f"json_extract_string({json}, '$')", json)
 
     def part(self, place: Place, field: Field) -> Place:
-        """Give where a member of an object stands, by its declared name."""
+        """Return where a member of an object stands, by its declared name."""
         if not place.path:
             return self.alone(field.type, self.member(place.json, field))
         return self.part_at(field.type, (*place.path, field.name))
 
     def part_at(self, type: SqlType, names: tuple[str, ...]) -> Place:
-        """Give where a part of a STRUCT stands that is in no ARRAY or MAP."""
+        """Return where a part of a STRUCT stands that is in no ARRAY or MAP."""
         at, json, read = self.parts_at[names], self.extracted(type, names), self.read_at.get(names, "")
         return Place(f"_part_types[{at}]", f"_part_texts[{at}]", json, names, read)
 

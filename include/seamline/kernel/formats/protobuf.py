@@ -32,7 +32,7 @@ class ProtobufReader(DecodedReader):
 
 
 def member(message: Any, field: FieldDescriptor) -> Any:
-    """Give a field's value as plain Python."""
+    """Return a field's value as plain Python."""
     value = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         held = field.message_type.fields_by_name["value"]
@@ -45,12 +45,12 @@ def member(message: Any, field: FieldDescriptor) -> Any:
 
 
 def repeated(field: FieldDescriptor) -> bool:
-    """Tell whether a field holds several values."""
+    """Return whether a field holds several values."""
     return bool(field.is_repeated)
 
 
 def plain(value: Any, field: FieldDescriptor) -> Any:
-    """Give one value: a message as its fields, an enum's by name, an instant as one."""
+    """Return one value: a message as its fields, an enum's by name, an instant as one."""
     if field.message_type is not None:
         name = field.message_type.full_name
         if name == "google.protobuf.Timestamp":

@@ -33,5 +33,5 @@ class TextReader(CellReader):
 
 
 def filled(group: pa.Array) -> list[str | None]:
-    """Give a group's texts; one that matched nothing is None."""
+    """Return a group's texts; one that matched nothing is None."""
     return [each or None for each in group.to_pylist()]

@@ -67,7 +67,7 @@ def accuracy(
 
 
 def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -> Interval | None:
-    """Give the span of the last intervals that have rows; None where there is none."""
+    """Return the span of the last intervals that have rows; None where there is none."""
     ids = sorted({id for epoch in condensed_log(layout) for id in epoch.accepted})[-count:]
     if not ids:
         return None
@@ -75,7 +75,7 @@ def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -
 
 
 def ages_of(pieces: pa.Table, log: HeldLog, view: CompiledView) -> pa.Array:
-    """Give how old, in microseconds, each piece's pane was when its epoch was held."""
+    """Return how old, in microseconds, each piece's pane was when its epoch was held."""
     held = {epoch.number: micros(epoch.committed_at) for epoch in log.epochs}
     instants = pa.array([held[number] for number in pieces[EPOCH].to_pylist()], pa.int64())
     ends = pc.add(pieces["pane"].cast(INSTANT).cast(pa.int64()), view.pane // MICROSECOND)

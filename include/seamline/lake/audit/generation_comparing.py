@@ -128,7 +128,7 @@ def marked(
 
 
 def marks_table(marks: Sequence[Mark]) -> pa.Table:
-    """Give the marks to SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
+    """Return the marks to SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
     rows = [mark.row for mark in marks]
     return pa.table(
         {

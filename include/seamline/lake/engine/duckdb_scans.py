@@ -71,5 +71,5 @@ def aligned(instant: str, size: int) -> str:
 
 
 def counted_back(size: int) -> int:
-    """Give the microseconds of the whole spans that reach from 1970 back to the year 1, or before it."""
+    """Return the microseconds of the whole spans that reach from 1970 back to the year 1, or before it."""
     return -(-SINCE_YEAR_1 // size) * size

@@ -29,7 +29,7 @@ class Span:
 
     @classmethod
     def between(cls, start: datetime | None, end: datetime | None) -> Span:
-        """Give the windows that start in ``[start, end)``."""
+        """Return the windows that start in ``[start, end)``."""
         return cls(micros(start) if start else FIRST, micros(end) if end else LAST)
 
     def panes(self, view: CompiledView) -> list[Bounds]:
@@ -64,7 +64,7 @@ def joined(pieces: Iterable[Bounds]) -> list[Bounds]:
 def within(
     values: Numbers, panes: Sequence[Bounds], length: int = 0
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Tell which spans of ``length`` (or instants) that start at ``values`` meet some bounds."""
+    """Return which spans of ``length`` (or instants) that start at ``values`` meet some bounds."""
     found = np.zeros(len(values), np.bool_)
     for low, high in panes:
         found |= (values + max(length, 1) > low) & (values < high)
@@ -74,7 +74,7 @@ def within(
 def further(
     view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int
 ) -> list[Bounds] | None:
-    """Give wider bounds where a session that is asked for may go on beyond what was read; None where none does."""
+    """Return wider bounds where a session that is asked for may go on beyond what was read; None where none does."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
     starts, ends = column(found, START), column(found, END)
@@ -86,7 +86,7 @@ def further(
 
 
 def before(view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int) -> list[Bounds] | None:
-    """Give wider bounds where a session may have begun before what was read; None where none can."""
+    """Return wider bounds where a session may have begun before what was read; None where none can."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
     starts, ends = column(found, START), column(found, END)
@@ -122,10 +122,10 @@ def starting(view: CompiledView, touched: Collection[int], sessions: pa.Table | 
 
 
 def micros(moment: datetime) -> int:
-    """Give microseconds since 1970."""
+    """Return microseconds since 1970."""
     return (moment - EPOCH) // MICROSECOND
 
 
 def named(ids: Collection[str]) -> frozenset[int]:
-    """Give the starts of intervals by their ids."""
+    """Return the starts of intervals by their ids."""
     return frozenset(micros(parse_moment(id)) for id in ids)

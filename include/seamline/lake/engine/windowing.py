@@ -55,7 +55,7 @@ def of_set(view: CompiledView, taken: pa.Table, keys: Sequence[str]) -> pa.Table
 
 
 def windowed_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of states per window."""
+    """Return the columns of states per window."""
     numbers = [pa.field(name, pa.int64()) for name in (START, END, *COUNTED)]
     keys = [partial_schema(view).field(key.name) for key in view.keys]
     return pa.schema([pa.field(GROUPING, pa.string()), *keys, *numbers, *state_fields(view)])
@@ -86,7 +86,7 @@ def of_gaps(view: CompiledView, taken: pa.Table, keys: Sequence[str], gap: int) 
 
 
 def readings(clock: Clock, instants: Numbers) -> Numbers:
-    """Give the furthest that clocks have shown up to each instant (see ``Clock.reading``)."""
+    """Return the furthest that clocks have shown up to each instant (see ``Clock.reading``)."""
     panes, place = np.unique(instants, return_inverse=True)
     at = np.searchsorted(np.array(clock.since, np.int64), panes, side="right") - 1
     shown = panes + np.array(clock.ahead, np.int64)[at]
@@ -95,7 +95,7 @@ def readings(clock: Clock, instants: Numbers) -> Numbers:
 
 
 def reached(clock: Clock, shown: Numbers) -> Numbers:
-    """Give the first instants at which clocks have come as far as readings (see ``Clock.reached``)."""
+    """Return the first instants at which clocks have come as far as readings (see ``Clock.reached``)."""
     at = np.searchsorted(np.array(clock.tops, np.int64), shown, side="right") - 1
     found: Numbers = np.maximum(
         np.array(clock.since, np.int64)[at], shown - np.array(clock.ahead, np.int64)[at]
@@ -179,7 +179,7 @@ def codes(table: pa.Table, group: Sequence[str]) -> Numbers:
 
 
 def column(table: pa.Table, name: str) -> Numbers:
-    """Give a column of numbers without NULL."""
+    """Return a column of numbers without NULL."""
     found: Numbers = table[name].to_numpy()
     return found
 

@@ -30,7 +30,7 @@ def known_epochs(layout: Layout) -> Sequence[Epoch]:
 
 
 def each_epoch(layout: Layout) -> Iterator[Epoch]:
-    """Give every epoch that the master holds, one after the other: of what is packed a row group is in memory."""
+    """Return every epoch that the master holds, one after the other: of what is packed a row group is in memory."""
     if not Table.exists(layout.table("master")):
         return
     groups = groups_of(Ledger.ensure(layout).table)
@@ -46,7 +46,7 @@ def each_epoch(layout: Layout) -> Iterator[Epoch]:
 
 
 def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:
-    """Give the log condensed, as far as ``until`` (all if None); no sum crosses ``until`` or one of the ``cuts``.
+    """Return the log condensed, as far as ``until`` (all if None); no sum crosses ``until`` or one of the ``cuts``.
 
     The newest epoch is a row of its own. What is read does not grow with the log, but by a few bytes for each of the
     ledger's packed files.
@@ -59,7 +59,7 @@ def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None
 
 
 def condensed_log_of(ledger: Ledger, master: Master) -> list[Epoch]:
-    """Give the log condensed by the handles of who writes, at the versions that they see: nothing is opened anew."""
+    """Return the log condensed by the handles of who writes, at the versions that they see: nothing is opened anew."""
     rows = joined(
         up_to(lambda parts: of_ledger(ledger.table, parts), ()),
         lambda held: (master.missing(held[-1].number if held else -1), master.epoch),
@@ -79,7 +79,7 @@ def up_to(read: Callable[[Collection[int]], list[Epoch]], bounds: Iterable[int])
 
 
 def joined(ledger: LedgerRows, above: Callable[[list[Epoch]], tuple[list[Epoch], int] | None]) -> list[Epoch]:
-    """Give rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
+    """Return rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
 
     ``ledger`` reads its rows up to an epoch, all if None, the last of them in any case; ``above`` is asked for what the
     master holds above them, as ``beyond`` is. The ledger may have kept what the master has lost, and lack what the
@@ -146,7 +146,7 @@ def bringing(table: Table, intervals: Collection[str], until: int | None) -> lis
 
 
 def brings(epoch: Epoch, intervals: Collection[str]) -> bool:
-    """Tell whether an epoch accepted rows of some intervals."""
+    """Return whether an epoch accepted rows of some intervals."""
     return not epoch.accepted.keys().isdisjoint(intervals)
 
 
@@ -167,7 +167,7 @@ def last_of(table: Table, count: int, until: int | None = None) -> list[Epoch]:
 
 
 def of_ledger(table: Table, cuts: Iterable[int] = ()) -> list[Epoch]:
-    """Give what a ledger has, condensed, the newest epoch as a row of its own."""
+    """Return what a ledger has, condensed, the newest epoch as a row of its own."""
     groups, bounds = groups_of(table), sorted(cuts)
     if bounds or not groups:
         rows = list(rows_of(groups, bounds))

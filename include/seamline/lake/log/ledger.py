@@ -24,7 +24,7 @@ class Ledger:
 
     @classmethod
     def exists(cls, layout: Layout) -> bool:
-        """Tell whether there is a ledger."""
+        """Return whether there is a ledger."""
         return Table.exists(layout.table("ledger"))
 
     def append(self, epochs: list[Epoch]) -> None:
@@ -55,7 +55,7 @@ class Ledger:
         return [epochs[each] for each in sorted(epochs)]
 
     def sizes(self, after: int, most: int) -> dict[int, int]:
-        """Give the rows of the first ``most`` epochs above one, by their numbers in order."""
+        """Return the rows of the first ``most`` epochs above one, by their numbers in order."""
         wanted = pc.field("epoch") > after
         found = self.table.handle.to_pyarrow_dataset().to_table(["epoch", "rows"], filter=wanted)
         first = found.sort_by("epoch").slice(0, most)

@@ -36,7 +36,7 @@ class Group:
         return max(file.last for file in self.files)
 
     def condensed(self) -> list[Epoch]:
-        """Give all epochs condensed."""
+        """Return all epochs condensed."""
         return self.files[0].condensed() if len(self.files) == 1 else condensed(self.epochs())
 
     def epochs(self) -> list[Epoch]:
@@ -45,7 +45,7 @@ class Group:
         return [found[number] for number in sorted(found)]
 
     def each(self) -> Iterator[Epoch]:
-        """Give all epochs, in order, a row group at a time where the file sums up its own."""
+        """Return all epochs, in order, a row group at a time where the file sums up its own."""
         blocks = self.files[0].blocks() if len(self.files) == 1 else []
         if not blocks:
             yield from self.epochs()
@@ -76,7 +76,7 @@ class Group:
         return self.files[0].epochs(wanted)
 
     def parted(self, cuts: Sequence[int], *, newest: bool) -> Iterator[Epoch]:
-        """Give rows that cross no cut, those of a row group with a cut in it one by one.
+        """Return rows that cross no cut, those of a row group with a cut in it one by one.
 
         With ``newest`` those of the last one too.
         """
@@ -91,7 +91,7 @@ class Group:
 
 
 def crossed(first: int, last: int, cuts: Sequence[int]) -> bool:
-    """Tell whether one of the ``cuts``, in order, parts the epochs ``first..last``."""
+    """Return whether one of the ``cuts``, in order, parts the epochs ``first..last``."""
     at = bisect_right(cuts, first - 1)
     return at < len(cuts) and cuts[at] < last
 
@@ -135,7 +135,7 @@ def row_of(groups: Sequence[Group], number: int) -> Epoch | None:
 
 
 def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True) -> Iterator[Epoch]:
-    """Give the rows of a condensed log that cross no cut; with ``newest`` the last epoch is one."""
+    """Return the rows of a condensed log that cross no cut; with ``newest`` the last epoch is one."""
     parts = sorted(set(cuts))
     for group in groups:
         last = newest and group is groups[-1]
@@ -146,7 +146,7 @@ def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True
 
 
 def edges_of(groups: Iterable[Group]) -> Iterator[int]:
-    """Give the edges of a ledger, those of a batch of rows at a time."""
+    """Return the edges of a ledger, those of a batch of rows at a time."""
     for group in groups:
         for file in group.files:
             with pq.ParquetFile(file.path) as opened:

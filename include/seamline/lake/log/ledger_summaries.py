@@ -109,13 +109,13 @@ class LedgerFile:
     since: int | None = None
 
     def condensed(self) -> list[Epoch]:
-        """Give its epochs condensed."""
+        """Return its epochs condensed."""
         if self.rows == 1:
             return self.epochs()
         return remembered(self.path, WHOLE, lambda: self._told() or condensed(self.epochs()))
 
     def blocks(self) -> list[list[Epoch]]:
-        """Give its row groups, each condensed; an empty list where its footer does not tell."""
+        """Return its row groups, each condensed; an empty list where its footer does not tell."""
         return remembered(self.path, BLOCKS, self._blocks)
 
     def _blocks(self) -> list[list[Epoch]]:
@@ -146,7 +146,7 @@ _guard = threading.Lock()
 
 
 def remembered(path: str, what: bytes, read: Callable[[], T]) -> T:
-    """Give what was read of a file before, or read it: a file never changes, another may be put in its place."""
+    """Return what was read of a file before, or read it: a file never changes, another may be put in its place."""
     found = os.stat(path)  # noqa: PTH116 - there are many
     key = (path, found.st_ino, found.st_mtime_ns, what)
     with _guard:

@@ -48,11 +48,11 @@ class Edges:
 
     @classmethod
     def of(cls, groups: tuple[Group, ...]) -> Edges:
-        """Give those of a ledger."""
+        """Return those of a ledger."""
         return cls(groups, last=groups[-1].last if groups else -1)
 
     def closing(self, end: int, until: int) -> int | None:
-        """Give the first edge up to ``until`` at which the watermark had reached ``end``."""
+        """Return the first edge up to ``until`` at which the watermark had reached ``end``."""
         at = bisect_left(self.groups, self.first, key=lambda group: group.last)
         for marks in self._from(bisect_left(self._highs, end, at)):
             place = bisect_left(marks.marks, end, bisect_left(marks.numbers, self.first))
@@ -61,7 +61,7 @@ class Edges:
         return None
 
     def mark_before(self, epoch: int) -> int | None:
-        """Give the watermark, in microseconds since 1970, at the last edge before an epoch."""
+        """Return the watermark, in microseconds since 1970, at the last edge before an epoch."""
         found = self._before(epoch)
         return found[0].marks[found[1]] if found and found[0].numbers[found[1]] >= self.first else None
 
@@ -70,7 +70,7 @@ class Edges:
         return replace(self, first=first) if first > self.first else self
 
     def newest(self, until: int) -> tuple[int, datetime] | None:
-        """Give the last edge up to an epoch, and when it was committed."""
+        """Return the last edge up to an epoch, and when it was committed."""
         found = self._before(until + 1)
         return (found[0].numbers[found[1]], found[0].instants[found[1]]) if found else None
 

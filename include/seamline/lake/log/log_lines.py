@@ -42,6 +42,6 @@ def word(table: Table) -> Word:
 
 
 def number(table: Table, app: str) -> int:
-    """Give what an app id says in a table, NOTHING where it says nothing."""
+    """Return what an app id says in a table, NOTHING where it says nothing."""
     found = table.txn(app)
     return NOTHING if found is None else found

@@ -47,7 +47,7 @@ class Master:
 
     @classmethod
     def exists(cls, layout: Layout) -> bool:
-        """Tell whether there is a master."""
+        """Return whether there is a master."""
         return Table.exists(layout.table("master"))
 
     @property
@@ -68,7 +68,7 @@ class Master:
         return -1 if found is None else found
 
     def position(self, lanes: Iterable[Lane]) -> dict[Lane, int]:
-        """Give the end offset of every lane the master has read from."""
+        """Return the end offset of every lane the master has read from."""
         ends = {lane: self.table.txn(f"{END}{lane}") for lane in lanes}
         return {lane: end for lane, end in ends.items() if end is not None}
 
@@ -95,7 +95,7 @@ class Master:
         self.table.append(written, txns=txns, metadata={ROW: epoch.to_json()})
 
     def rows(self) -> Iterator[Epoch]:
-        """Give the rows that the commits carry, the newest first, as far back as their entries in the log are there.
+        """Return the rows that the commits carry, the newest first, as far back as their entries in the log are there.
 
         Commits without one, of starts that held nothing, may be any number: nobody who looks for an epoch counts them.
         """
@@ -137,7 +137,7 @@ class Master:
 
 
 def proves(row: Epoch, after: int) -> bool:
-    """Tell whether no epoch can lie between ``after`` and a row that was met on the way back."""
+    """Return whether no epoch can lie between ``after`` and a row that was met on the way back."""
     return row.number <= after + 1 or (row.before is not None and row.before <= after)
 
 

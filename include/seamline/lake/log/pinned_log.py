@@ -55,12 +55,12 @@ class Numbers:
         return at >= 0 and number <= self.lasts[at]
 
     def last(self, until: int) -> int:
-        """Give the greatest number at or below ``until``; NOTHING where there is none."""
+        """Return the greatest number at or below ``until``; NOTHING where there is none."""
         at = bisect_right(self.firsts, until) - 1
         return min(until, self.lasts[at]) if at >= 0 else NOTHING
 
     def after(self, number: int) -> int | None:
-        """Give the least number above one that is held; None where there is none."""
+        """Return the least number above one that is held; None where there is none."""
         at = bisect_right(self.firsts, number)
         if at and number < self.lasts[at - 1]:
             return number + 1
@@ -94,7 +94,7 @@ class Log:
 
 
 def whole(layout: Layout, log: Log) -> Log:
-    """Give the log with its newest row. ProtocolError where nobody tells of that epoch any more.
+    """Return the log with its newest row. ProtocolError where nobody tells of that epoch any more.
 
     Log clean-up may have taken the entry of an epoch that is old; the ledger has its row.
     """
@@ -136,7 +136,7 @@ class Past:
     clocks: tuple[Epoch, ...] = ()
 
     def told_by(self, timed: Timed) -> int:
-        """Give the number from which on epochs told event times so, as far as the last that did: NEVER if none did."""
+        """Return the number from which on epochs told event times so, as far as the last that did: NEVER if none did."""
         first = NEVER
         for epoch in reversed(self.clocks):
             if timed.tells(epoch):
@@ -165,7 +165,7 @@ _known: dict[str, Past] = {}
 
 
 def past_of(layout: Layout, log: Log) -> Past:
-    """Give the epochs held and the edges; the ledger is not opened for a single commit of the master."""
+    """Return the epochs held and the edges; the ledger is not opened for a single commit of the master."""
     known = _known.get(log.identity)
     found = known.followed(log) if known else None
     if found is None:
@@ -230,7 +230,7 @@ def registered(rows: Iterable[Epoch]) -> list[Epoch]:
 
 
 def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, Epoch | None]:
-    """Give the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
+    """Return the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
     if isinstance(as_of, datetime):
         found = look(
             layout.table("ledger"), ("at", as_of, log.epoch), lambda it: last_at(it, as_of, log.epoch)
@@ -249,7 +249,7 @@ def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) ->
 
 
 def last_at(ledger: Table, instant: datetime, until: int) -> int | None:
-    """Give the last epoch up to ``until`` that was committed by an instant."""
+    """Return the last epoch up to ``until`` that was committed by an instant."""
     micros = (instant - EPOCH) // MICROSECOND
     for group in reversed(groups_of(ledger)):
         if group.first <= until and any(file.since is None or file.since <= micros for file in group.files):
@@ -267,7 +267,7 @@ def moments(group: Group) -> pa.Table:
 
 
 def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int:
-    """Give W(v) as the row of an epoch has it."""
+    """Return W(v) as the row of an epoch has it."""
     newest = log.newest
     if newest is None or newest.number != epoch:
         kept = look(layout.table("ledger"), ("row", epoch), lambda table: row_of(table, epoch))
@@ -281,6 +281,6 @@ def row_of(ledger: Table, epoch: int) -> Epoch | None:
 
 
 def told_row(master: Table, epoch: int) -> Epoch | None:
-    """Give the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
+    """Return the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
     found = next((row for row in Master(master).rows() if row.number <= epoch), None)
     return found if found and found.number == epoch else None

@@ -68,7 +68,7 @@ class Sink:
 
 
 def filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give rows all columns of a schema: NULL where they have none."""
+    """Return rows all columns of a schema: NULL where they have none."""
     columns = [
         rows[each.name] if each.name in rows.column_names else pa.nulls(rows.num_rows, each.type)
         for each in schema

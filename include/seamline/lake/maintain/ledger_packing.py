@@ -40,7 +40,7 @@ def planned(table: Table, held: Held, target: int) -> list[tuple[Piece, ...]]:
 
 
 def bare(table: Table, piece: Piece) -> bool:
-    """Tell whether a file of several epochs does not sum itself up."""
+    """Return whether a file of several epochs does not sum itself up."""
     if piece.first == piece.last:
         return False
     return WHOLE not in (pq.read_metadata(table.root / piece.path).metadata or {})

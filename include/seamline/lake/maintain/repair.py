@@ -65,7 +65,7 @@ class Tables:
 
     @property
     def others(self) -> dict[str, Table]:
-        """Give the tables that follow the master's line, by name."""
+        """Return the tables that follow the master's line, by name."""
         return {QUARANTINE: self.quarantine, "ledger": self.ledger.table, **self.slices}
 
 
@@ -115,7 +115,7 @@ def unheld(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
 
 
 def numbers_of(rows: Iterable[Epoch]) -> Numbers:
-    """Give the epochs that the rows of a condensed log stand for."""
+    """Return the epochs that the rows of a condensed log stand for."""
     return Numbers.of(run for row in rows for run in runs_of(row))
 
 
@@ -129,7 +129,7 @@ def forgetful(layout: Layout) -> Iterator[str]:
 
 
 def served(manifest: Manifest) -> int:
-    """Give the highest cut that is served."""
+    """Return the highest cut that is served."""
     return max((each.epoch for each in manifest.published.values()), default=NOTHING)
 
 
@@ -236,7 +236,7 @@ def merged_beyond(slices: Table, end: int, least: int) -> frozenset[datetime]:
 
 
 def named(layout: Layout, manifest: Manifest) -> int:
-    """Give the newest number that births, floors, builds, verdicts, savepoints and serving tables name."""
+    """Return the newest number that births, floors, builds, verdicts, savepoints and serving tables name."""
     numbers = [birth - 1 for birth in manifest.births.values()]
     numbers += manifest.floors.values()
     numbers += [number(Table.open(root), SERVED) for root in layout.every_serving() if Table.exists(root)]

@@ -15,7 +15,7 @@ from seamline.model.protocol.seam import NOTHING
 
 
 def newest_judged(layout: Layout) -> int:
-    """Give the newest epoch that was judged again by any record version, NOTHING where none was."""
+    """Return the newest epoch that was judged again by any record version, NOTHING where none was."""
     return max(
         (each.last for table in tables(layout) for each in pieces(table, "epoch", "epoch")), default=NOTHING
     )

@@ -75,6 +75,6 @@ def begun(manifest: Manifest, view_name: str, to: str) -> str:
 
 
 def frontiers(manifest: Manifest, layout: Layout) -> dict[str, int]:
-    """Give W of every version: the master's word, and never below the epoch before its birth."""
+    """Return W of every version: the master's word, and never below the epoch before its birth."""
     master = Master.open(layout)
     return {id: max(master.frontier(id), birth - 1) for id, birth in manifest.births.items()}

@@ -63,19 +63,19 @@ def past(layout: Layout, manifest: Manifest, view_name: str, interval: Interval)
 
 
 def first_told(one: Past, interval: Interval) -> datetime:
-    """Give the instant by which a generation stands in its history."""
+    """Return the instant by which a generation stands in its history."""
     return one.built or min((each.at for each in one.published if each.at), default=interval.end)
 
 
 def made(row: BuildRow, interval: Interval) -> Generation:
-    """Give the generation that a build made."""
+    """Return the generation that a build made."""
     return Generation(
         row.generation, row.view, interval, row.cut, row.rows, row.run, row.reason, row.restated
     )
 
 
 def generation_of(stated: Statement, interval: Interval) -> Generation:
-    """Give a generation as the manifest states it."""
+    """Return a generation as the manifest states it."""
     return Generation(
         stated.generation,
         stated.view,

@@ -84,7 +84,7 @@ def costed(plan: BatchPlan, layout: Layout) -> BatchPlan:
 def job_of(
     pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "", actor: str = ""
 ) -> BuildJob:
-    """Give the build that a plan asks for; its ``spans`` are empty where there is nothing to build."""
+    """Return the build that a plan asks for; its ``spans`` are empty where there is nothing to build."""
     joined = spans(build.interval for build in plan.builds)
     why = reason or reasons(plan)
     return BuildJob(pipeline.name, run, plan.cut, tuple(joined), why, plan.planned, actor)
@@ -97,7 +97,7 @@ def reasons(plan: BatchPlan) -> str:
 
 
 def small(layout: Layout, job: BuildJob) -> bool:
-    """Tell whether a build may have to read a few files only: its driver ends soon after it has started."""
+    """Return whether a build may have to read a few files only: its driver ends soon after it has started."""
     met = (
         each.size
         for each in master_files(layout)

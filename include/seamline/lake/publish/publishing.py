@@ -144,7 +144,7 @@ def unpublished(manifest: Manifest, offered: Iterable[Candidate]) -> list[Candid
 
 
 def was_published(manifest: Manifest, generation: Generation) -> bool:
-    """Tell whether a generation answers, or did until another came in its place."""
+    """Return whether a generation answers, or did until another came in its place."""
     place = (generation.view, generation.interval.id)
     withdrawn = manifest.withdrawn.get(place)
     if withdrawn and withdrawn.generation == generation.id:

@@ -21,7 +21,7 @@ class Remembered:
         self.lock = threading.Lock()
 
     def answer(self, question: Hashable, snapshot: Snapshot, read: Callable[[], Answer]) -> Answer:
-        """Give what was answered from an equal snapshot, or read."""
+        """Return what was answered from an equal snapshot, or read."""
         with self.lock:
             held = self.answers.get(question)
         if held and alike(held[0], snapshot):
@@ -37,7 +37,7 @@ class Remembered:
 
 
 def alike(one: Snapshot, other: Snapshot) -> bool:
-    """Tell whether two snapshots are of the same versions; what is shared between reads is the same object."""
+    """Return whether two snapshots are of the same versions; what is shared between reads is the same object."""
     shared = all(getattr(one, name) is getattr(other, name) for name in ("slices", "manifest", "generations"))
     names = ("epoch", "until", "as_of", "served_at", "watermark", "restated", "gone")
     return shared and all(getattr(one, name) == getattr(other, name) for name in names)

@@ -68,7 +68,7 @@ class Ways(Mapping[str, IntervalAnswer]):
         return self.at(place)
 
     def at(self, place: int) -> IntervalAnswer:
-        """Give the interval at a place."""
+        """Return the interval at a place."""
         if place in self.told:
             return self.told[place]
         return IntervalAnswer(
@@ -81,7 +81,7 @@ class Ways(Mapping[str, IntervalAnswer]):
         )
 
     def listed(self) -> Iterator[tuple[str, IntervalAnswer]]:
-        """Give them one by one, without looking each up by its id."""
+        """Return them one by one, without looking each up by its id."""
         return zip(self, map(self.at, range(len(self))), strict=True)
 
     def of(self, *statuses: Status) -> Numbers:
@@ -109,7 +109,7 @@ class Ways(Mapping[str, IntervalAnswer]):
         return [*zip(self.ids(firsts), self.ids(lasts), strict=True)]
 
     def notes(self) -> dict[str, str]:
-        """Give the notes by interval."""
+        """Return the notes by interval."""
         noted = sorted(place for place, each in self.told.items() if each.note)
         return {id_of(int(self.starts[place])): self.told[place].note for place in noted}
 

@@ -130,7 +130,7 @@ class Answer:
 
 
 def least_cut(ways: Ways, answered: Numbers) -> int:
-    """Give the least cut of generations that answer; -1 where one of the intervals has none."""
+    """Return the least cut of generations that answer; -1 where one of the intervals has none."""
     if len(ways.told) < len(answered):
         return -1
     found = [ways.at(place) for place in answered.tolist()]

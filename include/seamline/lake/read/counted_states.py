@@ -141,7 +141,7 @@ def between(snapshot: Snapshot) -> BadRange:
 
 
 def taken_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of the states that count; ``_at`` is the start of the interval."""
+    """Return the columns of the states that count; ``_at`` is the start of the interval."""
     numbers = [pa.field(name, pa.int64()) for name in ("_at", "from_epoch", "to_epoch")]
     return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])
 

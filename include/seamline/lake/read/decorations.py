@@ -38,7 +38,7 @@ _known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}
 
 
 def shown(join: Join, layout: Layout) -> Shown:
-    """Give a look-up as it is now, read once for each change of it.
+    """Return a look-up as it is now, read once for each change of it.
 
     Where it cannot be read, that is told once, and it is what it was: to this process, else to the serving table.
     """
@@ -57,7 +57,7 @@ def shown(join: Join, layout: Layout) -> Shown:
 
 
 def served(join: Join, layout: Layout) -> Shown:
-    """Give a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
+    """Return a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
     path, schema = layout.lookup(join.name, NEWEST), table_schema(join)
     if path.exists():
         table = pq.read_table(path)
@@ -67,7 +67,7 @@ def served(join: Join, layout: Layout) -> Shown:
 
 
 def versions(view: CompiledView, layout: Layout) -> Mapping[str, str]:
-    """Give the version of each look-up that a view shows."""
+    """Return the version of each look-up that a view shows."""
     return {join.name: shown(join, layout).version for join in view.decorations}
 
 

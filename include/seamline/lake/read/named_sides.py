@@ -15,7 +15,7 @@ from seamline.model.errors import NotFound
 
 
 def side_rows(pipeline: CompiledPipeline, layout: Layout, name: str) -> pa.Table:
-    """Give the rows of a side in the order they came, each once, as of one version of the master; NotFound."""
+    """Return the rows of a side in the order they came, each once, as of one version of the master; NotFound."""
     names = [each for each, _ in pipeline.record.sides]
     if name not in names:
         raise NotFound(

@@ -179,5 +179,5 @@ def fitting(version: str) -> str:
 
 
 def key_type(view: CompiledView, name: str) -> pa.DataType:
-    """Give the Arrow type of a key."""
+    """Return the Arrow type of a key."""
     return next(arrow_type(each.type.spark) for each in view.keys if each.name == name)

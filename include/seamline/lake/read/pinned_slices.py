@@ -48,7 +48,7 @@ def require_line(layout: Layout, log: Log) -> None:
 
 
 def complete(log: Log, found: Sliced | None) -> int:
-    """Give the epoch up to which slices hold what the master says: W, or less where they lost their newest commits."""
+    """Return the epoch up to which slices hold what the master says: W, or less where commits were lost."""
     newest = found.epoch if found else NOTHING
     return min(log.frontier, newest) if newest < log.mark else log.frontier
 

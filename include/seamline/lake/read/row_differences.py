@@ -117,7 +117,7 @@ def changed(old: str, new: str, before: pa.DataType, after: pa.DataType) -> str:
 
 
 def numeric(type: pa.DataType) -> bool:
-    """Tell whether values of a type can be subtracted."""
+    """Return whether values of a type can be subtracted."""
     return any(each(type) for each in (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating))
 
 

@@ -63,5 +63,5 @@ def rows_of(ledger: Ledger, since: int, until: int) -> tuple[Epoch, ...]:
 
 
 def gap_of(view: CompiledView) -> timedelta:
-    """Give how long after its last event a window ends."""
+    """Return how long after its last event a window ends."""
     return view.windows.gap * MICROSECOND if isinstance(view.windows, Gaps) else timedelta(0)

@@ -40,7 +40,7 @@ ATTEMPTS = 10
 
 
 def serving_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of a view's serving table; ``interval`` is the Delta partition column.
+    """Return the columns of a view's serving table; ``interval`` is the Delta partition column.
 
     An approximate measure is there presented, and as its state columns for those who merge further; a total that no
     DECIMAL holds is NULL, and a text (``view.beyond``).
@@ -131,19 +131,19 @@ def refresh(
 
 
 def holds_another(table: Table, view: CompiledView) -> bool:
-    """Tell whether a serving table's rows, or its columns, are those of another version."""
+    """Return whether a serving table's rows, or its columns, are those of another version."""
     if table.handle.schema() != deltalake.Schema.from_arrow(serving_schema(view)):
         return True
     return table.version > 0 and bool(table.metadata().get(VERSION) != view.fingerprint)
 
 
 def shows(table: Table, versions: Mapping[str, str]) -> bool:
-    """Tell whether a serving table's rows show these versions of look-ups."""
+    """Return whether a serving table's rows show these versions of look-ups."""
     return not versions or bool(json.loads(table.metadata().get(LOOKUPS, "{}")) == versions)
 
 
 def keeps_time(table: Table, view: CompiledView) -> bool:
-    """Tell whether a serving table's windows are ruled by the clocks that their zone has by now."""
+    """Return whether a serving table's windows are ruled by the clocks that their zone has by now."""
     return clock(view).items() <= table.metadata().items()
 
 

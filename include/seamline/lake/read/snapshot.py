@@ -55,7 +55,7 @@ class Snapshot:
 
     @property
     def past(self) -> bool:
-        """Tell whether the past is asked for."""
+        """Return whether the past is asked for."""
         return self.as_of or self.served_at is not None
 
     @classmethod
@@ -128,7 +128,7 @@ class Snapshot:
         )
 
     def generation(self, interval: str) -> Statement | None:
-        """Give the generation that answers for an interval: the published one, or the one as of then."""
+        """Return the generation that answers for an interval: the published one, or the one as of then."""
         place = (self.view.id, interval)
         if not self.as_of:
             return self.believed(self.manifest.published.get(place))
@@ -142,7 +142,7 @@ class Snapshot:
         return next(fitting, None)
 
     def believed(self, generation: Statement | None) -> Statement | None:
-        """Give a published generation; OutOfStep where the log does not hold the epoch that it was built up to."""
+        """Return a published generation; OutOfStep where the log does not hold the epoch that it was built up to."""
         if generation and generation.epoch <= self.epoch and not self.holds(generation.epoch):
             raise out_of_step(
                 self.view.qualified.partition(".")[0],
@@ -151,19 +151,19 @@ class Snapshot:
         return generation
 
     def holds(self, number: int) -> bool:
-        """Tell whether the log holds an epoch, or it is none."""
+        """Return whether the log holds an epoch, or it is none."""
         return number <= NOTHING or number in self.held
 
     def unmade(self, generation: Statement, interval: str) -> bool:
-        """Tell whether an interval was restated since a generation of it was built."""
+        """Return whether an interval was restated since a generation of it was built."""
         return bool(about(self.restated[generation.restated :], self.grid.named(interval)))
 
     def floor(self, interval: str) -> int:
-        """Give the epoch up to which the interval's slices may be gone."""
+        """Return the epoch up to which the interval's slices may be gone."""
         return self.manifest.floor(self.view.id, interval)
 
     def building(self, interval: str, side: Side) -> bool:
-        """Tell whether an interval has no answer; BadRange where it had one that is gone by now."""
+        """Return whether an interval has no answer; BadRange where it had one that is gone by now."""
         if side is Side.SPEED:
             return False
         found, floor = self.generation(interval), self.floor(interval)
@@ -184,5 +184,5 @@ def known_by(decisions: tuple[Restatement, ...], instant: datetime | None) -> tu
 
 
 def floors(manifest: Manifest, view: CompiledView) -> Mapping[str, int]:
-    """Give the floors of a view's intervals that were raised."""
+    """Return the floors of a view's intervals that were raised."""
     return {interval: epoch for (id, interval), epoch in manifest.floors.items() if id == view.id}

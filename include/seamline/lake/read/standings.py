@@ -87,7 +87,7 @@ def plain(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Wa
 
 
 def plain_cuts(snapshot: Snapshot, starts: Numbers) -> Numbers:
-    """Give the cuts of intervals of which the manifest tells nothing: slices up to a birth are not there."""
+    """Return the cuts of intervals of which the manifest tells nothing: slices up to a birth are not there."""
     birth, filled = snapshot.floor(""), snapshot.manifest.filled.get(snapshot.view.id)
     cuts = np.full(len(starts), birth, np.int64)
     # No row is accepted from before the pipeline's start.

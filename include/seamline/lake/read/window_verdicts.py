@@ -76,7 +76,7 @@ def corrected(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
 
 
 def worth(ways: Ways) -> tuple[Numbers, Numbers]:
-    """Give the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
+    """Return the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
     epochs = np.where(ways.statuses == BUILDING, UNANSWERED, ways.complete_to)
     return epochs, np.isin(ways.statuses, CERTIFIED).astype(np.int64)
 
@@ -123,7 +123,7 @@ def filled(snapshot: Snapshot, length: int) -> int:
 
 
 def touched(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
-    """Tell which numbers are in one of the runs from ``first`` to ``last``."""
+    """Return which numbers are in one of the runs from ``first`` to ``last``."""
     begun = np.searchsorted(np.sort(first), numbers, "right")
     over = np.searchsorted(np.sort(last), numbers, "left")
     found: Flags = begun > over
@@ -131,7 +131,7 @@ def touched(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
 
 
 def least(values: Numbers, low: Numbers, high: Numbers) -> Numbers:
-    """Give the least of each run ``values[low:high]``; MOST of an empty one.
+    """Return the least of each run ``values[low:high]``; MOST of an empty one.
 
     Runs are covered by two that are as long as a power of two, whose least values come by doubling (a sparse table).
     """

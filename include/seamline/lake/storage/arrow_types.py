@@ -37,12 +37,12 @@ COORDINATES = pa.schema(
 
 
 def arrow_type(spark: str) -> pa.DataType:
-    """Give the Arrow type of a Spark type."""
+    """Return the Arrow type of a Spark type."""
     return ARROW.get(spark) or arrow_of(parse_type(spark, ""))
 
 
 def arrow_of(type: SqlType) -> pa.DataType:
-    """Give the Arrow type of a type, part by part."""
+    """Return the Arrow type of a type, part by part."""
     match type.kind:
         case Kind.DECIMAL:
             return pa.decimal128(type.precision, type.scale)
@@ -58,7 +58,7 @@ def arrow_of(type: SqlType) -> pa.DataType:
 
 
 def master_schema(pipeline: CompiledPipeline) -> pa.Schema:
-    """Give the master's columns: coordinates, event time, where the row belongs, parsed and derived columns."""
+    """Return the master's columns: coordinates, event time, where the row belongs, parsed and derived columns."""
     own = [*pipeline.record.flags, *pipeline.schema.fields]
     columns = [pa.field(field.name, arrow_type(field.type.spark)) for field in own]
     return pa.schema([*COORDINATES, pa.field("_event_time", INSTANT), *columns])
@@ -89,7 +89,7 @@ def decoration_fields(view: CompiledView) -> list[pa.Field]:
 
 
 def partial_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of partial states before an epoch owns them: keys, pane, rows, states.
+    """Return the columns of partial states before an epoch owns them: keys, pane, rows, states.
 
     Of a partial session ``pane`` is the first instant, and ``_last`` the last.
     """
@@ -99,13 +99,13 @@ def partial_schema(view: CompiledView) -> pa.Schema:
 
 
 def slices_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of a view's slices."""
+    """Return the columns of a view's slices."""
     span = [pa.field("from_epoch", pa.int64()), pa.field("to_epoch", pa.int64())]
     return pa.schema([*partial_schema(view), *span])
 
 
 def generations_schema(view: CompiledView) -> pa.Schema:
-    """Give the columns of a view's generations; ``interval`` is the Delta partition column."""
+    """Return the columns of a view's generations; ``interval`` is the Delta partition column."""
     return pa.schema(
         [*partial_schema(view), pa.field("generation", pa.string()), pa.field("interval", pa.string())]
     )

@@ -29,7 +29,7 @@ def measured(schema: pa.Schema) -> list[str]:
 
 
 def is_double(type: pa.DataType) -> bool:
-    """Tell whether values of a type may be NaN."""
+    """Return whether values of a type may be NaN."""
     return bool(pa.types.is_floating(type))
 
 
@@ -76,7 +76,7 @@ class Bounds:
 
 
 def statistics(metadata: pq.FileMetaData, doubles: Bounds) -> str:
-    """Give Delta's statistics of every plain column as JSON, of which ``doubles`` are known.
+    """Return Delta's statistics of every plain column as JSON, of which ``doubles`` are known.
 
     All or none: where a file has bounds for some columns, deltalake's dataset takes the absence of the others'
     for NULL bounds and prunes the file from a filter on them. No letter is escaped: deltalake reads the pair that
@@ -131,7 +131,7 @@ def plain(value: Any, *, up: bool) -> Any:
 
 
 def shortened(text: str, *, up: bool) -> str:
-    """Give the first letters of a text; ``up`` adds one that no letter is above, to be no less than the text."""
+    """Return the first letters of a text; ``up`` adds one that no letter is above, to be no less than the text."""
     at = LETTERS
     while text[at : at + 1] == LAST_LETTER:
         at += 1

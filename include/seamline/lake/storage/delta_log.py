@@ -100,7 +100,7 @@ def settled(root: Path, version: int, attempt: Callable[[], bool], *, insists: b
 
 
 def checkpointed(root: Path) -> int:
-    """Give the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
+    """Return the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
     try:
         return int(json.loads((root / FOLDER / LAST).read_bytes())["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):

@@ -93,11 +93,11 @@ class Table(Synced):
 
     @classmethod
     def exists(cls, root: Path) -> bool:
-        """Tell whether there is a table."""
+        """Return whether there is a table."""
         return bool(DeltaTable.is_deltatable(str(root)))
 
     def holding(self, schema: pa.Schema, *, late: Sequence[str] = ()) -> Table:
-        """Give the table; ProtocolError where it lacks a column of states, or holds it in another type.
+        """Return the table; ProtocolError where it lacks a column of states, or holds it in another type.
 
         The ``late`` ones of them are added.
         """
@@ -276,7 +276,7 @@ class Table(Synced):
         return delta_log.link(draft, self.root, self.version + 1)
 
     def _follows(self) -> bool:
-        """Tell whether the next number is free, or its entry there: it may have been taken once, and cleaned away."""
+        """Return whether the next number is free, or its entry there: it may have been taken once, and cleaned away."""
         if (mark := self._marked()) == self._checkpoint:
             return True
         if delta_log.checkpointed(self.root) > self.version:
@@ -328,7 +328,7 @@ class Table(Synced):
         return self.version
 
     def _landed(self, id: str) -> bool:
-        """Tell whether the commit of an id is in the log, above the version that is seen."""
+        """Return whether the commit of an id is in the log, above the version that is seen."""
         version = self.version + 1
         while (found := delta_log.read(self.root, version)) is not None:
             if found.id == id:
@@ -374,7 +374,7 @@ class Table(Synced):
 
 
 def properties(txns: Mapping[str, int], metadata: Mapping[str, str] | None = None) -> CommitProperties:
-    """Give what goes with a commit of deltalake's; it has an id, as ours have."""
+    """Return what goes with a commit of deltalake's; it has an id, as ours have."""
     return CommitProperties(
         custom_metadata={**(metadata or {}), ID: str(uuid.uuid4()), BY: ENGINE},
         app_transactions=[Transaction(app, version) for app, version in txns.items()] or None,

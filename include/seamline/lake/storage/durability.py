@@ -32,7 +32,7 @@ log = logging.getLogger("seamline.lake")
 
 
 def syncs() -> bool:
-    """Tell whether anything is synced: ``SEAMLINE_FSYNC=off`` is for tables that are thrown away, as a test's."""
+    """Return whether anything is synced: ``SEAMLINE_FSYNC=off`` is for tables that are thrown away, as a test's."""
     return os.environ.get("SEAMLINE_FSYNC", "") != OFF
 
 

@@ -35,7 +35,7 @@ def cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def fits(text: str | None, wanted: pa.DataType) -> bool:
-    """Tell whether a text becomes a value of a type."""
+    """Return whether a text becomes a value of a type."""
     try:
         pa.scalar(text, pa.string()).cast(wanted)
     except pa.ArrowInvalid:
@@ -44,7 +44,7 @@ def fits(text: str | None, wanted: pa.DataType) -> bool:
 
 
 def through_doubles(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether a cast would make DECIMALs of doubles, or of parts that are doubles."""
+    """Return whether a cast would make DECIMALs of doubles, or of parts that are doubles."""
     if pa.types.is_dictionary(given):
         given = given.value_type
     if pa.types.is_decimal(wanted):

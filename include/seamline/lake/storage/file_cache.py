@@ -30,7 +30,7 @@ class Kept:
         self.lock = threading.Lock()
 
     def of(self, paths: Sequence[str]) -> tuple[list[pa.Table], list[str]]:
-        """Give the tables of the small files, and the paths of the others; FileNotFoundError as a read would.
+        """Return the tables of the small files, and the paths of the others; FileNotFoundError as a read would.
 
         Of more than fits nothing is kept: it would be gone before it is asked for again.
         """
@@ -42,7 +42,7 @@ class Kept:
         return [self.table((path, found.st_ino, found.st_mtime_ns)) for path, found in in_time(small)], others
 
     def table(self, key: tuple[str, int, int]) -> pa.Table:
-        """Give the contents of a file, read the first time."""
+        """Return the contents of a file, read the first time."""
         with self.lock:
             if key in self.tables:
                 self.tables.move_to_end(key)

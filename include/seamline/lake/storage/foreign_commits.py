@@ -52,7 +52,7 @@ class Change:
 
 
 def after(change: Change | None, commit: Commit) -> Change | None:
-    """Give what is changed after one more commit; None where all files are what they were, as by RESTORE."""
+    """Return what is changed after one more commit; None where all files are what they were, as by RESTORE."""
     if commit.ours or (change is None and not commit.changes):
         return change
     known = change or Change(commit.version, *named(commit.info))
@@ -61,7 +61,7 @@ def after(change: Change | None, commit: Commit) -> Change | None:
 
 
 def moved(known: Change, out: set[str], into: set[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Give the files that differ after some were put out and some in: what goes that came is as before."""
+    """Return the files that differ after some were put out and some in: what goes that came is as before."""
     came = (known.came - out) | (into - (known.gone - out) - (out - known.came))
     gone = (known.gone | (out - known.came)) - into
     return frozenset(came), frozenset(gone)

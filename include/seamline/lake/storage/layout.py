@@ -18,15 +18,15 @@ class Layout:
     pipeline: str
 
     def table(self, name: str) -> Path:
-        """Give the folder of a table of the pipeline: master, quarantine, ledger, manifest, ..."""
+        """Return the folder of a table of the pipeline: master, quarantine, ledger, manifest, ..."""
         return self.warehouse / self.pipeline / name
 
     def slices(self, view: CompiledView) -> Path:
-        """Give the folder of a view version's slices."""
+        """Return the folder of a view version's slices."""
         return self.slices_of(view.id)
 
     def slices_of(self, id: str) -> Path:
-        """Give the folder of the slices of the view version ``name/fingerprint``."""
+        """Return the folder of the slices of the view version ``name/fingerprint``."""
         return self.warehouse / self.pipeline / "views" / id / "slices"
 
     def every_slices(self) -> dict[str, Path]:
@@ -37,28 +37,28 @@ class Layout:
         }
 
     def generations(self, view: CompiledView) -> Path:
-        """Give the folder of a view version's generations."""
+        """Return the folder of a view version's generations."""
         return self.generations_of(view.id)
 
     def generations_of(self, id: str) -> Path:
-        """Give the folder of the generations of the view version ``name/fingerprint``."""
+        """Return the folder of the generations of the view version ``name/fingerprint``."""
         return self.warehouse / self.pipeline / "views" / id / "generations"
 
     def report(self, run: str) -> Path:
-        """Give the folder of what is reported of a run."""
+        """Return the folder of what is reported of a run."""
         clean = "".join(c if c.isalnum() or c in "-_." else "_" for c in run)
         return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
     def records(self, hash: str) -> Path:
-        """Give the folder of what was judged again by a record version, named by its hash."""
+        """Return the folder of what was judged again by a record version, named by its hash."""
         return self.warehouse / self.pipeline / "records" / hash
 
     def lookup(self, name: str, version: str) -> Path:
-        """Give the file of one version of a look-up, as epochs name it."""
+        """Return the file of one version of a look-up, as epochs name it."""
         return self.warehouse / self.pipeline / "lookups" / name / f"{version}.parquet"
 
     def serving(self, view: CompiledView) -> Path:
-        """Give the folder of a view's serving table."""
+        """Return the folder of a view's serving table."""
         return self.warehouse / self.pipeline / "views" / view.name / "serving"
 
     def every_serving(self) -> list[Path]:
@@ -67,15 +67,15 @@ class Layout:
 
 
 def warehouse() -> Path:
-    """Give the warehouse folder by setting."""
+    """Return the warehouse folder by setting."""
     return Path(os.environ.get("SEAMLINE_WAREHOUSE", ".seamline/warehouse")).resolve()
 
 
 def home() -> Path:
-    """Give the folder of what is no table: driver logs, checkpoints, heartbeats."""
+    """Return the folder of what is no table: driver logs, checkpoints, heartbeats."""
     return Path(os.environ.get("SEAMLINE_HOME", ".seamline")).resolve()
 
 
 def definitions() -> Path:
-    """Give the folder of definitions by setting."""
+    """Return the folder of definitions by setting."""
     return Path(os.environ.get("SEAMLINE_PIPELINES", "include/pipelines")).resolve()

@@ -19,7 +19,7 @@ CHUNKS = 8
 
 
 def followed(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
-    """Give the files that are live after some more commits, in no order.
+    """Return the files that are live after some more commits, in no order.
 
     ArrowException, KeyError or ValueError where these do not tell all that ``live`` has columns for.
     """

@@ -41,7 +41,7 @@ def shortened(root: Path, kept: timedelta, *, now: datetime, most: int = TURN) -
 
 
 def begins(root: Path, instant: datetime) -> tuple[int, list[Path]] | None:
-    """Give the newest whole checkpoint that was there at an instant, as its version and its files; None without one."""
+    """Return the newest whole checkpoint that was there at an instant, as version and files; None without one."""
     newest = based(root)
     for version, files in sorted(checkpoints(root).items(), reverse=True):
         if version <= newest and made(files) < instant and all_whole(files):
@@ -50,7 +50,7 @@ def begins(root: Path, instant: datetime) -> tuple[int, list[Path]] | None:
 
 
 def made(files: list[Path]) -> datetime:
-    """Tell when the last file of a checkpoint was written."""
+    """Return when the last file of a checkpoint was written."""
     return datetime.fromtimestamp(max(file.stat().st_mtime for file in files), UTC)
 
 

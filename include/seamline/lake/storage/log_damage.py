@@ -75,19 +75,19 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
 
 
 def outrun(root: Path, version: int) -> bool:
-    """Tell whether a broken entry that a checkpoint sums up ends the log: the power went between the two."""
+    """Return whether a broken entry that a checkpoint sums up ends the log: the power went between the two."""
     return root.name not in ALWAYS and opens_below(root, version)
 
 
 def opens_below(root: Path, version: int) -> bool:
-    """Tell whether a table can be opened without its entries from a version on."""
+    """Return whether a table can be opened without its entries from a version on."""
     whole = [at for at, files in checkpoints(root).items() if at < version and all_whole(files)]
     base = max(whole, default=-1)
     return all(delta_log.entry(root, at).exists() for at in range(base + 1, version))
 
 
 def bytes_of(root: Path, version: int) -> bytes | None:
-    """Give the bytes of an entry; None where it is not there."""
+    """Return the bytes of an entry; None where it is not there."""
     try:
         return delta_log.entry(root, version).read_bytes()
     except FileNotFoundError:
@@ -95,7 +95,7 @@ def bytes_of(root: Path, version: int) -> bytes | None:
 
 
 def last(root: Path, version: int) -> int:
-    """Give the newest version there is from one on, over gaps that are not too wide."""
+    """Return the newest version there is from one on, over gaps that are not too wide."""
     newest, at = version - 1, version
     while at <= newest + AHEAD:
         if delta_log.entry(root, at).exists():

@@ -51,7 +51,7 @@ class Commit:
 
     @property
     def ours(self) -> bool:
-        """Tell whether a release of ours made it, by itself or through deltalake."""
+        """Return whether a release of ours made it, by itself or through deltalake."""
         return (
             self.info.get("engineInfo") == ENGINE
             or self.info.get(BY) == ENGINE
@@ -60,7 +60,7 @@ class Commit:
 
     @property
     def changes(self) -> bool:
-        """Tell whether it puts rows in or takes some out."""
+        """Return whether it puts rows in or takes some out."""
         return any(each.get("dataChange", True) for each in (*self.adds, *self.removals))
 
     @property
@@ -112,7 +112,7 @@ class Draft:
         return cls(told(-1, [{"commitInfo": info}, *actions]), body)
 
     def placed(self, version: int, after: str) -> tuple[Commit, bytes]:
-        """Give the commit and the bytes of its entry, under a version, after the commit of an id."""
+        """Return the commit and the bytes of its entry, under a version, after the commit of an id."""
         info = {**self.commit.info, AFTER: after}
         return replace(self.commit, version=version, info=info), line({"commitInfo": info}) + self.body
 
@@ -149,7 +149,7 @@ def flaw(data: bytes) -> str:
 
 
 def opened(data: bytes) -> tuple[Action, bytes]:
-    """Give the first action of an entry, and its other lines; ValueError where ours are not those that it states."""
+    """Return the first action of an entry, and its other lines; ValueError where ours are not those that it states."""
     if not data.strip(b"\0"):
         raise ValueError("it is filled with zeros" if data else "it is empty")
     first, _, rest = data.partition(b"\n")

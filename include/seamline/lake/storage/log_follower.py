@@ -57,7 +57,7 @@ class Followed:
         self._strange = foreign_commits.strange(protocol)
 
     def _marked(self) -> tuple[int, int] | None:
-        """Tell the mark of one checkpoint from that of another."""
+        """Distinguish the mark of one checkpoint from that of another."""
         return identity(self.root / delta_log.FOLDER / delta_log.LAST)
 
     @property
@@ -84,7 +84,7 @@ class Followed:
         return self._moved_on().require_ours()
 
     def require_ours(self) -> Self:
-        """Give the table; ChangedByOthers where another writer has changed rows, or what the table asks for."""
+        """Return the table; ChangedByOthers where another writer has changed rows, or what the table asks for."""
         if self._change is not None:
             raise self._change.refusal(self.root)
         if self._strange:
@@ -112,11 +112,11 @@ class Followed:
             return None
 
     def _joins(self, commit: Commit) -> bool:
-        """Tell whether a commit comes after the newest one that was seen, as far as both say who they are."""
+        """Return whether a commit comes after the newest one that was seen, as far as both say who they are."""
         return not (commit.after and self.newest) or commit.after == self.newest
 
     def _outlived(self) -> bool:
-        """Tell whether entries that came after the last look may have been cleaned away since."""
+        """Return whether entries that came after the last look may have been cleaned away since."""
         return since_boot() - self._looked > min(retention(self.settings), SHORTEST).total_seconds() / 2
 
     def _anew(self) -> Self:
@@ -135,7 +135,7 @@ class Followed:
                 self._live, self._since = None, []
 
     def txn(self, app: str) -> int | None:
-        """Give the version that the last ``txn`` action of an app id carries.
+        """Return the version that the last ``txn`` action of an app id carries.
 
         What commits have said since deltalake has looked is known, so it need not look again: it lists the log.
         """
@@ -149,7 +149,7 @@ class Followed:
         return self._txns[app]
 
     def history(self, limit: int) -> list[Mapping[str, Any]]:
-        """Give what the newest commits say of themselves, the newest first, as far as their files are there."""
+        """Return what the newest commits say of themselves, the newest first, as far as their files are there."""
         found = []
         for version in range(self.version, max(self.version - limit, -1), -1):
             if (commit := delta_log.read(self.root, version)) is None:
@@ -158,7 +158,7 @@ class Followed:
         return found
 
     def metadata(self) -> Mapping[str, Any]:
-        """Give the newest commit's metadata."""
+        """Return the newest commit's metadata."""
         found = self.history(1)
         return found[0] if found else {}
 
@@ -177,7 +177,7 @@ class Followed:
 
 
 def identity(file: Path) -> tuple[int, int] | None:
-    """Tell a file from another that was later put in its place; None where there is none."""
+    """Distinguish a file from another that was later put in its place; None where there is none."""
     try:
         found = file.stat()
     except OSError:
@@ -186,5 +186,5 @@ def identity(file: Path) -> tuple[int, int] | None:
 
 
 def since_boot() -> float:
-    """Give the seconds since the machine was started, also those that it slept; nobody sets this clock."""
+    """Return the seconds since the machine was started, also those that it slept; nobody sets this clock."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -68,7 +68,7 @@ def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
 
 
 def based(root: Path) -> int:
-    """Give the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
+    """Return the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
     marked = delta_log.checkpointed(root)
     if marked >= 0 and not flaw_of_checkpoint(classic(root, marked)):
         return marked
@@ -105,13 +105,13 @@ def checkpoints(root: Path) -> dict[int, list[Path]]:
 
 
 def parts_of(files: list[Path]) -> int:
-    """Give how many files a checkpoint has, by the name of one."""
+    """Return how many files a checkpoint has, by the name of one."""
     match = CHECKPOINT.fullmatch(files[0].name)
     return int(match[3]) if match and match[3] else 1
 
 
 def all_whole(files: list[Path]) -> bool:
-    """Tell whether every file of a checkpoint is whole."""
+    """Return whether every file of a checkpoint is whole."""
     return not any(map(flaw_of_checkpoint, files))
 
 

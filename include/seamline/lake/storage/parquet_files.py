@@ -39,7 +39,7 @@ def written_old(path: str | Path) -> set[str]:
 
 
 def zoned(type: pa.DataType) -> pa.DataType:
-    """Give a type with instants in UTC, in whatever they are."""
+    """Return a type with instants in UTC, in whatever they are."""
     if pa.types.is_struct(type):
         return pa.struct([field.with_type(zoned(field.type)) for field in type])
     if pa.types.is_list(type):

@@ -45,7 +45,7 @@ def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
 
 
 def numbered(name: str) -> int | None:
-    """Give the version that a file of the log is of; None for another file."""
+    """Return the version that a file of the log is of; None for another file."""
     match = VERSION.match(name)
     return int(match[1]) if match else None
 
@@ -56,7 +56,7 @@ def last_first(file: Path) -> tuple[bool, int]:
 
 
 def lines(root: Path) -> Iterator[dict[str, Any]]:
-    """Give the actions of what was set aside, as far as they can be read."""
+    """Return the actions of what was set aside, as far as they can be read."""
     for file in (root / FOLDER).glob("*/*.json"):
         for line in file.read_bytes().splitlines():
             try:
@@ -68,7 +68,7 @@ def lines(root: Path) -> Iterator[dict[str, Any]]:
 
 
 def newest(root: Path, app: str) -> int:
-    """Give the greatest version of an app id in what was set aside, -1 for none."""
+    """Return the greatest version of an app id in what was set aside, -1 for none."""
     found = (action["txn"] for action in lines(root) if "txn" in action)
     return max((int(each["version"]) for each in found if each["appId"] == app), default=-1)
 

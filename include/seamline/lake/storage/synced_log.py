@@ -27,7 +27,7 @@ class Synced(Followed):
 
     @property
     def synced(self) -> bool:
-        """Tell whether the table's commits are on disk before anybody is told of them, whoever makes them."""
+        """Return whether the table's commits are on disk before anybody is told of them, whoever makes them."""
         name = self.root.name
         return name in durability.ALWAYS or (
             name in durability.STATED and bool(self.txn(durability.DURABILITY))
@@ -69,6 +69,6 @@ class Synced(Followed):
 
 
 def place(root: Path, name: str) -> Path:
-    """Give where a file of a table is; the log may spell its path in URL form."""
+    """Return where a file of a table is; the log may spell its path in URL form."""
     path = root / name
     return path if "%" not in name or path.exists() else root / unquote(name)

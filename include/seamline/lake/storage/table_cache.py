@@ -49,7 +49,7 @@ _guard = threading.Lock()
 
 
 def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
-    """Give what ``see`` finds in the newest version of a table, None where there is no table.
+    """Return what ``see`` finds in the newest version of a table, None where there is no table.
 
     It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
     and lets no handle out.
@@ -68,7 +68,7 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
 
 
 def handed_over(root: Path) -> Table | None:
-    """Give the handle itself, at the newest version, to one who writes; None where none is held. Others open anew."""
+    """Return the handle itself, at the newest version, to one who writes; None where none is held. Others open anew."""
     with _guard:
         held = _held.pop(root, None)
     if held is None:
@@ -108,15 +108,15 @@ class Files:
         return cls(table.root, table.version, table.actions())
 
     def low(self, column: str) -> pa.ChunkedArray:
-        """Give the least value per file; NULL where it is not known."""
+        """Return the least value per file; NULL where it is not known."""
         return self._stat(f"min.{column}")
 
     def high(self, column: str) -> pa.ChunkedArray:
-        """Give the greatest value per file; NULL where it is not known."""
+        """Return the greatest value per file; NULL where it is not known."""
         return self._stat(f"max.{column}")
 
     def partition(self, column: str) -> pa.ChunkedArray:
-        """Give the partition value per file."""
+        """Return the partition value per file."""
         return self._stat(f"partition.{column}")
 
     def keep(self, mask: pa.ChunkedArray) -> Files:
@@ -130,7 +130,7 @@ class Files:
 
     @property
     def paths(self) -> list[str]:
-        """Give the absolute path of every file."""
+        """Return the absolute path of every file."""
         return [self._path(name) for name in self.actions["path"].to_pylist()]
 
     def _path(self, name: str) -> str:

@@ -36,7 +36,7 @@ SPAN = re.compile(r"\s*interval\s+(\d+)\s+(second|minute|hour|day|week)s?\s*", r
 
 
 def settings_of(name: str) -> dict[str, str]:
-    """Give the settings of a table by the name of its folder."""
+    """Return the settings of a table by the name of its folder."""
     return {**SETTINGS, **({RETENTION: KEPT[name]} if name in KEPT else {})}
 
 

@@ -17,7 +17,7 @@ from seamline.model.protocol.manifest import Manifest, Statement
 
 
 def absent(layout: Layout, manifest: Manifest) -> Iterator[Statement]:
-    """Give what is served of generations of which rows are not there."""
+    """Return what is served of generations of which rows are not there."""
     for view in sorted({view for view, _ in manifest.published}):
         there = rows_of(layout, view)
         for (name, interval), each in sorted(manifest.published.items()):

@@ -43,11 +43,11 @@ class Audits:
         self.table.append([data_files.write(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")])
 
     def newest(self, count: int = 1) -> list[Audit]:
-        """Give the last audits, the newest first."""
+        """Return the last audits, the newest first."""
         rows = self.table.refresh().read(["at", "row"]).sort_by([("at", "descending")]).slice(0, count)
         return [audit_of(json.loads(text)) for text in rows["row"].to_pylist()]
 
 
 def audits_of(layout: Layout, count: int = 1) -> list[Audit]:
-    """Give the last audits, the newest first; none where there is no table, which is not made for it."""
+    """Return the last audits, the newest first; none where there is no table, which is not made for it."""
     return Audits.ensure(layout).newest(count) if Table.exists(layout.table("audits")) else []

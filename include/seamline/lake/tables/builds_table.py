@@ -97,7 +97,7 @@ class Builds:
 
     @property
     def newest_cut(self) -> int:
-        """Give the highest cut of all attempts, by the files' statistics; NOTHING where there is none."""
+        """Return the highest cut of all attempts, by the files' statistics; NOTHING where there is none."""
         found = Files.of(self.table)
         known = found.high("cut").to_pylist() if found.actions.num_rows else []
         if None in known:

@@ -69,13 +69,13 @@ class Claims:
         return cls(Table.ensure(layout.table("claims"), SCHEMA))
 
     def read(self) -> tuple[Claim, ...]:
-        """Give every claim that was not given back, in the order they were taken."""
+        """Return every claim that was not given back, in the order they were taken."""
         text, table = self.decisions.read(), self.decisions.table
         found = map(Claim.from_row, json.loads(text)) if text else ()
         return tuple(replace(each, beat=table.txn(f"{BEAT}{each.slot}") or 0) for each in found)
 
     def alive(self, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
-        """Give the claims that hold; those of another place are watched, for TTL at most."""
+        """Return the claims that hold; those of another place are watched, for TTL at most."""
         found, free = self._judged(lambda _: True, now, waiting or Waiting())
         return tuple(each for each in found if each not in free)
 
@@ -130,7 +130,7 @@ class Claims:
         self._change(run, HANDED, handed)
 
     def release(self, run: str, process: str = "") -> None:
-        """Give the claim of a run back, if it has one that is this process's or nobody's."""
+        """Return the claim of a run back, if it has one that is this process's or nobody's."""
         self._change(
             run,
             RELEASED,
@@ -155,7 +155,7 @@ class Claims:
 
 
 def free_slot(claims: Collection[Claim]) -> int:
-    """Give the lowest slot that no claim has: there are as many as were ever held at once."""
+    """Return the lowest slot that no claim has: there are as many as were ever held at once."""
     taken = {each.slot for each in claims}
     return next(number for number in count(1) if number not in taken)
 
@@ -170,24 +170,24 @@ def require_free(claims: Sequence[Claim], run: str, spans: Sequence[Interval]) -
 
 
 def held(claim: Claim, run: str, process: str) -> bool:
-    """Tell whether a claim is a run's and this process's, or between two; an attempt that was replaced has none."""
+    """Return whether a claim is a run's and this process's, or between two; an attempt that was replaced has none."""
     return claim.run == run and claim.process in (process, "")
 
 
 def ended(claim: Claim) -> bool:
-    """Tell whether a claim's process is seen to be gone."""
+    """Return whether a claim's process is seen to be gone."""
     return life_of(claim.process) is Life.GONE
 
 
 def claims_of(layout: Layout, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
-    """Give the claims that hold; none where there is no table. One of another place takes two renewals to judge."""
+    """Return the claims that hold; none where there is no table. One of another place takes two renewals to judge."""
     if not Table.exists(layout.table("claims")):
         return ()
     return Claims(Table.open(layout.table("claims"))).alive(now=now, waiting=waiting)
 
 
 def claims_shown(layout: Layout) -> tuple[Claim, ...]:
-    """Give the claims as those show them who cannot wait: without those whose process is seen to be gone."""
+    """Return the claims as those show them who cannot wait: without those whose process is seen to be gone."""
     if not Table.exists(layout.table("claims")):
         return ()
     found = Claims(Table.open(layout.table("claims"))).read()

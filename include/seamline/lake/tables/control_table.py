@@ -59,7 +59,7 @@ class ControlTable:
         return cls(Table.ensure(layout.table("control"), SCHEMA))
 
     def read(self) -> Control:
-        """Give the state at the newest version; ProtocolError where somebody has taken it away."""
+        """Return the state at the newest version; ProtocolError where somebody has taken it away."""
         text = self.decisions.read()
         if self._seen is None or self._seen[0] != self.table.version:
             state = Control() if text is None else Control.from_json(text)
@@ -70,7 +70,7 @@ class ControlTable:
 
     @property
     def given(self) -> int:
-        """Give the newest token that this table may have given out."""
+        """Return the newest token that this table may have given out."""
         return max(self.read().token, self.table.version)
 
     def _beaten(self, lease: Lease) -> Lease:
@@ -208,7 +208,7 @@ class ControlTable:
     def held(
         self, *, clock: Callable[[], float] = elapsed, wait: Callable[[float], object] = time.sleep
     ) -> Lease | None:
-        """Give the lease if its holder is seen to live; None where there is none, or its holder is seen to be gone.
+        """Return the lease if its holder is seen to live; None where there is none, or its holder is seen to be gone.
 
         Takes as long as two renewals of a holder of another place, TTL at most.
         """
@@ -240,7 +240,7 @@ class ControlTable:
         return True
 
     def release(self, lease: Lease) -> None:
-        """Give one's own lease back; nothing happens if another has it."""
+        """Return one's own lease back; nothing happens if another has it."""
         while (current := self.read()).lease is not None and current.lease.token == lease.token:
             row = {"state": RELEASED, "actor": lease.holder, "reason": "", "at": datetime.now(UTC)}
             try:
@@ -266,7 +266,7 @@ _watched: dict[Path, Sighting] = {}
 
 
 def shown(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
-    """Give the lease as those show it who cannot wait until they are sure; None where it has run out, or there is none.
+    """Return the lease as those show it who cannot wait until they are sure; None where there is none.
 
     A process that looks more than once goes by beats; at its first look by the holder's clock, which may be wrong.
     """

@@ -48,7 +48,7 @@ class Decisions:
         return self.table.txn(DECIDED) is not None
 
     def read(self) -> str | None:
-        """Give the newest state, None before the first decision; ProtocolError where it was taken away."""
+        """Return the newest state, None before the first decision; ProtocolError where it was taken away."""
         self.table.refresh()
         if (seq := self.table.txn(DECIDED)) is not None:
             return whole_of(self.table, seq)
@@ -86,7 +86,7 @@ class Decisions:
         return {self.app: self.table.version + 1, **txns}
 
     def _told(self) -> str:
-        """Give the state as an earlier release left it: others' commits may have come after its last."""
+        """Return the state as an earlier release left it: others' commits may have come after its last."""
         for limit in (1, self.table.version + 1):
             for info in self.table.history(limit):
                 if (found := info.get(self.app)) is not None:
@@ -98,7 +98,7 @@ _newest: dict[tuple[Path, str], tuple[int, str]] = {}
 
 
 def whole_of(table: Table, seq: int) -> str:
-    """Give the state after a decision; the newest of each table is read once, rows do not change."""
+    """Return the state after a decision; the newest of each table is read once, rows do not change."""
     known = _newest.get((table.root, table.id))
     if known is None or known[0] != seq:
         known = _newest[table.root, table.id] = (seq, found_in(table, seq))

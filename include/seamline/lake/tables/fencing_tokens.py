@@ -16,7 +16,7 @@ FENCED = ("master", "quarantine", "ledger", "views/*/*/slices")
 
 
 def newest_token(folder: Path) -> int:
-    """Give the newest token that a table of a pipeline carries, 0 where none does.
+    """Return the newest token that a table of a pipeline carries, 0 where none does.
 
     A table that cannot be opened is left out: no driver can take it over, either.
     """
@@ -24,7 +24,7 @@ def newest_token(folder: Path) -> int:
 
 
 def token_of(root: Path) -> int:
-    """Give a table's token, also where others have changed its rows."""
+    """Return a table's token, also where others have changed its rows."""
     try:
         return Table(root, *log_wholeness.opened(root)).txn(TOKEN) or 0
     except (NotFound, NotWhole, DeltaError):

@@ -51,7 +51,7 @@ class Generations:
         return cls(table.holding(schema, late=late_names(view)), view)
 
     def folder(self, generation: str) -> Path:
-        """Give the folder in which one generation's files are written before their commit."""
+        """Return the folder in which one generation's files are written before their commit."""
         return self.table.root / generation
 
     def append(self, written: Iterable[tuple[Path, Interval]]) -> dict[str, Volume]:

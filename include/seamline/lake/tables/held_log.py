@@ -72,7 +72,7 @@ class HeldLog:
         return self.log[-1].number if self.log else -1
 
     def offsets(self) -> Iterator[tuple[Lane, list[Run], dict[int, int]]]:
-        """Give every lane of the log: the runs of its records, and how often each is there that is so twice."""
+        """Return every lane of the log: the runs of its records, and how often each is there that is so twice."""
         if not (log := self._log()):
             return
         with relations() as con:
@@ -106,7 +106,7 @@ class HeldLog:
 
 
 def uncrossed(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
-    """Give the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
+    """Return the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
     if not slices.actions.num_rows:
         return until
     crossing = pc.and_(
@@ -124,7 +124,7 @@ def uncrossed(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
 
 
 def only(epoch: Epoch, ids: Collection[str]) -> Epoch:
-    """Give an epoch with its counts of some intervals alone."""
+    """Return an epoch with its counts of some intervals alone."""
     counts = {
         name: {id: rows for id, rows in getattr(epoch, name).items() if id in ids}
         for name in ("accepted", "late", "very_late")

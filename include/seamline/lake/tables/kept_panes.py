@@ -26,18 +26,18 @@ PANE = "seamline.pane"
 
 
 def said(view: CompiledView) -> dict[str, int]:
-    """Give the mark of a version that begins."""
+    """Return the mark of a version that begins."""
     return {PANE: view.pane // MICROSECOND}
 
 
 def kept_in(layout: Layout, view: CompiledView) -> int | None:
-    """Give the length of the panes that a version is kept in; None where nobody has said it."""
+    """Return the length of the panes that a version is kept in; None where nobody has said it."""
     found: int | None = look(layout.slices(view), PANE, lambda table: table.txn(PANE))
     return found
 
 
 def as_kept(pipeline: CompiledPipeline, kept: Callable[[CompiledView], int | None]) -> CompiledPipeline:
-    """Give views panes in which what is made of them fits what is kept."""
+    """Return views panes in which what is made of them fits what is kept."""
     return replace(pipeline, views=tuple(fitted(view, kept(view)) for view in pipeline.views))
 
 
@@ -92,7 +92,7 @@ def refine(
 
 
 def meets(interval: Interval, stretches: Sequence[Bounds]) -> bool:
-    """Tell whether an interval has an instant of some stretch."""
+    """Return whether an interval has an instant of some stretch."""
     start, end = ((each - EPOCH) // MICROSECOND for each in (interval.start, interval.end))
     return any(low < end and start < high for low, high in stretches)
 

@@ -33,7 +33,7 @@ def require_epochs(
 
 
 def line_after(instant: datetime, master: Table) -> int | None:
-    """Give the first number of a line that began above E and after an instant; None where there is none."""
+    """Return the first number of a line that began above E and after an instant; None where there is none."""
     first: datetime | None = None
     for version in range(master.version, -1, -1):
         commit = delta_log.read(master.root, version)

@@ -15,7 +15,7 @@ NEAR = 64
 
 
 def tails(master: Files, quarantine: Files, ends: Vector) -> dict[Lane, Tail]:
-    """Give the newest record below each lane's end; a lane that has none near it is left out."""
+    """Return the newest record below each lane's end; a lane that has none near it is left out."""
     found: dict[Lane, Tail] = {}
     for lane, end in ends.items():
         known = (newest(master, lane, end, whole=True), newest(quarantine, lane, end, whole=False))

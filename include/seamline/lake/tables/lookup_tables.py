@@ -33,12 +33,12 @@ DOUBLES = "make it DECIMAL or text where the table is made, or declare the colum
 
 
 def path_of(join: Join) -> Path:
-    """Give where a look-up's file or folder is; relative to the folder of definitions."""
+    """Return where a look-up's file or folder is; relative to the folder of definitions."""
     return definitions() / join.table
 
 
 def signature(join: Join) -> object:
-    """Give what changes when the table does, at the cost of asking the file system; functions never change."""
+    """Return what changes when the table does, at the cost of asking the file system; functions never change."""
     if FUNCTION.fullmatch(join.table):
         return None
     path = path_of(join)
@@ -49,7 +49,7 @@ def signature(join: Join) -> object:
 
 
 def mark(join: Join) -> object:
-    """Give the ``signature``, or why there is none: what is broken is read again when it changes."""
+    """Return the ``signature``, or why there is none: what is broken is read again when it changes."""
     try:
         return signature(join)
     except Exception as error:  # noqa: BLE001 - what is wrong with a table is told by reading it
@@ -57,7 +57,7 @@ def mark(join: Join) -> object:
 
 
 def table_schema(join: Join) -> pa.Schema:
-    """Give the columns of what ``load`` gives."""
+    """Return the columns of what ``load`` gives."""
     return pa.schema([(name, arrow_type(type)) for name, _, type in columns_of(join)])
 
 
@@ -123,7 +123,7 @@ def typed(join: Join, values: pa.ChunkedArray, type: str, column: str) -> pa.Chu
 
 
 def unique(join: Join, table: pa.Table) -> pa.Table:
-    """Give the rows that have a key, in its order; LookupBroken where one is there twice."""
+    """Return the rows that have a key, in its order; LookupBroken where one is there twice."""
     keys = [key_name(name) for name, _ in join.keys]
     for key in keys:
         table = table.filter(pc.is_valid(table[key]))
@@ -173,7 +173,7 @@ class Lookups:
         self.asked = clock()
 
     def current(self) -> Mapping[str, str]:
-        """Give the version of each look-up; the tables are asked at most once in ``every`` seconds."""
+        """Return the version of each look-up; the tables are asked at most once in ``every`` seconds."""
         if self.clock() - self.asked >= self.every:
             for join in self.joins:
                 self.ask(join)
@@ -181,7 +181,7 @@ class Lookups:
         return dict(self.versions)
 
     def paths(self, versions: Mapping[str, str]) -> dict[str, Path]:
-        """Give the file of each version."""
+        """Return the file of each version."""
         return {name: self.layout.lookup(name, version) for name, version in versions.items()}
 
     def ask(self, join: Join) -> None:

@@ -58,7 +58,7 @@ class ManifestTable:
         return cls(table.widen(SCHEMA))
 
     def read(self) -> Manifest:
-        """Give the state at the newest version; a later ``commit`` is conditional on it."""
+        """Return the state at the newest version; a later ``commit`` is conditional on it."""
         self.table.refresh()
         return fold(self.statements(), self.table.version)
 
@@ -117,7 +117,7 @@ def unique(name: str) -> str:
 
 
 def manifest_of(layout: Layout, instant: datetime | None = None) -> Manifest:
-    """Give the newest manifest, or as it was at an instant; an empty one where there is none."""
+    """Return the newest manifest, or as it was at an instant; an empty one where there is none."""
     if instant is not None:
         root = layout.table("manifest")
         return look(root, ("state", instant), lambda table: manifest_at(table, instant)) or Manifest()
@@ -132,5 +132,5 @@ def manifest_at(table: Table, instant: datetime) -> Manifest:
 
 
 def chosen(manifest: Manifest, view: CompiledView, version: str) -> str:
-    """Give the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
+    """Return the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
     return f"{view.name}/{version}" if version else manifest.serving.get(view.name, view.id)

@@ -58,7 +58,7 @@ def mend(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
 
 
 def roots(folder: Path) -> Iterator[Path]:
-    """Give the folders of a pipeline's tables."""
+    """Return the folders of a pipeline's tables."""
     for place in PLACES:
         for log_folder in sorted(folder.glob(f"{place}/{delta_log.FOLDER}")):
             yield log_folder.parent
@@ -114,13 +114,13 @@ def unmatched(layout: Layout) -> tuple[int, str] | str | None:
 
 
 def synced(layout: Layout) -> int:
-    """Give an epoch up to which log and refused records were on disk before something of them was published."""
+    """Return an epoch up to which log and refused records were on disk before something of them was published."""
     history = ManifestTable.ensure(layout).read().history
     return max((each.epoch for some in history.values() for each in some), default=NOTHING)
 
 
 def lost(layout: Layout) -> int | None:
-    """Give where the quarantine ends, if the master relies on more of it.
+    """Return where the quarantine ends, if the master relies on more of it.
 
     The master is looked at first: what it relies on was committed before.
     """
@@ -134,7 +134,7 @@ def lost(layout: Layout) -> int | None:
 
 
 def relying(master: Table, mark: str, held: int) -> int | None:
-    """Give the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
+    """Return the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
     first: int | None = None
     for version in range(master.version, -1, -1):
         if (commit := delta_log.read(master.root, version)) is None:

@@ -73,7 +73,7 @@ def require_held(layout: Layout, cut: int, generation: str) -> None:
 
 
 def held(layout: Layout, number: int) -> bool:
-    """Tell whether the master holds an epoch: the ledger has its row, or lags behind."""
+    """Return whether the master holds an epoch: the ledger has its row, or lags behind."""
     written, last = look(layout.table("ledger"), ("written", number), partial(row_and_last, number)) or (
         False,
         NOTHING,
@@ -85,5 +85,5 @@ def held(layout: Layout, number: int) -> bool:
 
 
 def row_and_last(number: int, table: Table) -> tuple[bool, int]:
-    """Tell whether a ledger has an epoch's row, and give its last."""
+    """Return whether a ledger has an epoch's row, and give its last."""
     return row_of(groups_of(table), number) is not None, Ledger(table).last

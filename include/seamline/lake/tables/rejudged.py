@@ -43,7 +43,7 @@ SCHEMA = pa.schema([("epoch", pa.int64()), ("attempt", pa.string()), ("verdict",
 
 
 def rows_schema(pipeline: CompiledPipeline) -> pa.Schema:
-    """Give the columns of judged records without ``attempt``; of refused ones those of the parse are NULL."""
+    """Return the columns of judged records without ``attempt``; of refused ones those of the parse are NULL."""
     return pa.schema([*master_schema(pipeline), QUARANTINE.field(REASON), QUARANTINE.field(DETAIL)])
 
 
@@ -69,7 +69,7 @@ class Rejudged:
         return root
 
     def verdicts(self) -> Mapping[int, Verdict]:
-        """Give the verdict on every epoch that was judged again."""
+        """Return the verdict on every epoch that was judged again."""
         return verdicts_of(self.layout.records(self.hash))
 
     def files(self) -> Files | None:
@@ -114,7 +114,7 @@ class Rejudged:
 
 
 def verdicts_of(folder: Path) -> Mapping[int, Verdict]:
-    """Give the verdicts of a record version by the folder of its tables."""
+    """Return the verdicts of a record version by the folder of its tables."""
     return look(folder / "verdicts", "all", read) or {}
 
 
@@ -129,7 +129,7 @@ def verdict(text: str) -> Verdict:
 
 
 def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()) -> list[Epoch]:
-    """Give the log condensed, parted at ``cuts``, as the pipeline's record version judges it where that was done.
+    """Return the log condensed, parted at ``cuts``, as the pipeline's record version judges it where that was done.
 
     Where some epochs were judged again each is read, one after the other: a sum over them says what they were before.
     """
@@ -141,12 +141,12 @@ def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int
 
 
 def each_judged(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
-    """Give every epoch as the pipeline's record version judges it, where that was done."""
+    """Return every epoch as the pipeline's record version judges it, where that was done."""
     return each_of(pipeline, layout, Rejudged(pipeline, layout).verdicts())
 
 
 def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
-    """Give every epoch by its verdict, where it has one, and the watermarks that are of the pipeline's clock."""
+    """Return every epoch by its verdict, where it has one, and the watermarks that are of the pipeline's clock."""
     # By their own record versions: a verdict puts the pipeline's in their place.
     return as_judged(timed_log(each_epoch(layout), pipeline.timed), pipeline.record_version, verdicts)
 
@@ -154,7 +154,7 @@ def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, V
 def parted_log(
     pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[str]
 ) -> list[Epoch]:
-    """Give the log condensed, parted where some view's interval has rows on both sides of its cut."""
+    """Return the log condensed, parted where some view's interval has rows on both sides of its cut."""
     cuts: set[int] = set()
     while True:
         found = judged_log(pipeline, layout, cuts=cuts)
@@ -165,7 +165,7 @@ def parted_log(
 
 
 def log_beside(layout: Layout, verdicts: Mapping[int, Verdict]) -> Sequence[Epoch]:
-    """Give the log to stand beside verdicts: condensed where there are none, else each epoch."""
+    """Return the log to stand beside verdicts: condensed where there are none, else each epoch."""
     return known_epochs(layout) if verdicts else condensed_log(layout)
 
 

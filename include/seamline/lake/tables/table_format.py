@@ -41,12 +41,12 @@ STEPS: tuple[Step, ...] = ()
 
 
 def format_of(layout: Layout) -> int | None:
-    """Give the format of a pipeline's tables; None where it has none yet."""
+    """Return the format of a pipeline's tables; None where it has none yet."""
     return look(layout.table("manifest"), STAMP, lambda table: table.txn(STAMP) or FIRST)
 
 
 def require_format(layout: Layout) -> Layout:
-    """Give the tables' places if this release can use what is there; OtherFormat if not."""
+    """Return the tables' places if this release can use what is there; OtherFormat if not."""
     found = format_of(layout)
     if found is None or found == FORMAT:
         return layout

@@ -25,7 +25,7 @@ SIGNS = {"certified": "*", "dirty": "~", "open": "o", "building": "."}
 
 @contextmanager
 def progress() -> Iterator[Callable[[Epoch], None]]:
-    """Give a function that shows the newest epoch on one line; silent where there is no terminal."""
+    """Return a function that shows the newest epoch on one line; silent where there is no terminal."""
     if not sys.stdout.isatty():
         yield lambda _: None
         return

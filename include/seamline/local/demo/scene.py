@@ -48,7 +48,7 @@ class Scene:
         return AirflowStandalone(home, port, root=self.root, password=self.password, env=self.environment())
 
     def environment(self) -> dict[str, str]:
-        """Give the settings under which Airflow, the CLI and the jobs of this demo run."""
+        """Return the settings under which Airflow, the CLI and the jobs of this demo run."""
         home, brokers = self.options.home, f"127.0.0.1:{self.options.kafka_port}"
         return {
             "SEAMLINE_HOME": str(home),

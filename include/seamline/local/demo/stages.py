@@ -204,7 +204,7 @@ def epochs(layout: Layout) -> list[Epoch]:
 
 
 def newest(layout: Layout) -> Epoch | None:
-    """Give the newest ledger row."""
+    """Return the newest ledger row."""
     found = epochs(layout)
     return found[-1] if found else None
 

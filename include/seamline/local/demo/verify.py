@@ -28,7 +28,7 @@ def data_file(name: str) -> str:
 
 
 def flights() -> pd.DataFrame:
-    """Give carrier, flight, origin, tailnum, sched_dep (UTC), dep_delay of every flight of 2013."""
+    """Return carrier, flight, origin, tailnum, sched_dep (UTC), dep_delay of every flight of 2013."""
     with zipfile.ZipFile(data_file("flights.csv.zip")) as archive, archive.open(archive.namelist()[0]) as csv:
         table = pd.read_csv(csv)
     hour = pd.to_datetime(table["time_hour"], utc=True)
@@ -110,7 +110,7 @@ def airlines(found: pd.DataFrame) -> Iterator[str]:
 
 
 def within_rank(value: float, ordered: np.ndarray, rank: float) -> bool:
-    """Tell whether a value is a quantile at ``rank`` within the sketch's rank error."""
+    """Return whether a value is a quantile at ``rank`` within the sketch's rank error."""
     if not len(ordered):
         return bool(np.isnan(value))
     slack = KLL_ERROR + 1 / len(ordered)
@@ -189,7 +189,7 @@ def problems(folder: Path, brokers: str, topic: str) -> Iterator[str]:
 
 
 def days_of(rows: pd.DataFrame) -> pd.DatetimeIndex:
-    """Give the UTC day of each carrier-hour."""
+    """Return the UTC day of each carrier-hour."""
     return pd.DatetimeIndex(rows.index.get_level_values("hour")).floor("D")
 
 
@@ -203,7 +203,7 @@ def ident(rows: pd.DataFrame) -> pd.Series:
 
 
 def last(times: pd.Series) -> pd.Timestamp:
-    """Give the latest flight that was sent; absurd dates of bad records do not count."""
+    """Return the latest flight that was sent; absurd dates of bad records do not count."""
     moments = pd.to_datetime(times, utc=True, errors="coerce")
     return moments[moments < pd.Timestamp("2014-02-01", tz="UTC")].max()
 

@@ -50,7 +50,7 @@ class Load:
         return random.Random(f"{name} {self.seed}")
 
     def event_ms(self, at_ms: int, lag_ms: int) -> int:
-        """Give the time of an event that was sent ``lag_ms`` after it; nothing happens before the start."""
+        """Return the time of an event that was sent ``lag_ms`` after it; nothing happens before the start."""
         return at_ms - lag_ms if at_ms - lag_ms >= self.start_ms else at_ms
 
 

@@ -125,7 +125,7 @@ class Loaded:
 
     @property
     def lasts(self) -> bool:
-        """Tell whether it holds for as long as the files look so."""
+        """Return whether it holds for as long as the files look so."""
         return not self.found.problems or time.monotonic() - self.at < BELIEVED_FOR
 
 
@@ -148,7 +148,7 @@ def known(folder: Path) -> Catalog:
 
 
 def looks(file: Path) -> tuple[int, int, int]:
-    """Tell a file from another in its place."""
+    """Distinguish a file from another in its place."""
     found = file.stat()
     return found.st_ino, found.st_mtime_ns, found.st_size
 

@@ -44,7 +44,7 @@ class CompiledMeasure:
 
     @property
     def result(self) -> str:
-        """Give the Spark type of the presented value."""
+        """Return the Spark type of the presented value."""
         return self.measure.result(self.input)
 
     @property
@@ -147,5 +147,5 @@ def divided(name: str, ratio: Ratio, known: Mapping[str, CompiledMeasure]) -> Co
 
 
 def is_number(measure: CompiledMeasure) -> bool:
-    """Tell whether a measure presents one number."""
+    """Return whether a measure presents one number."""
     return family(measure.result) in NUMBERS

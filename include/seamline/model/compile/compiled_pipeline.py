@@ -92,7 +92,7 @@ class CompiledPipeline:
 
 
 def rounded_version(pipeline: CompiledPipeline) -> str:
-    """Give the record version of rows whose DECIMAL columns were read as once; empty where there are none."""
+    """Return the record version of rows whose DECIMAL columns were read as once; empty where there are none."""
     if not pipeline.exact:
         return ""
     source = replace(pipeline.definition.source, decimals=ROUNDED)
@@ -182,7 +182,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
 
 
 def grid_of(pipeline: Pipeline) -> Grid:
-    """Give the grid of intervals; the start must be a border of it."""
+    """Return the grid of intervals; the start must be a border of it."""
     length, start = parse_duration(pipeline.batch.interval), parse_moment(pipeline.batch.start)
     if parse_duration("1 day") % length and length % parse_duration("1 day"):
         raise DefinitionError(

@@ -112,7 +112,7 @@ class CompiledView:
 def version_of_view(
     pipeline: Pipeline, view: View, made: CompiledView, record: Record, grid: Grid, judged: Sequence[Field]
 ) -> CompiledView:
-    """Give a compiled view the name of its version; ``judged`` are the added columns that the record's steps use."""
+    """Return a compiled view the name of its version; ``judged`` are the added columns that the record's steps use."""
 
     def without(some: Sequence[Field], found: Problems) -> None:
         left_out = set(record.added) - set(some)
@@ -214,7 +214,7 @@ def laid(window: Window, grid: Grid) -> Windows:
 
 
 def counting(view: View, problems: Problems) -> list[Field]:
-    """Give the key that numbers windows of so many events; note what such a view cannot have beside them."""
+    """Return the key that numbers windows of so many events; note what such a view cannot have beside them."""
     for setting, why in (
         ("explode", "The items of a record have no order of their own."),
         ("grouping_sets", "Each set would count other events."),
@@ -237,7 +237,7 @@ def counting(view: View, problems: Problems) -> list[Field]:
 
 
 def pane_of(windows: Windows, interval: timedelta) -> timedelta:
-    """Give the span in which rows are summed up: sessions and what has no window know the interval only."""
+    """Return the span in which rows are summed up: sessions and what has no window know the interval only."""
     if isinstance(windows, Ruling):
         return windows.pane(interval // MICROSECOND) * MICROSECOND
     return interval

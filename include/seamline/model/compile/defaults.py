@@ -15,7 +15,7 @@ NEWEST = max(PAST)
 
 
 def past_of(pipeline: Pipeline) -> str:
-    """Give the bound of the past, a duration or "" for none: what is said, else what the defaults say."""
+    """Return the bound of the past, a duration or "" for none: what is said, else what the defaults say."""
     said = pipeline.source.max_past
     if said is None:
         known = isinstance(pipeline.defaults, str) and not by_arrival(pipeline)
@@ -24,12 +24,12 @@ def past_of(pipeline: Pipeline) -> str:
 
 
 def by_arrival(pipeline: Pipeline) -> bool:
-    """Tell whether event time is that of processing, which is as far from Kafka's as the reader is behind."""
+    """Return whether event time is that of processing, which is as far from Kafka's as the reader is behind."""
     return pipeline.source.event_time == PROCESSING_TIME
 
 
 def times_told(pipeline: Pipeline) -> str:
-    """Tell which bounds of event times are in force, and why the past has the one that it has."""
+    """Return which bounds of event times are in force, and why the past has the one that it has."""
     if by_arrival(pipeline):
         return "event times are those of processing"
     ahead = f"event times up to {pipeline.source.max_future} ahead of Kafka's timestamps"

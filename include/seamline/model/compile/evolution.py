@@ -88,7 +88,7 @@ def spelled(field: Field, *, fresh: bool) -> str:
 
 
 def fits(one: str, other: str) -> bool:
-    """Tell whether the rows of two record versions may stand beside each other."""
+    """Return whether the rows of two record versions may stand beside each other."""
     return all(a == b for a, b in zip(one.split(AND), other.split(AND), strict=False))
 
 
@@ -109,11 +109,11 @@ class Timed:
     clock: str
 
     def tells(self, epoch: Epoch) -> bool:
-        """Tell whether an epoch's event times are of this clock; one that is silent says so by its record version."""
+        """Return whether an epoch's event times are of this clock; one that is silent says so by its record version."""
         return epoch.clock == self.clock if epoch.clock else fits(epoch.record_version, self.version)
 
     def mark(self, epoch: Epoch | None) -> datetime | None:
-        """Give the watermark at an epoch, None where it is of another clock."""
+        """Return the watermark at an epoch, None where it is of another clock."""
         return epoch.watermark if epoch and epoch.watermark and self.tells(epoch) else None
 
 

@@ -93,7 +93,7 @@ def added_facts(uses: Iterable[Field], *, fresh: bool) -> list[list[str]]:
 
 
 def exact_later(pipeline: Pipeline) -> bool:
-    """Tell whether the first exact DECIMAL of a source can only be among the columns that were added.
+    """Return whether the first exact DECIMAL of a source can only be among the columns that were added.
 
     Those say so themselves: the columns of before, and their hash, stay what they are.
     """
@@ -101,12 +101,12 @@ def exact_later(pipeline: Pipeline) -> bool:
 
 
 def exact_first(pipeline: Pipeline) -> bool:
-    """Tell whether a column of ``schema=`` is a DECIMAL that is read by its own digits."""
+    """Return whether a column of ``schema=`` is a DECIMAL that is read by its own digits."""
     return reads_exactly(pipeline) and has_decimals(pipeline.source.schema)
 
 
 def reads_exactly(pipeline: Pipeline) -> bool:
-    """Tell whether numbers of a record become DECIMAL by their own digits."""
+    """Return whether numbers of a record become DECIMAL by their own digits."""
     said = pipeline.source.decimals
     return said == DIGITS or (said == EXACT and format_of(pipeline.source.format).textual)
 

@@ -25,7 +25,7 @@ def live_views(pipeline: CompiledPipeline, manifest: Manifest) -> CompiledPipeli
 
 
 def stood_still(pipeline: CompiledPipeline, manifest: Manifest) -> Mapping[str, str]:
-    """Give the versions that were born and get no more slices, and why: their W stands still."""
+    """Return the versions that were born and get no more slices, and why: their W stands still."""
     found = {id: why_still(pipeline, manifest, id) for id in manifest.live}
     return {id: why for id, why in found.items() if why}
 
@@ -72,7 +72,7 @@ def require_grid(pipeline: CompiledPipeline, manifest: Manifest, log: Iterable[E
 
 
 def stored_with(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> CompiledPipeline | None:
-    """Give the pipeline that a version was born with; None where it cannot be made any more."""
+    """Return the pipeline that a version was born with; None where it cannot be made any more."""
     try:
         return version_of(pipeline, manifest, id)[0]
     except ProtocolError:
@@ -80,7 +80,7 @@ def stored_with(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> Comp
 
 
 def foremost(pipeline: CompiledPipeline) -> tuple[CompiledView, ...]:
-    """Give one version for each name of a view, the definition's own where there is one."""
+    """Return one version for each name of a view, the definition's own where there is one."""
     first: dict[str, CompiledView] = {}
     for view in pipeline.views:
         first.setdefault(view.name, view)

@@ -52,7 +52,7 @@ def decorating(pipeline: Pipeline) -> tuple[Lookup, ...]:
 
 
 def asks_only(lookup: Lookup, keys: Schema) -> bool:
-    """Tell whether a look-up asks for nothing but a view's keys."""
+    """Return whether a look-up asks for nothing but a view's keys."""
     try:
         return bool([compile_expression(text, keys) for text in lookup.on.values()])
     except DefinitionError:
@@ -60,7 +60,7 @@ def asks_only(lookup: Lookup, keys: Schema) -> bool:
 
 
 def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
-    """Give the versions of look-ups that the last epoch of a record version had; none before the first."""
+    """Return the versions of look-ups that the last epoch of a record version had; none before the first."""
     found: Mapping[str, str] = {}
     for epoch in epochs:
         if epoch.lookups and fits(epoch.record_version, record_version):

@@ -55,7 +55,7 @@ class Record:
 
     @property
     def selective(self) -> bool:
-        """Tell whether a record may be accepted and yet be in no view."""
+        """Return whether a record may be accepted and yet be in no view."""
         return self.where is not None or bool(self.sides) or self.transform is not None or self.dedup
 
     @property

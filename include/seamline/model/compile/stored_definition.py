@@ -58,7 +58,7 @@ def from_json(text: str) -> Pipeline:
 
 
 def plain(value: Any) -> Any:
-    """Give a part of a definition as JSON; every JSON object says what it ``is``."""
+    """Return a part of a definition as JSON; every JSON object says what it ``is``."""
     made = type(value)
     if made is CLASSES.get(made.__name__):
         kept = {each.name: plain(getattr(value, each.name)) for each in fields(made) if each.compare}
@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:
 
 
 def built(value: Any) -> Any:
-    """Give back what ``plain`` wrote."""
+    """Return what ``plain`` wrote."""
     if isinstance(value, list):
         return [built(each) for each in value]
     if not isinstance(value, dict):

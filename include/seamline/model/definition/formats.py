@@ -29,7 +29,7 @@ class Format:
 
     @property
     def facts(self) -> Any:
-        """Give what takes part in the record version: the name alone where every option is its default."""
+        """Return what takes part in the record version: the name alone where every option is its default."""
         options = {each.name: getattr(self, each.name) for each in fields(self)}
         defaults = {each.name: each.default for each in fields(self)}
         return self.kind if options == defaults else {"kind": self.kind, **options}
@@ -198,7 +198,7 @@ BY_NAME: dict[str, Callable[[], Format]] = {"json": Json, "csv": Csv}
 
 
 def format_of(declared: str | Format) -> Format:
-    """Give a format by its declaration; DefinitionError where there is none of that name."""
+    """Return a format by its declaration; DefinitionError where there is none of that name."""
     if isinstance(declared, Format):
         return declared
     if declared in BY_NAME:

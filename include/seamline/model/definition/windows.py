@@ -22,7 +22,7 @@ class Window:
     kind: ClassVar[str] = ""
 
     def laid(self, grid: Grid) -> Windows:
-        """Give the arithmetic of the windows; DefinitionError where they cannot be cut."""
+        """Return the arithmetic of the windows; DefinitionError where they cannot be cut."""
         raise NotImplementedError
 
     @property
@@ -57,7 +57,7 @@ class Tumbling(Window):
 
     @property
     def length(self) -> timedelta:
-        """Give the size as a duration; DefinitionError where it is none."""
+        """Return the size as a duration; DefinitionError where it is none."""
         return parse_duration(self.size)
 
     def laid(self, grid: Grid) -> Ruling:
@@ -79,7 +79,7 @@ class Sliding(Window):
 
     @property
     def length(self) -> timedelta:
-        """Give the size as a duration; DefinitionError where it is none."""
+        """Return the size as a duration; DefinitionError where it is none."""
         return parse_duration(self.size)
 
     def laid(self, grid: Grid) -> Ruling:
@@ -100,7 +100,7 @@ class Cumulating(Window):
 
     @property
     def length(self) -> timedelta:
-        """Give the greatest size as a duration; DefinitionError where it is none."""
+        """Return the greatest size as a duration; DefinitionError where it is none."""
         return parse_duration(self.size)
 
     def laid(self, grid: Grid) -> Ruling:

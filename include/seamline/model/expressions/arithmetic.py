@@ -72,7 +72,7 @@ def whole(operator: str, left: Term, right: Term, spark: str) -> Term:
 
 
 def reach(operator: str, left: Term, right: Term) -> tuple[int, int]:
-    """Give the least and greatest result."""
+    """Return the least and greatest result."""
     (a, b), (c, d) = left.range, right.range
     if operator == "+":
         return a + c, b + d
@@ -131,7 +131,7 @@ def divided(operator: str, left: Term, right: Term, spark: str) -> Term:
 
 
 def ratio(operator: str, left: Term, right: Term) -> tuple[SqlType, str]:
-    """Give type and DuckDB text of / and %."""
+    """Return type and DuckDB text of / and %."""
     integers = left.type in INTEGERS and right.type in INTEGERS
     if DOUBLE in (left.type, right.type) or (operator == "/" and integers):
         one, two = coerced(left, DOUBLE).duckdb, coerced(right, DOUBLE).duckdb

@@ -140,7 +140,7 @@ def midnight(base: Term, term: Term) -> Term:
 
 
 def clock(term: Term) -> str:
-    """Give DuckDB's zoneless timestamp of an instant in UTC; never asks for the session's zone."""
+    """Return DuckDB's zoneless timestamp of an instant in UTC; never asks for the session's zone."""
     return f"make_timestamp(epoch_us({term.duckdb}))"
 
 

@@ -37,7 +37,7 @@ def parse_instant(text: str) -> Term:
 
 
 def digits_of(term: Term) -> SqlType:
-    """Give the DECIMAL type Spark sees in an exact number: a literal has just its own digits."""
+    """Return the DECIMAL type Spark sees in an exact number: a literal has just its own digits."""
     if term.type is not None and term.type.kind is Kind.DECIMAL:
         return term.type
     if term.type == INT and isinstance(term.literal, int):
@@ -48,7 +48,7 @@ def digits_of(term: Term) -> SqlType:
 
 
 def column_digits(type_: SqlType | None) -> SqlType:
-    """Give the DECIMAL type that holds every value of an exact type."""
+    """Return the DECIMAL type that holds every value of an exact type."""
     if type_ in INTEGERS:
         return decimal(10 if type_ == INT else 20, 0)
     assert type_ is not None
@@ -56,13 +56,13 @@ def column_digits(type_: SqlType | None) -> SqlType:
 
 
 def wider_decimal(left: SqlType, right: SqlType) -> SqlType:
-    """Give the DECIMAL that holds both; refused where Spark would start to round."""
+    """Return the DECIMAL that holds both; refused where Spark would start to round."""
     scale = max(left.scale, right.scale)
     return fitting(max(left.precision - left.scale, right.precision - right.scale) + scale, scale)
 
 
 def fitting(precision: int, scale: int) -> SqlType:
-    """Give DECIMAL(precision, scale); refused above 38 digits."""
+    """Return DECIMAL(precision, scale); refused above 38 digits."""
     if precision > 38:
         raise refuse(
             f"The result needs {precision} digits, and Spark would round it to 38.",

@@ -131,7 +131,7 @@ class Compiler:
         return refuse(f"There is no column {node.sql(dialect='spark')!r}.", REFUSED.get(first.lower(), hint))
 
     def literal(self, node: exp.Expr) -> Term:
-        """Give a literal Spark's type."""
+        """Return a literal Spark's type."""
         if node.args.get("is_string"):
             return terms.string(node.name)
         if "e" in node.name.lower():

@@ -127,7 +127,7 @@ def date_trunc(arguments: Sequence[Term]) -> Term:
 
 
 def to_date(arguments: Sequence[Term]) -> Term:
-    """Give the UTC day of an instant."""
+    """Return the UTC day of an instant."""
     return cast(typed(arguments[0], TIMESTAMP, "to_date"), DATE)
 
 

@@ -26,7 +26,7 @@ def part(whole: Term, type_: SqlType | None, spark: str, duckdb: str) -> Term:
 
 
 def kind_of(term: Term) -> Kind | None:
-    """Give the family of a term's type."""
+    """Return the family of a term's type."""
     return term.type.kind if term.type else None
 
 

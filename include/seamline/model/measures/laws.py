@@ -70,7 +70,7 @@ def unlike_itself(measure: Lawful, values: Sequence[Any]) -> str:
 
 
 def cases(values: Sequence[Any]) -> Iterator[Lists]:
-    """Give three lists of values each: all triples of single simple values, then random lists."""
+    """Return three lists of values each: all triples of single simple values, then random lists."""
     for triple in product(values[:FEW], repeat=3):
         yield tuple([value] for value in triple)
     dice = random.Random(0)
@@ -84,7 +84,7 @@ def fold(measure: Lawful, values: Sequence[Any]) -> Any:
 
 
 def own(value: Any) -> Any:
-    """Give a value that may be changed."""
+    """Return a value that may be changed."""
     return deepcopy(value) if isinstance(value, list | dict) else value
 
 

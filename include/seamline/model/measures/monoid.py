@@ -55,7 +55,7 @@ class Measure:
 
     @property
     def monoid(self) -> tuple[Any, ...]:
-        """Tell states apart: measures of equal monoid over equal expressions share one."""
+        """Distinguish states apart: measures of equal monoid over equal expressions share one."""
         return (self.kind,)
 
     @property
@@ -76,7 +76,7 @@ class Measure:
         raise NotImplementedError
 
     def result(self, input: str) -> str:
-        """Give the Spark type of the presented value."""
+        """Return the Spark type of the presented value."""
         raise NotImplementedError
 
     def prepare(self, value: Any, place: Place | None = None) -> Any:

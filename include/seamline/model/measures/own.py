@@ -79,7 +79,7 @@ class Loaded:
         return tuple(self.checked(method, each, field.type) for each, field in pairs)
 
     def checked(self, method: str, value: Any, type: SqlType) -> Any:
-        """Give a value as a table does; MeasureFailed where its type cannot hold it."""
+        """Return a value as a table does; MeasureFailed where its type cannot hold it."""
         try:
             return stored(value, type)
         except TypeError as error:

@@ -67,7 +67,7 @@ class Sum(Measure):
         return (total, Part("carry", "BIGINT", late=True)) if self.carries(input) else (total,)
 
     def carries(self, input: str) -> bool:
-        """Tell whether a total may need more digits than a DECIMAL has."""
+        """Return whether a total may need more digits than a DECIMAL has."""
         type = parse_type(input, "")
         return type.kind is Kind.DECIMAL and type.precision > SHORT
 
@@ -75,7 +75,7 @@ class Sum(Measure):
         return self.total(input)
 
     def total(self, input: str) -> str:
-        """Give the type in which values are added up."""
+        """Return the type in which values are added up."""
         if family(input) == "DECIMAL":
             return f"DECIMAL(38,{input.rstrip(')').split(',')[1].strip()})"
         return "DECIMAL(38,0)" if input in INTEGERS else "DOUBLE"
@@ -97,7 +97,7 @@ class Sum(Measure):
         return None if self.beyond(state) else self.whole(state)
 
     def whole(self, state: Any) -> Any:
-        """Give a total, however many digits it has."""
+        """Return a total, however many digits it has."""
         return state[0] + state[1] if isinstance(state, tuple) else state
 
     def beyond(self, state: Any) -> str | None:

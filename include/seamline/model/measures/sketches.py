@@ -87,7 +87,7 @@ class Ranked(Measure):
 
 
 def value_at(ordered: Sequence[float], at: float) -> float:
-    """Give the smallest of some ordered values whose rank, itself included, reaches ``at``."""
+    """Return the smallest of some ordered values whose rank, itself included, reaches ``at``."""
     return ordered[max(math.ceil(at * len(ordered)) - 1, 0)]
 
 

@@ -26,7 +26,7 @@ BITS = {Kind.INT: 31, Kind.BIGINT: 63}
 
 
 def stored(value: Any, type: SqlType) -> Any:
-    """Give a value as it comes back from a table; TypeError where the type cannot hold it."""
+    """Return a value as it comes back from a table; TypeError where the type cannot hold it."""
     if value is None:
         return None
     if type.kind is Kind.STRUCT and isinstance(value, Mapping):
@@ -43,7 +43,7 @@ def stored(value: Any, type: SqlType) -> Any:
 
 
 def exactly(value: Any, type: SqlType) -> Any:
-    """Give a plain value in the one form of its type; TypeError where it does not fit."""
+    """Return a plain value in the one form of its type; TypeError where it does not fit."""
     match type.kind:
         case Kind.INT | Kind.BIGINT if not -(2 ** BITS[type.kind]) <= value < 2 ** BITS[type.kind]:
             raise TypeError(f"{value} is beyond {type}")
@@ -59,7 +59,7 @@ def exactly(value: Any, type: SqlType) -> Any:
 
 
 def digits(value: Decimal, type: SqlType) -> Decimal:
-    """Give a decimal with all digits of its scale; TypeError where it has more, or is too large."""
+    """Return a decimal with all digits of its scale; TypeError where it has more, or is too large."""
     try:
         return fitted(value, type.precision, type.scale)
     except ValueError as error:

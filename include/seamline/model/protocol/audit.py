@@ -140,7 +140,7 @@ def of_lane(evidence: LaneEvidence, lost: Runs, read_to: int) -> Iterator[Findin
 
 
 def ranges_of(ledger: Iterable[Epoch]) -> tuple[dict[Lane, list[Run]], dict[Lane, list[Run]]]:
-    """Give what epochs have read of each lane, and what was passed over and not filled since."""
+    """Return what epochs have read of each lane, and what was passed over and not filled since."""
     epochs = list(ledger)
     read = (part for epoch in epochs if epoch.kind is not Kind.HOLE for part in epoch.ranges)
     passed = (part for parts in rest(epochs).values() for part in parts)

@@ -140,7 +140,7 @@ class Certificate:
 
 
 def only_open(checks: Sequence[Check]) -> bool:
-    """Tell whether nothing is red but that the interval has not closed."""
+    """Return whether nothing is red but that the interval has not closed."""
     return [check.name for check in checks if not check.passed] == [CLOSED]
 
 

@@ -36,7 +36,7 @@ class Claim:
         return f"run {self.run} of {self.owner} since {stamp(self.since)}"
 
     def meets(self, interval: Interval) -> bool:
-        """Tell whether it is about an interval or a part of it."""
+        """Return whether it is about an interval or a part of it."""
         return any(span.meets(interval) for span in self.spans)
 
     def to_row(self) -> dict[str, Any]:
@@ -54,10 +54,10 @@ class Claim:
 
 
 def running(claims: Iterable[Claim], interval: Interval) -> Claim | None:
-    """Give the claim that an interval is under, if any."""
+    """Return the claim that an interval is under, if any."""
     return next((each for each in claims if each.meets(interval)), None)
 
 
 def conflicting(claims: Iterable[Claim], run: str, spans: Sequence[Interval]) -> Claim | None:
-    """Give another run's claim that a run's spans would meet, if any."""
+    """Return another run's claim that a run's spans would meet, if any."""
     return next((each for each in claims if each.run != run and any(map(each.meets, spans))), None)

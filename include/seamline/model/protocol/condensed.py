@@ -41,22 +41,22 @@ def count_of(epochs: Iterable[Epoch]) -> int:
 
 
 def first_of(epoch: Epoch) -> int:
-    """Give the number of the first epoch that a row stands for."""
+    """Return the number of the first epoch that a row stands for."""
     return epoch.runs[0][0] if isinstance(epoch, Summed) else epoch.number
 
 
 def runs_of(epoch: Epoch) -> Runs:
-    """Give the numbers that a row stands for, as runs ``first..last``, both in."""
+    """Return the numbers that a row stands for, as runs ``first..last``, both in."""
     return epoch.runs if isinstance(epoch, Summed) else ((epoch.number, epoch.number),)
 
 
 def arrived(epoch: Epoch, interval: str) -> tuple[int, int]:
-    """Give the first and the last epoch of a row that brought rows of an interval; it has some."""
+    """Return the first and the last epoch of a row that brought rows of an interval; it has some."""
     return epoch.arrived[interval] if isinstance(epoch, Summed) else (epoch.number, epoch.number)
 
 
 def refusing(epoch: Epoch, reason: str) -> tuple[int, datetime]:
-    """Give the last epoch of a row that refused a record for a reason, and when it was; it has refused some."""
+    """Return the last epoch of a row that refused a record for a reason, and when it was; it has refused some."""
     return epoch.refusing[reason] if isinstance(epoch, Summed) else (epoch.number, epoch.committed_at)
 
 
@@ -69,7 +69,7 @@ def condensed(epochs: Iterable[Epoch], cuts: Iterable[int] = ()) -> list[Epoch]:
 
 
 def sums(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
-    """Give the rows of a condensed log."""
+    """Return the rows of a condensed log."""
     run = Run()
     at = 0
     for epoch in epochs:
@@ -101,7 +101,7 @@ class Run:
         self.filled = False
 
     def takes(self, epoch: Epoch) -> bool:
-        """Tell whether an epoch goes on where this ends, its records read in the same way.
+        """Return whether an epoch goes on where this ends, its records read in the same way.
 
         Beside versions of look-ups there may be only epochs without them that accepted nothing.
         """
@@ -128,7 +128,7 @@ class Run:
             self.edge = min(self.edge, 1)
 
     def taken(self) -> Iterator[Epoch]:
-        """Give the sums."""
+        """Return the sums."""
         for rows in (self.rows[: self.edge], self.rows[self.edge :]):
             if rows:
                 yield summed(rows) if len(rows) > 1 else rows[0]
@@ -197,7 +197,7 @@ def to_text(rows: Iterable[Epoch]) -> str:
 
 
 def extra(row: Epoch) -> dict[str, object] | None:
-    """Give what a sum has beside an epoch's fields."""
+    """Return what a sum has beside an epoch's fields."""
     if not isinstance(row, Summed):
         return None
     turned = {reason: (number, stamp(at)) for reason, (number, at) in row.refusing.items()}

@@ -31,7 +31,7 @@ class Gap:
 
     @property
     def range(self) -> OffsetRange:
-        """Give what the register keeps; an empty range closes its lane."""
+        """Return what the register keeps; an empty range closes its lane."""
         return OffsetRange(self.lane, self.start, self.start if self.end is None else self.end)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class AcceptedGap:
     def epoch(
         self, number: int, token: int, now: datetime, *, record_version: str, last: Epoch | None = None
     ) -> Epoch:
-        """Give the epoch of kind hole that registers the gap; it is an edge and moves no watermark."""
+        """Return the epoch of kind hole that registers the gap; it is an edge and moves no watermark."""
         return Epoch(
             number=number,
             token=token,
@@ -93,7 +93,7 @@ class AcceptedGap:
 
 
 def positions(ledger: Iterable[Epoch]) -> dict[Lane, int]:
-    """Give the end offset of every lane that was read, those closed by a hole left out."""
+    """Return the end offset of every lane that was read, those closed by a hole left out."""
     ends: dict[Lane, int] = {}
     for epoch in ledger:
         for part in epoch.ranges if epoch.kind is not Kind.AMEND else ():
@@ -129,7 +129,7 @@ def undecided(found: Iterable[Gap], accepted: Iterable[AcceptedGap]) -> tuple[Ga
 
 
 def covers(decided: Gap, gap: Gap) -> bool:
-    """Tell whether every offset of a gap is in one that was decided on."""
+    """Return whether every offset of a gap is in one that was decided on."""
     if decided.lane != gap.lane or decided.start > gap.start:
         return False
     if decided.end is None or gap.end is None:
@@ -190,7 +190,7 @@ def holes(ledger: Iterable[Epoch]) -> list[Epoch]:
 
 
 def rest(ledger: Iterable[Epoch]) -> dict[int, tuple[OffsetRange, ...]]:
-    """Give what is still missing of each hole, by its number; of a lane that ended with its topic the empty range."""
+    """Return what is still missing of each hole, by its number; of a lane that ended with its topic the empty range."""
     missing: dict[int, tuple[OffsetRange, ...]] = {}
     for epoch in ledger:
         if epoch.kind is Kind.HOLE:
@@ -209,7 +209,7 @@ def without(parts: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> tuple
 
 
 def cut_out(part: OffsetRange, cut: OffsetRange) -> list[OffsetRange]:
-    """Give what is left of a range, in up to two pieces."""
+    """Return what is left of a range, in up to two pieces."""
     if part.lane != cut.lane or not len(part) or cut.end <= part.start or part.end <= cut.start:
         return [part]
     pieces = [replace(part, end=cut.start), replace(part, start=cut.end)]
@@ -217,7 +217,7 @@ def cut_out(part: OffsetRange, cut: OffsetRange) -> list[OffsetRange]:
 
 
 def overlap(part: OffsetRange, other: OffsetRange) -> OffsetRange | None:
-    """Give what two ranges share, None for nothing."""
+    """Return what two ranges share, None for nothing."""
     start, end = max(part.start, other.start), min(part.end, other.end)
     return OffsetRange(part.lane, start, end) if part.lane == other.lane and start < end else None
 
@@ -231,7 +231,7 @@ def fillable(ledger: Iterable[Epoch], asked: Iterable[OffsetRange], beginnings: 
 
 
 def joined(ledger: Iterable[Epoch]) -> bool:
-    """Tell whether each range starts where its lane ends, and what amends it was in a hole and in no other amend."""
+    """Return whether each range starts where its lane ends, and what amends it was in a hole and in no other amend."""
     ends: Vector = {}
     open_: tuple[OffsetRange, ...] = ()
     for epoch in ledger:

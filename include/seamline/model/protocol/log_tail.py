@@ -36,5 +36,5 @@ def replaced(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane
 
 
 def differ(one: Tail, other: Tail) -> bool:
-    """Tell whether two records of one offset are not the same."""
+    """Return whether two records of one offset are not the same."""
     return one.at != other.at or bool(one.value and other.value and one.value != other.value)

@@ -127,7 +127,7 @@ class Manifest:
         return tuple(view for view in self.births if view not in self.retired)
 
     def floor(self, view: str, interval: str) -> int:
-        """Give the epoch up to which slices of the interval may be gone.
+        """Return the epoch up to which slices of the interval may be gone.
 
         An interval that had no rows yet when the version was born has lost none.
         """
@@ -137,12 +137,12 @@ class Manifest:
         return max(birth, self.floors.get((view, interval), NOTHING))
 
     def cut(self, view: str, interval: str) -> int:
-        """Give the cut of the published generation; without one the floor."""
+        """Return the cut of the published generation; without one the floor."""
         generation = self.published.get((view, interval))
         return generation.epoch if generation else self.floor(view, interval)
 
     def standing(self, statement: Statement | None, *, news: bool) -> Status:
-        """Tell what an answer from a publication is worth; ``news``: rows, or decisions, that it does not know."""
+        """Return what an answer from a publication is worth; ``news``: rows, or decisions, that it does not know."""
         if statement is None:
             return Status.OPEN
         if statement.how is How.PROVISIONAL:
@@ -154,11 +154,11 @@ class Manifest:
         return Status.DIRTY if news else Status.CERTIFIED
 
     def hold(self, views: Collection[str], interval: str) -> Statement | None:
-        """Give a rollback of the interval of any of the views that stands."""
+        """Return a rollback of the interval of any of the views that stands."""
         return next((self.held[view, interval] for view in views if (view, interval) in self.held), None)
 
     def building(self, view: str, interval: str) -> bool:
-        """Tell whether the interval cannot be answered yet: its floor is up and no cut reaches it."""
+        """Return whether the interval cannot be answered yet: its floor is up and no cut reaches it."""
         return self.cut(view, interval) < self.floor(view, interval) or (
             (view, interval) not in self.published and self.floor(view, interval) > NOTHING
         )

@@ -23,7 +23,7 @@ def united(runs: Iterable[Run]) -> list[Run]:
 
 
 def less(one: Runs, other: Runs) -> list[Run]:
-    """Give what is in the one and not in the other."""
+    """Return what is in the one and not in the other."""
     found, at = [], 0
     for start, end in one:
         while at < len(other) and other[at][1] <= start:
@@ -42,7 +42,7 @@ def less(one: Runs, other: Runs) -> list[Run]:
 
 
 def both(one: Runs, other: Runs) -> list[Run]:
-    """Give what is in the one and in the other."""
+    """Return what is in the one and in the other."""
     return less(one, less(one, other))
 
 

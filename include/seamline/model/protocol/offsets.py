@@ -42,7 +42,7 @@ Vector = Mapping[Lane, int]
 
 
 def advance(vector: Vector, ranges: Iterable[OffsetRange]) -> dict[Lane, int]:
-    """Give the vector after ``ranges``; raise OffsetGap where one does not start at the vector's end."""
+    """Return the vector after ``ranges``; raise OffsetGap where one does not start at the vector's end."""
     ends = dict(vector)
     for part in ranges:
         expected = ends.get(part.lane, part.start)

@@ -44,7 +44,7 @@ class Restatement:
 def restated(
     decisions: Iterable[Restatement], versions: Mapping[str, str], moment: datetime, epoch: int
 ) -> Mapping[str, str]:
-    """Give the versions by which an event of an epoch is judged that read it with ``versions``; the newest wins."""
+    """Return the versions by which an event of an epoch is judged that read it with ``versions``; the newest wins."""
     found = dict(versions)
     for each in decisions:
         if each.lookup in found and epoch <= each.epoch and moment in each.span:

@@ -19,12 +19,12 @@ class Watermark:
 
     @property
     def bound(self) -> timedelta:
-        """Give the bound as a duration."""
+        """Return the bound as a duration."""
         return parse_duration(self.out_of_orderness)
 
     @property
     def idle(self) -> timedelta:
-        """Give the silence after which a lane that is read to its end counts as idle."""
+        """Return the silence after which a lane that is read to its end counts as idle."""
         return parse_duration(self.idle_after)
 
 
@@ -35,7 +35,7 @@ def advance_watermark(
     idle: Collection[Lane],
     bound: timedelta,
 ) -> datetime | None:
-    """Give the pipeline's watermark; it never falls.
+    """Return the pipeline's watermark; it never falls.
 
     ``largest`` is the largest event time seen per lane. A lane that is neither idle nor has shown an event
     holds the watermark back. With every lane idle, all there is has been read: the latest lane decides.

@@ -51,7 +51,7 @@ def stamp(moment: datetime) -> str:
 
 
 def floor_to(moment: datetime, size: timedelta) -> datetime:
-    """Give the start of the aligned span of ``size`` that holds ``moment``."""
+    """Return the start of the aligned span of ``size`` that holds ``moment``."""
     return EPOCH + (moment - EPOCH) // size * size
 
 
@@ -75,7 +75,7 @@ class Interval:
         return self.start <= moment < self.end
 
     def meets(self, other: Interval) -> bool:
-        """Tell whether the two share an instant."""
+        """Return whether the two share an instant."""
         return self.start < other.end and other.start < self.end
 
     def __str__(self) -> str:
@@ -98,11 +98,11 @@ class Grid:
     start: datetime
 
     def of(self, moment: datetime) -> Interval:
-        """Give the interval that holds ``moment``."""
+        """Return the interval that holds ``moment``."""
         return self._from(floor_to(moment, self.length))
 
     def named(self, id: str) -> Interval:
-        """Give the interval of that id."""
+        """Return the interval of that id."""
         return self._from(parse_moment(id))
 
     def _from(self, start: datetime) -> Interval:

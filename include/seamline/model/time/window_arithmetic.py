@@ -28,12 +28,12 @@ class Ruling:
     clock: Clock = UTC_CLOCK
 
     def pane(self, interval: int) -> int:
-        """Give the longest aligned span that crosses no border of a window nor of an interval."""
+        """Return the longest aligned span that crosses no border of a window nor of an interval."""
         changes = [*self.clock.since[1:], *self.clock.ahead]
         return math.gcd(self.size, self.slide, self.step, self.origin, interval, *changes)
 
     def crosses(self, interval: int) -> bool:
-        """Tell whether a window may lie over the border of two intervals."""
+        """Return whether a window may lie over the border of two intervals."""
         changes = [*self.clock.since[1:], *self.clock.ahead]
         return math.gcd(self.size, self.slide, self.origin, interval, *changes) != self.size
 
@@ -52,7 +52,7 @@ class Ruling:
         return found
 
     def at(self, number: int) -> int:
-        """Give the instant at which the window of that number starts."""
+        """Return the instant at which the window of that number starts."""
         return self.clock.reached(self.origin + number * self.slide)
 
     def ends(self, number: int) -> list[int]:
@@ -64,11 +64,11 @@ class Ruling:
         )
 
     def latest(self, instant: int) -> int:
-        """Give the number of the last window that starts at or before an instant."""
+        """Return the number of the last window that starts at or before an instant."""
         return (self.clock.reading(instant) - self.origin) // self.slide
 
     def earliest(self, instant: int) -> int:
-        """Give the number of the first window that ends after an instant."""
+        """Return the number of the first window that ends after an instant."""
         return (self.clock.reading(instant) - self.size - self.origin) // self.slide + 1
 
     def holding(self, instant: int) -> Iterator[Bounds]:
@@ -77,17 +77,17 @@ class Ruling:
             yield from ((self.at(number), end) for end in self.ends(number) if end > instant)
 
     def panes(self, start: int, end: int) -> Bounds:
-        """Give the bounds of the panes of the windows that start in ``[start, end)``."""
+        """Return the bounds of the panes of the windows that start in ``[start, end)``."""
         low = start if start <= FIRST else self.at(self.latest(start - 1) + 1)
         high = end if end >= LAST else self.at_end(self.latest(end - 1))
         return low, max(low, high)
 
     def at_end(self, number: int) -> int:
-        """Give the instant at which the longest window of that number ends."""
+        """Return the instant at which the longest window of that number ends."""
         return self.clock.reached(self.origin + number * self.slide + self.size)
 
     def starts(self, start: int, end: int) -> Bounds:
-        """Give the starts of the first and of the last window that have an instant in ``[start, end)``."""
+        """Return the starts of the first and of the last window that have an instant in ``[start, end)``."""
         return self.at(self.earliest(start)), self.at(self.latest(end - 1))
 
 
@@ -98,7 +98,7 @@ class Whole:
     start: int
 
     def panes(self, start: int, end: int) -> Bounds:
-        """Give the bounds of the panes of the window: empty unless it starts in ``[start, end)``."""
+        """Return the bounds of the panes of the window: empty unless it starts in ``[start, end)``."""
         return (FIRST, LAST) if start <= self.start < end else (self.start, self.start)
 
 
@@ -113,7 +113,7 @@ class Gaps:
     interval: int
 
     def panes(self, start: int, end: int) -> Bounds:
-        """Give the least bounds, whole intervals, for sessions that start in ``[start, end)``.
+        """Return the least bounds, whole intervals, for sessions that start in ``[start, end)``.
 
         What may join such a session from before is within them; where it ends may be further.
         """
@@ -121,7 +121,7 @@ class Gaps:
         return low, end if end >= LAST else -self.floor(-end - self.gap)
 
     def floor(self, instant: int) -> int:
-        """Give the start of the interval that holds an instant."""
+        """Return the start of the interval that holds an instant."""
         return instant // self.interval * self.interval
 
 

@@ -37,7 +37,7 @@ class Clock:
 
     @cached_property
     def tops(self) -> tuple[int, ...]:
-        """Give for each stretch the furthest reading before it; a clock never quite shows it."""
+        """Return for each stretch the furthest reading before it; a clock never quite shows it."""
         ends = [end + ahead for end, ahead in zip(self.since[1:], self.ahead, strict=False)]
         return (ALWAYS, *accumulate(ends, max))
 
@@ -47,17 +47,17 @@ class Clock:
         return frozenset(abs(after - before) for before, after in pairwise(self.ahead))
 
     def reading(self, instant: int) -> int:
-        """Give the furthest that clocks have shown up to an instant."""
+        """Return the furthest that clocks have shown up to an instant."""
         at = bisect_right(self.since, instant) - 1
         return max(instant + self.ahead[at], self.tops[at] - 1)
 
     def reached(self, reading: int) -> int:
-        """Give the first instant at which clocks have come as far as a reading."""
+        """Return the first instant at which clocks have come as far as a reading."""
         at = bisect_right(self.tops, reading) - 1
         return max(self.since[at], reading - self.ahead[at])
 
     def fixed(self) -> Clock:
-        """Give a clock that is never put on or back."""
+        """Return a clock that is never put on or back."""
         return Clock(ahead=self.ahead[:1])
 
 

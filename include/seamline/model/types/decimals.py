@@ -9,7 +9,7 @@ EXACT = Context(prec=1000, traps=[])
 
 
 def fitted(value: Decimal | int | str, precision: int, scale: int) -> Decimal:
-    """Give a number with all digits of its scale; ValueError where it is none, has more digits, or is too large."""
+    """Return a number with all digits of its scale; ValueError where it is none, has more digits, or is too large."""
     found = EXACT.create_decimal(value)
     kept = found.quantize(Decimal(1).scaleb(-scale), context=EXACT)
     if kept != found or abs(kept) >= Decimal(10) ** (precision - scale):

@@ -60,12 +60,12 @@ class SqlType:
 
     @property
     def nested(self) -> bool:
-        """Tell whether values of it have parts."""
+        """Return whether values of it have parts."""
         return self.kind in NESTED
 
     @property
     def decimals(self) -> bool:
-        """Tell whether values of it are DECIMAL, or have parts that are."""
+        """Return whether values of it are DECIMAL, or have parts that are."""
         inner = [*(field.type for field in self.fields), *([self.element] if self.element else [])]
         return self.kind is Kind.DECIMAL or any(each.decimals for each in inner)
 
@@ -107,7 +107,7 @@ DOUBLE, DATE, TIMESTAMP, BINARY = map(SqlType, (Kind.DOUBLE, Kind.DATE, Kind.TIM
 
 
 def decimal(precision: int, scale: int) -> SqlType:
-    """Give DECIMAL(precision, scale); at most 38 digits, of which at most all are behind the point."""
+    """Return DECIMAL(precision, scale); at most 38 digits, of which at most all are behind the point."""
     if not 1 <= precision <= 38 or not 0 <= scale <= precision:
         raise DefinitionError(
             f"DECIMAL({precision},{scale}) does not exist.", hint="1 to 38 digits, scale from 0 to that many."
@@ -152,7 +152,7 @@ class Schema:
 
 
 def has_decimals(text: str) -> bool:
-    """Tell whether there is a DECIMAL in what may be a schema."""
+    """Return whether there is a DECIMAL in what may be a schema."""
     try:
         return any(field.type.decimals for field in Schema.parse(text).fields)
     except DefinitionError:
@@ -160,7 +160,7 @@ def has_decimals(text: str) -> bool:
 
 
 def distinct(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Give the fields; DefinitionError where two bear one name."""
+    """Return the fields; DefinitionError where two bear one name."""
     seen: dict[str, str] = {}
     for name in (field.name for field in fields):
         if name.lower() in seen:

@@ -50,7 +50,7 @@ class Known:
 
 
 def causes(place: Place, known: Known, estimates: Collection[str]) -> tuple[Cause, ...]:
-    """Give why a place differs; ``estimates`` are the measures that are not exact.
+    """Return why a place differs; ``estimates`` are the measures that are not exact.
 
     Where records were judged again any number may change. Else the records must add up to the last one.
     """
@@ -75,7 +75,7 @@ def tally(attributed: Iterable[tuple[Cause, ...]]) -> Mapping[str, int]:
 
 
 def line(found: Comparison) -> Iterator[str]:
-    """Tell a comparison: how much differs and why, and each measure's largest change."""
+    """Describe a comparison: how much differs and why, and each measure's largest change."""
     former = f"generation {found.former} and slices" if found.former else "slices"
     yield f"{found.view} {found.interval} {found.generation} to epoch {found.cut}, before it {former}:"
     yield f"  {found.equal} equal, {found.changed} changed, {found.missing} gone, {found.extra} new"

@@ -85,7 +85,7 @@ class Build:
 
     @property
     def debt(self) -> int:
-        """Give the epoch since which what is published has been short."""
+        """Return the epoch since which what is published has been short."""
         return min((each.since for each in self.causes if each.kind is not Kind.ASKED), default=NOTHING)
 
 
@@ -124,7 +124,7 @@ class BatchPlan:
 
 
 def needs_approval(plan: BatchPlan, above: int) -> bool:
-    """Tell whether a person must approve a plan first: more than ``above`` intervals (0: any number) were asked for.
+    """Return whether a person must approve a plan first: more than ``above`` intervals (0: any number) were asked for.
 
     What is dirty needs nobody's word, and is bounded anyway.
     """
@@ -133,7 +133,7 @@ def needs_approval(plan: BatchPlan, above: int) -> bool:
 
 
 def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
-    """Give the newest epoch on which a cut may fall."""
+    """Return the newest epoch on which a cut may fall."""
     return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
 
 
@@ -168,12 +168,12 @@ class Arrivals:
         return self._totals.get(interval, [0])[-1]
 
     def since(self, interval: str, *, after: int) -> int:
-        """Give the first epoch above ``after`` that brought rows of an interval; NOTHING for none."""
+        """Return the first epoch above ``after`` that brought rows of an interval; NOTHING for none."""
         spans, at = self._spans.get(interval, []), self._at(interval, after)
         return spans[at][0] if at < len(spans) else NOTHING
 
     def hides(self, interval: str, number: int) -> bool:
-        """Tell whether some rows of a sum came up to an epoch, and others above it."""
+        """Return whether some rows of a sum came up to an epoch, and others above it."""
         spans = self._spans.get(interval, [])
         at = bisect_right(spans, number, key=itemgetter(1))
         return at < len(spans) and spans[at][0] <= number
@@ -188,7 +188,7 @@ class Arrivals:
 
 
 def by_arrival(ledger: Sequence[Epoch]) -> dict[str, dict[int, int]]:
-    """Give the rows of each interval by the epoch that brought them, those of a sum by the last that did."""
+    """Return the rows of each interval by the epoch that brought them, those of a sum by the last that did."""
     found: dict[str, dict[int, int]] = {}
     for epoch in ledger:
         for interval, rows in epoch.accepted.items():

@@ -32,12 +32,12 @@ class Verdict:
 
 
 def foreign(epochs: Iterable[Epoch], version: str) -> Iterator[Epoch]:
-    """Give the epochs with records that another record version judged."""
+    """Return the epochs with records that another record version judged."""
     return (each for each in epochs if is_foreign(each, version))
 
 
 def is_foreign(epoch: Epoch, version: str) -> bool:
-    """Tell whether an epoch has records, and another record version judged them."""
+    """Return whether an epoch has records, and another record version judged them."""
     return bool(epoch.accepted or epoch.refused) and not fits(epoch.record_version, version)
 
 
@@ -79,7 +79,7 @@ def records_of(epoch: Epoch) -> int:
 
 
 def as_judged(epochs: Iterable[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
-    """Give the log as a record version has it: foreign epochs as they were judged again, where they were.
+    """Return the log as a record version has it: foreign epochs as they were judged again, where they were.
 
     What was late is not known of those.
     """
@@ -89,7 +89,7 @@ def as_judged(epochs: Iterable[Epoch], version: str, verdicts: Mapping[int, Verd
 
 
 def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
-    """Give an epoch with the counts of its verdict."""
+    """Return an epoch with the counts of its verdict."""
     return replace(
         epoch,
         record_version=version,
@@ -102,14 +102,14 @@ def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
 
 
 def timed_log(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
-    """Give the log without the watermarks that another clock has told."""
+    """Return the log without the watermarks that another clock has told."""
     for each in epochs:
         foreign_mark = each.watermark is not None and not timed.tells(each)
         yield replace(each, watermark=None) if foreign_mark else each
 
 
 def filled(epochs: Iterable[Epoch], version: str, grid: Grid, *, below: int) -> str:
-    """Give the last interval that has rows of epochs below one, the one before the first of all where none has.
+    """Return the last interval that has rows of epochs below one, the one before the first of all where none has.
 
     Empty while some of them wait to be judged again by a record version: any interval may get rows of those.
     """
@@ -149,7 +149,7 @@ def narrowed(
 def floors(
     manifest: Manifest, views: Iterable[str], verdicts: Mapping[int, Verdict], *, now: datetime
 ) -> list[Statement]:
-    """Give the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.
+    """Return the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.
 
     The birth knew those by the counts of another record version, which may have refused a whole interval.
     """

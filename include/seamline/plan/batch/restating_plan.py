@@ -34,7 +34,7 @@ def pinned(pipeline: CompiledPipeline, name: str) -> Join:
 
 
 def first_uses(epochs: Sequence[Epoch], name: str, record_version: str) -> Mapping[str, int]:
-    """Give the first epoch that names each version of a look-up, among those whose rows fit."""
+    """Return the first epoch that names each version of a look-up, among those whose rows fit."""
     found: dict[str, int] = {}
     for epoch in epochs:
         if name in epoch.lookups and fits(epoch.record_version, record_version):

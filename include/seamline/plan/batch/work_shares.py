@@ -64,5 +64,5 @@ def shares(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[list[int
 
 
 def turns(size: int, cores: int) -> int:
-    """Tell in how many parts by their ids to look at rows of so many bytes: each part reads all of them."""
+    """Return in how many parts by their ids to look at rows of so many bytes: each part reads all of them."""
     return max(min(size // LEAST, cores), -(-size // AT_ONCE), 1)

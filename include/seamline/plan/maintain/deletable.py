@@ -102,7 +102,7 @@ def why(
 
 
 def replaced(history: Sequence[Statement], generation: str) -> datetime | None:
-    """Tell when another generation was last published in a generation's place."""
+    """Return when another generation was last published in a generation's place."""
     last = max(at for at, each in enumerate(history) if each.generation == generation)
     return history[last + 1].at if last + 1 < len(history) else None
 
@@ -114,7 +114,7 @@ def spelled(span: timedelta) -> str:
 
 
 def forget(verdicts: Iterable[Verdict], *, actor: str, reason: str, now: datetime) -> list[Statement]:
-    """Give the statements after which nobody publishes what may be deleted (rule 8)."""
+    """Return the statements after which nobody publishes what may be deleted (rule 8)."""
     return [
         Statement(
             Act.FORGET,

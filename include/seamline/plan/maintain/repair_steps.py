@@ -166,7 +166,7 @@ def withdrawn(
     acceptance: Acceptance,
     now: datetime,
 ) -> list[Statement]:
-    """Give the statements of one commit after which nothing is answered from what the master does not hold above E.
+    """Return the statements of one commit after which nothing is answered from what the master does not hold above E.
 
     Generations up to epochs that are not ``held`` are withdrawn, and those that are ``absent``, by view, interval and
     name: rows of them are not in their table. Slices answer for their intervals, and whoever plans
@@ -207,7 +207,7 @@ def passed_over(rows: Sequence[Epoch]) -> set[int]:
 
 
 def unaccounted(end: int, following: int) -> bool:
-    """Tell whether a line has begun between two numbers that are held, and others were given out before it.
+    """Return whether a line has begun between two numbers that are held, and others were given out before it.
 
     Numbers leap where a line begins: what of the gap is no leap was given out, and is dead or lost.
     """

@@ -31,7 +31,7 @@ class Held:
     last: int = NOTHING
 
     def dead(self, number: int) -> bool:
-        """Tell whether an epoch can never be held any more: it is not, and a higher one is (rule 2)."""
+        """Return whether an epoch can never be held any more: it is not, and a higher one is (rule 2)."""
         return number not in self.numbers and number < self.last
 
 
@@ -125,7 +125,7 @@ def tied(pieces: Iterable[Piece], ends: Sequence[int]) -> list[list[Piece]]:
 
 
 def shared(group: Iterable[Piece], ends: Sequence[int]) -> bool:
-    """Tell whether two pieces, in the order of their epochs, meet in one block."""
+    """Return whether two pieces, in the order of their epochs, meet in one block."""
     reached = NOTHING
     for piece in group:
         if bisect_left(ends, piece.first) <= reached:

@@ -19,7 +19,7 @@ SECOND = timedelta(seconds=1)
 
 
 def begun(generation: str) -> int | None:
-    """Give the second since 1970 in which a generation's build began; None where its id does not say."""
+    """Return the second since 1970 in which a generation's build began; None where its id does not say."""
     try:
         at = datetime.strptime(generation.partition("-")[0], STAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -28,13 +28,13 @@ def begun(generation: str) -> int | None:
 
 
 def given_up(claims: Iterable[Claim], *, now: datetime) -> int:
-    """Give the last second, since 1970, of which no build is waited for: before any claim that holds, and a day ago."""
+    """Return the last second since 1970 of which no build is waited for: before any valid claim, and a day ago."""
     last = min([now - BUILT_WITHIN, *(claim.since for claim in claims)])
     return (last - EPOCH) // SECOND - 1
 
 
 def killed(generation: str, until: int) -> datetime | None:
-    """Give when a generation's build began if nobody waits for it any more: it was killed if it left no record."""
+    """Return when a generation's build began if nobody waits for it any more: it was killed if it left no record."""
     at = begun(generation)
     return EPOCH + at * SECOND if at is not None and at <= until else None
 
@@ -57,6 +57,6 @@ def outlived(
 
 
 def servable(manifest: Manifest, view: str, interval: str, generation: str) -> bool:
-    """Tell whether a generation is published, or was and is not forgotten."""
+    """Return whether a generation is published, or was and is not forgotten."""
     known = (each.generation for each in manifest.history.get((view, interval), ()))
     return generation in known and (view, interval, generation) not in manifest.forgotten

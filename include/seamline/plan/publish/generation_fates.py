@@ -49,19 +49,19 @@ class Past:
 
     @property
     def kept(self) -> bool:
-        """Tell whether all of it is still there."""
+        """Return whether all of it is still there."""
         return self.held == self.generation.rows
 
     @property
     def certified(self) -> bool:
-        """Tell whether its certificate is green, or it was published as certified once."""
+        """Return whether its certificate is green, or it was published as certified once."""
         return any(each.certified for each in self.published) or bool(
             self.certificate and self.certificate.passed
         )
 
 
 def fate_of(manifest: Manifest, generation: Generation, certificate: Certificate | None) -> Fate:
-    """Tell what became of a generation."""
+    """Return what became of a generation."""
     place = (generation.view, generation.interval.id)
     current = manifest.published.get(place)
     if current and current.generation == generation.id:
@@ -78,7 +78,7 @@ def fate_of(manifest: Manifest, generation: Generation, certificate: Certificate
 
 
 def after(history: Sequence[Statement], generation: str) -> Statement | None:
-    """Give the publication that replaced the last one of a generation."""
+    """Return the publication that replaced the last one of a generation."""
     places = [at for at, each in enumerate(history) if each.generation == generation]
     return history[places[-1] + 1] if places and places[-1] + 1 < len(history) else None
 
@@ -113,7 +113,7 @@ def chosen(known: Sequence[Past], name: str) -> Past:
 
 
 def foremost(known: Sequence[Past]) -> Past | None:
-    """Give the generation that is served, else the newest that was judged, else the newest."""
+    """Return the generation that is served, else the newest that was judged, else the newest."""
     served = [each for each in known if each.fate is Fate.SERVED]
     judged = [each for each in known if each.certificate]
     return next(iter([*served, *reversed(judged), *reversed(known)]), None)
@@ -128,7 +128,7 @@ def roll_back(
     decision: Decision,
     now: datetime,
 ) -> Statement:
-    """Give the statement that serves an earlier generation of a view version's interval, and holds it; or refuse.
+    """Return the statement that serves an earlier generation of a view version's interval, and holds it; or refuse.
 
     Without ``to`` it is the last that was published before the one that is, and is not forgotten. ``known`` are those
     of ``place``, which is (``name/fingerprint``, interval id).
@@ -161,7 +161,7 @@ def roll_back(
 def release(
     manifest: Manifest, place: tuple[str, str], *, actor: str, reason: str, now: datetime
 ) -> Statement:
-    """Give the statement that lets dirty runs build an interval again that was rolled back; or refuse."""
+    """Return the statement that lets dirty runs build an interval again that was rolled back; or refuse."""
     if place not in manifest.held:
         raise PublishRefused(f"{place[0]} {place[1]} is not held.", hint="only a rollback holds an interval.")
     return Statement(Act.RELEASE, place[0], interval=place[1], actor=actor, reason=reason, at=now)

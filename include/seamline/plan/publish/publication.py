@@ -28,12 +28,12 @@ class Candidate:
 
     @property
     def good(self) -> bool:
-        """Tell whether it may be published without anybody's decision."""
+        """Return whether it may be published without anybody's decision."""
         return self.certified or self.provisional
 
     @property
     def how(self) -> How:
-        """Tell how it comes to be served where nobody rolls back to it."""
+        """Return how it comes to be served where nobody rolls back to it."""
         if self.certified:
             return How.CERTIFIED
         return How.PROVISIONAL if self.provisional else How.DESPITE
@@ -56,7 +56,7 @@ def publish(
     now: datetime,
     decision: Decision | None = None,
 ) -> list[Statement]:
-    """Give the statements of one commit that publishes all candidates, or refuse (rule 10)."""
+    """Return the statements of one commit that publishes all candidates, or refuse (rule 10)."""
     return [accept(manifest, candidate, now=now, decision=decision) for candidate in candidates]
 
 
@@ -142,7 +142,7 @@ def accept(
 def born(
     manifest: Manifest, definitions: Mapping[str, str], *, held: int, now: datetime, filled: str = ""
 ) -> list[Statement]:
-    """Give the birth of every view version that the manifest does not know (rule 7).
+    """Return the birth of every view version that the manifest does not know (rule 7).
 
     ``definitions`` are by ``name/fingerprint``; ``held`` is E, ``filled`` the last interval that has rows.
     The first version of a view is served at once.
@@ -174,7 +174,7 @@ def flip(
     frontiers: Mapping[str, int],
     now: datetime,
 ) -> list[Statement]:
-    """Give the statement that serves another version of a view, none if it is served; or refuse (rule 7).
+    """Return the statement that serves another version of a view, none if it is served; or refuse (rule 7).
 
     ``to_version`` and the keys of ``frontiers``, which are W, are ``name/fingerprint``. Among the intervals are those
     without rows that its windows touch.
@@ -218,7 +218,7 @@ def flip(
 def retire(
     manifest: Manifest, version: str, own: Collection[str], *, reason: str, now: datetime
 ) -> list[Statement]:
-    """Give the statement that lets a version run no more, none if it is retired; or refuse.
+    """Return the statement that lets a version run no more, none if it is retired; or refuse.
 
     ``version`` and ``own``, the definition's versions, are ``name/fingerprint``. Its tables stay.
     """

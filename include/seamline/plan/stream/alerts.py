@@ -126,7 +126,7 @@ def clocks(found: Observation) -> Mapping[str, str] | None:
 
 
 def only(message: str) -> Mapping[str, str]:
-    """Give a finding without a subject; none for no message."""
+    """Return a finding without a subject; none for no message."""
     return {"": message} if message else {}
 
 

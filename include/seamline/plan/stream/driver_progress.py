@@ -39,7 +39,7 @@ class Seen:
 
 
 def patience(seen: Seen, *, stuck_after: float, starts_within: float) -> float:
-    """Give the seconds that a driver has for what it is at.
+    """Return the seconds that a driver has for what it is at.
 
     One that has yet to hold its first epoch is given the time of a start: everything is cold.
     """
@@ -47,7 +47,7 @@ def patience(seen: Seen, *, stuck_after: float, starts_within: float) -> float:
 
 
 def due(seen: Seen, now: float, patience: float) -> bool:
-    """Tell whether it is time to ask Kafka whether there is something to read."""
+    """Return whether it is time to ask Kafka whether there is something to read."""
     before = seen.since if seen.asked is None else seen.asked
     return bool(seen.mark) and now - before >= patience / LOOKS
 

@@ -13,7 +13,7 @@ PER_TASK = 20_000
 
 
 def next_number(seen: Collection[int | None]) -> int:
-    """Give a number above every one that any table has seen, dead epochs included (rule 2)."""
+    """Return a number above every one that any table has seen, dead epochs included (rule 2)."""
     return max((number for number in seen if number is not None), default=-1) + 1
 
 
@@ -59,7 +59,7 @@ class EdgePolicy:
     every: timedelta
 
     def due(self, number: int, last_edge: int, now: datetime, last_edge_at: datetime) -> bool:
-        """Tell whether epoch ``number`` should be an edge."""
+        """Return whether epoch ``number`` should be an edge."""
         return number - last_edge >= self.epochs or now - last_edge_at >= self.every
 
 
@@ -89,7 +89,7 @@ FURTHEST = 4.0
 
 
 def next_size(size: int, records: int, seconds: float, *, target: float, most: int) -> int:
-    """Give the size of the next epochs, after one of ``records`` that took ``seconds``.
+    """Return the size of the next epochs, after one of ``records`` that took ``seconds``.
 
     It changes where the epoch was half as long again as the target, or as large as allowed and less than half as
     long; in proportion, for the records' share of the time is by far the largest in epochs of such a length.
@@ -106,7 +106,7 @@ INTERVALS = 2_000
 
 
 def fewer(wanted: int, size: int, records: int, intervals: int, *, most: int) -> int:
-    """Give the size of the next epochs, ``wanted`` for their time, after one of so many ``intervals``.
+    """Return the size of the next epochs, ``wanted`` for their time, after one of so many ``intervals``.
 
     A smaller epoch of a topic that few write to, read from long ago, has fewer intervals in proportion.
     """
@@ -121,12 +121,12 @@ LEAST, MOST = 15.0, 120.0
 
 
 def tasks(records: int) -> int:
-    """Tell how many tasks are worth their while for so many records."""
+    """Return how many tasks are worth their while for so many records."""
     return max(-(-records // PER_TASK), 1)
 
 
 def step_end(sizes: Mapping[int, int], after: int, most: int) -> int:
-    """Give the last epoch of a step of at most ``most`` rows above epoch ``after``, but of one epoch at least.
+    """Return the last epoch of a step of at most ``most`` rows above epoch ``after``, but of one epoch at least.
 
     ``sizes`` are rows by epoch, in order; ``after`` itself where there is none above it.
     """
@@ -152,7 +152,7 @@ class Turns:
     waits: Mapping[str, float] = field(default_factory=dict)
 
     def next(self, behind: Mapping[str, int], now: float) -> str:
-        """Give the view that is furthest behind of those whose time has come; empty if there is none."""
+        """Return the view that is furthest behind of those whose time has come; empty if there is none."""
         ready = [view for view in behind if self.due.get(view, now) <= now]
         return min(ready, key=lambda view: (behind[view], view), default="")
 

@@ -62,19 +62,19 @@ class Lag:
 
     @property
     def growing(self) -> bool:
-        """Tell whether it never ends as things are, and more arrives than is read."""
+        """Return whether it never ends as things are, and more arrives than is read."""
         return self.catch_up == math.inf and (self.arriving or 0) > (self.drained or 0)
 
 
 def rates(earlier: Sample | None, now: Sample) -> tuple[float | None, float | None]:
-    """Give the records that arrive and those that are read in a second, between two samples."""
+    """Return the records that arrive and those that are read in a second, between two samples."""
     if earlier is None or (seconds := (now.at - earlier.at).total_seconds()) < 1:
         return None, None
     return max(now.end - earlier.end, 0) / seconds, max(now.read - earlier.read, 0) / seconds
 
 
 def rows_per_second(recent: Iterable[Epoch], *, now: datetime) -> float | None:
-    """Give the rows accepted in a second over the last minute; ``recent`` epochs are in order, None for none."""
+    """Return the rows accepted in a second over the last minute; ``recent`` epochs are in order, None for none."""
     epochs = list(recent)
     if not epochs:
         return None

@@ -28,6 +28,6 @@ def overdue(
 
 
 def lacks(manifest: Manifest, view: str, interval: str) -> bool:
-    """Tell whether nothing but a provisional generation is published."""
+    """Return whether nothing but a provisional generation is published."""
     found = manifest.published.get((view, interval))
     return found is None or found.how is How.PROVISIONAL

@@ -38,7 +38,7 @@ class Refusals:
         return [*lines, *self.due(now)]
 
     def due(self, now: datetime, *, ending: bool = False) -> list[str]:
-        """Give the summary if it is time for one, or if nothing follows: ``ending``."""
+        """Return the summary if it is time for one, or if nothing follows: ``ending``."""
         if not self.since or self.told is None or (now - self.told < self.every and not ending):
             return []
         counts = ", ".join(f"{count} {reason}" for reason, count in self.since.most_common())

@@ -107,7 +107,7 @@ def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:
 
 
 def alive(facts: Facts) -> bool:
-    """Tell whether the driver lives; it may have outlived its supervisor, for a moment."""
+    """Return whether the driver lives; it may have outlived its supervisor, for a moment."""
     return facts.driver is not None and facts.driver.alive and facts.driver.state != "stopped"
 
 

@@ -16,7 +16,7 @@ NAMED = 20
 
 
 def lines(audit: Audit) -> Iterator[str]:
-    """Tell what was looked at, then what is wrong."""
+    """Return what was looked at, then what is wrong."""
     of = f" of {audit.span}" if audit.span else ""
     yield f"{audit.pipeline}: audited{of} to epoch {audit.epoch} in {audit.seconds:.1f} s"
     for lane in audit.lanes:
@@ -40,7 +40,7 @@ def lines(audit: Audit) -> Iterator[str]:
 
 
 def numbers(lane: LaneAudit) -> Iterator[str]:
-    """Tell a lane in numbers; what there is none of is left out."""
+    """Describe a lane in numbers; what there is none of is left out."""
     kept = (
         "gone from Kafka" if lane.first is None else f"Kafka has {lane.first}..{lane.end} (the end is not in)"
     )
@@ -70,7 +70,7 @@ def require_sound(audit: Audit) -> None:
 
 
 def facts(audit: Audit) -> dict[str, Any]:
-    """Give an audit as JSON."""
+    """Return an audit as JSON."""
     return {
         **asdict(audit),
         "at": stamp(audit.at),

@@ -17,7 +17,7 @@ FINE = (Actual.RUNNING, Actual.STOPPED)
 
 
 def cells(found: Observation) -> dict[str, str]:
-    """Give the cells of a row by the names of their columns; what is not known is a question mark."""
+    """Return the cells of a row by the names of their columns; what is not known is a question mark."""
     lag = found.lag
     return {
         "pipeline": found.pipeline,
@@ -88,7 +88,7 @@ def ago(seconds: float) -> str:
 
 
 def facts(found: Observation) -> dict[str, Any]:
-    """Give all of an observation as JSON has it; null is not known, instants are ISO, lengths are seconds."""
+    """Return all of an observation as JSON has it; null is not known, instants are ISO, lengths are seconds."""
     lag = found.lag
     eta = lag.catch_up
     return {

@@ -104,7 +104,7 @@ def size(count: int) -> str:
 
 
 def facts(plan: BatchPlan) -> dict[str, Any]:
-    """Give a plan as JSON has it; sizes are bytes, ``seconds`` an estimate, null where nothing tells."""
+    """Return a plan as JSON has it; sizes are bytes, ``seconds`` an estimate, null where nothing tells."""
     return {
         "cut": plan.cut,
         "watermark": stamp(plan.watermark) if plan.watermark else None,

@@ -96,6 +96,6 @@ def build(
 
 
 def fits(pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]) -> bool:
-    """Tell whether the fast path makes the same: no row is judged again on the way, and no events are numbered."""
+    """Return whether the fast path makes the same: no row is judged again on the way, and no events are numbered."""
     restated = any(each.span.meets(span) for each in decisions for span in job.spans)
     return not restated and not any(view.counts for view in pipeline.views)

@@ -145,7 +145,7 @@ def touching(
 
 
 def intervals(pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int) -> Iterator[str]:
-    """Give the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
+    """Return the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
 
     Where ids are looked for twice, or a view multiplies rows, they must be looked at all the same.
     """
@@ -199,7 +199,7 @@ def split(
 
 
 def cores(spark: SparkSession) -> int:
-    """Tell how many tasks run at once; of a server that does not say, as many as this machine has cores."""
+    """Return how many tasks run at once; of a server that does not say, as many as this machine has cores."""
     if remote():
         return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
     return spark.sparkContext.defaultParallelism

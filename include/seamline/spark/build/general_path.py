@@ -65,7 +65,7 @@ def log_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, jo
 
 
 def inside(spans: Sequence[Interval]) -> Column:
-    """Tell whether an event lies in one of the spans; the file statistics prune by the outer bounds too."""
+    """Return whether an event lies in one of the spans; the file statistics prune by the outer bounds too."""
     moment = f.col("_event_time")
     whole = (moment >= f.lit(min(span.start for span in spans))) & (moment < f.lit(max(s.end for s in spans)))
     each = f.lit(False)
@@ -156,7 +156,7 @@ def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
 
 
 def taken(pipeline: CompiledPipeline) -> Column:
-    """Tell which rows a view is made of at all."""
+    """Return which rows a view is made of at all."""
     return ~f.col(SPARE) & (f.col(SELECTED) if pipeline.record.selective else f.lit(True))
 
 

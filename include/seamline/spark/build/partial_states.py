@@ -235,7 +235,7 @@ def celled(found: pa.Table, view: CompiledView) -> pa.Table:
 
 
 def said(counts: Mapping[str, Counts]) -> dict[str, object]:
-    """Give counts as they are reported."""
+    """Return counts as they are reported."""
     return {interval: asdict(counted) for interval, counted in counts.items()}
 
 

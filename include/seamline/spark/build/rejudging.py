@@ -185,7 +185,7 @@ def apart(frame: DataFrame, task: Task, piece: Piece, suspects: Suspects) -> lis
 
 
 def among(ranges: Sequence[OffsetRange]) -> Column:
-    """Tell which raw records are in some ranges."""
+    """Return which raw records are in some ranges."""
     places = [
         (f.col("_topic_id") == part.lane.topic_id)
         & (f.col("_partition") == part.lane.partition)
@@ -198,7 +198,7 @@ def among(ranges: Sequence[OffsetRange]) -> Column:
 def raw_records(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, block: Sequence[Epoch]
 ) -> DataFrame:
-    """Give the coordinates and bytes of all that some epochs read, accepted or refused."""
+    """Return the coordinates and bytes of all that some epochs read, accepted or refused."""
     epochs = [each.number for each in block]
     tables = [Master.open(layout).table, Table.open(layout.table("quarantine"))]
     parts = []
@@ -210,7 +210,7 @@ def raw_records(
 
 
 def judged_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout) -> DataFrame | None:
-    """Give the rows that were judged again and accepted, in the master's columns; None where there are none."""
+    """Return the rows that were judged again and accepted, in the master's columns; None where there are none."""
     held = Rejudged(pipeline, layout)
     attempts = {each.attempt for each in held.verdicts().values()}
     if not attempts:
@@ -224,7 +224,7 @@ def judged_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout)
 def log_of(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, version: int | None = None
 ) -> DataFrame:
-    """Give all rows of the log as the record version has them: the master's own, and those judged again."""
+    """Return all rows of the log as the record version has them: the master's own, and those judged again."""
     master = Master.open(layout).table
     pinned = spark.read.format("delta").option("versionAsOf", master.version if version is None else version)
     own = pinned.load(str(master.root)).where(fitting(pipeline.record_version))
@@ -233,7 +233,7 @@ def log_of(
 
 
 def fitting(version: str) -> Column:
-    """Tell which rows are of a record version that fits: the same, one with fewer added columns, or with more."""
+    """Return which rows are of a record version that fits: the same, one with fewer added columns, or with more."""
     found = f.col("_record_version")
     return found.isin(*earlier(version)) | found.startswith(version + AND)
 
@@ -356,7 +356,7 @@ class Task:
         yield from sound(raw, judge)
 
     def raw(self, chunk: pa.Table) -> pa.Table:
-        """Give records as the kernel takes them: with our record version, and when they were processed."""
+        """Return records as the kernel takes them: with our record version, and when they were processed."""
         count = chunk.num_rows
         at = chunk.schema.get_field_index("_record_version")
         version = pa.repeat(pa.scalar(self.pipeline.record_version), count)

@@ -36,11 +36,11 @@ class Note:
 
     @property
     def ends(self) -> dict[Lane, int]:
-        """Give where the epoch ends, lane by lane."""
+        """Return where the epoch ends, lane by lane."""
         return {part.lane: part.end for part in self.ranges}
 
     def follows(self, vector: Vector) -> bool:
-        """Tell whether it is about what comes next where the log is read to ``vector``; lanes may have come since."""
+        """Return whether it is about what comes next where the log is read to ``vector``; lanes may have come since."""
         begun = self.start or {part.lane: part.start for part in self.ranges}
         return all(vector.get(lane) == at for lane, at in begun.items())
 
@@ -87,7 +87,7 @@ class Attempted:
 
     @property
     def kept(self) -> bool:
-        """Tell whether the epoch is only to be kept."""
+        """Return whether the epoch is only to be kept."""
         return self.note is not None and self.note.stage == KEPT
 
     def over(self, start: Vector, size: Mapping[str, Any]) -> None:
@@ -100,7 +100,7 @@ class Attempted:
             self.file.unlink(missing_ok=True)
 
     def read(self) -> Note | None:
-        """Give the note of the driver before; None where there is none that can be read."""
+        """Return the note of the driver before; None where there is none that can be read."""
         try:
             return Note.from_json(self.file.read_text())
         except (OSError, ValueError, KeyError, TypeError):

@@ -129,13 +129,13 @@ def starting(app: str, **given: Any) -> Future[SparkSession]:
 
 
 def careful(attempt: Path) -> Mapping[str, str]:
-    """Give the settings of a driver where those before have left in ``attempt`` what halving had learned, else none."""
+    """Return the settings of a driver where those before have left in ``attempt`` what halving had learned, else none."""
     note = Attempted(attempt).read()
     return LETTING_GO if note and note.size else {}
 
 
 def remote() -> bool:
-    """Tell whether Spark is a Spark Connect server's, and not of this process."""
+    """Return whether Spark is a Spark Connect server's, and not of this process."""
     return "SPARK_REMOTE" in os.environ
 
 
@@ -146,7 +146,7 @@ def leave(spark: SparkSession) -> None:
 
 
 def submitted_master() -> str:
-    """Give the master that spark-submit was given; a SparkConf knows it once the JVM is known."""
+    """Return the master that spark-submit was given; a SparkConf knows it once the JVM is known."""
     SparkContext._ensure_initialized()  # noqa: SLF001
     return SparkConf().get("spark.master") or ""
 

@@ -24,7 +24,7 @@ held: list[int] = []
 
 
 def settings() -> dict[str, str]:
-    """Give Spark's settings for it; none where no folder will do, and TCP is used."""
+    """Return Spark's settings for it; none where no folder will do, and TCP is used."""
     with suppress(OSError):
         folder = own_folder(private_folder())
         if len(os.fsencode(folder)) <= LONGEST:

@@ -19,7 +19,7 @@ class Checkpoints:
 
     @property
     def newest(self) -> Path | None:
-        """Give the newest checkpoint's folder."""
+        """Return the newest checkpoint's folder."""
         return max(self.folder.glob(f"{PREFIX}*"), default=None)
 
     def begin(self) -> Path:
@@ -47,7 +47,7 @@ class Checkpoints:
 
 
 def last(log: Path) -> int | None:
-    """Give the newest batch of one of Spark's logs."""
+    """Return the newest batch of one of Spark's logs."""
     return max((int(file.name) for file in log.glob("*") if file.name.isdigit()), default=None)
 
 

@@ -195,7 +195,7 @@ class Driver:
             log.warning("Kafka does not answer: %s", error.message)
 
     def turn(self) -> str:
-        """Give the view that is to catch up a step now; empty if there is none."""
+        """Return the view that is to catch up a step now; empty if there is none."""
         return self.turns.next(self.writer.behind, time.monotonic())
 
     def rest(self, query: StreamingQuery | None) -> None:
@@ -311,6 +311,6 @@ def leave(error: SeamlineError) -> NoReturn:
 
 
 def jvm_pid(spark: SparkSession) -> int | None:
-    """Give the process id of Spark's JVM."""
+    """Return the process id of Spark's JVM."""
     process: Any = getattr(spark.sparkContext._gateway, "proc", None)  # noqa: SLF001
     return process.pid if process is not None else None

@@ -74,12 +74,12 @@ class Epochs:
 
     @property
     def unreadable(self) -> Note | None:
-        """Give the note of a record of the live stream that cannot even be kept; None where it is not one."""
+        """Return the note of a record of the live stream that cannot even be kept; None where it is not one."""
         return self.attempted.note if self.attempted.kept and self.size.unread else None
 
     @property
     def outdated(self) -> bool:
-        """Tell whether the query must be started anew: for another lane, or for another size."""
+        """Return whether the query must be started anew: for another lane, or for another size."""
         return self.size.outdated(self.progress.vector)
 
     def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
@@ -191,13 +191,13 @@ class Epochs:
         return after.held(whole)
 
     def meet(self, ends: Vector) -> Progress:
-        """Give the progress with new lanes taken in."""
+        """Return the progress with new lanes taken in."""
         if all(lane in self.progress.vector for lane in ends):
             return self.progress
         return self.progress.meet(self.topics.beginnings(), datetime.now(UTC))
 
     def blank(self, number: int, progress: Progress, now: datetime) -> Epoch:
-        """Give an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
+        """Return an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
         ends = self.topics.ends() if progress.silent(self.watermark, now) else {}
         return Epoch(
             number=number,
@@ -209,7 +209,7 @@ class Epochs:
         )
 
     def harmless(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
-        """Tell whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
+        """Return whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
         try:
             self.computed(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
         except KernelFailed:
@@ -257,7 +257,7 @@ class Epochs:
             raise KernelFailed(error) from error
 
     def resumed(self, ledger: Sequence[Epoch]) -> Progress:
-        """Give the progress where the master ends, over every lane that the ledger knows and the topics still have."""
+        """Return the progress where the master ends, over every lane that ledger and topics have."""
         known = positions(ledger)
         starts = self.topics.starts(self.writer.master, known)
         master, quarantine = (Files.of(each) for each in (self.writer.master.table, self.writer.quarantine))
@@ -304,7 +304,7 @@ class Epochs:
             self.empty()
 
     def closing(self) -> datetime | None:
-        """Give the end of the last interval that has rows; of a clock that has told nothing yet the log knows it."""
+        """Return the end of the last interval that has rows; of a clock that has told nothing yet the log knows it."""
         known = self.progress.closing(self.pipeline.grid)
         if known or not (last := self.writer.last_filled(self.pipeline)):
             return known

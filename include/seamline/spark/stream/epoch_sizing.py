@@ -39,20 +39,20 @@ class EpochSize:
 
     @property
     def halved(self) -> bool:
-        """Tell whether epochs are smaller than they could be, because larger ones failed."""
+        """Return whether epochs are smaller than they could be, because larger ones failed."""
         return self.limit != self.rate
 
     @property
     def unread(self) -> bool:
-        """Tell whether the condemned record is passed over without being read: reading it is what kills."""
+        """Return whether the condemned record is passed over without being read: reading it is what kills."""
         return self.unkept >= ATTEMPTS
 
     def recovered(self, vector: Vector) -> bool:
-        """Tell whether the records that made larger epochs fail are behind us."""
+        """Return whether the records that made larger epochs fail are behind us."""
         return self.halved and all(vector.get(lane, 0) >= end for lane, end in self.trouble.items())
 
     def outdated(self, vector: Vector) -> bool:
-        """Tell whether the query must be started anew: for another lane, or for another size."""
+        """Return whether the query must be started anew: for another lane, or for another size."""
         return self.turned or self.recovered(vector)
 
     def failed(
@@ -120,7 +120,7 @@ class EpochSize:
             self.limit = self.rate
 
     def kept(self) -> dict[str, Any]:
-        """Give what is to be remembered of trouble, as JSON has it; nothing where there is none."""
+        """Return what is to be remembered of trouble, as JSON has it; nothing where there is none."""
         if not (self.halved or self.failures):
             return {}
         return {

@@ -116,7 +116,7 @@ class Writer:
         return [self.master.table, self.quarantine, self.ledger.table, *others]
 
     def taken(self, manifest: Manifest) -> Tables:
-        """Give all tables that follow the master, also the slices of versions that get no more."""
+        """Return all tables that follow the master, also the slices of versions that get no more."""
         slices = {view: each.table for view, each in self.slices.items()}
         for id in manifest.births:
             if id not in slices and Table.exists(self.layout.slices_of(id)):
@@ -165,17 +165,17 @@ class Writer:
             state(self.slices[view.id].table, view)
 
     def filled(self, pipeline: CompiledPipeline) -> str:
-        """Give the last interval that has rows, by what judging again has brought; empty while records wait for it."""
+        """Return the last interval that has rows, by what judging again has brought; empty while records wait for it."""
         log = judged_log(pipeline, self.layout)
         return filled(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
     def last_filled(self, pipeline: CompiledPipeline) -> str:
-        """Give the last interval that has rows, as the pipeline judges them where that was done; empty if none has."""
+        """Return the last interval that has rows, as the pipeline judges them where that was done; empty if none has."""
         log = judged_log(pipeline, self.layout)
         return max((each for epoch in log for each in epoch.accepted), default="")
 
     def frontier(self, manifest: Manifest, view: CompiledView) -> int:
-        """Give W(v): what the master says, and never below the epoch before the view's birth."""
+        """Return W(v): what the master says, and never below the epoch before the view's birth."""
         return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
 
     def repaired(self) -> list[Epoch]:
@@ -197,7 +197,7 @@ class Writer:
 
     @property
     def marks(self) -> dict[str, int | None]:
-        """Give the newest number of every table that a commit of the master relies on, by its name or its view."""
+        """Return the newest number of every table that a commit of the master relies on, by its name or its view."""
         slices = {view: each.table.txn(EPOCH) for view, each in self.slices.items()}
         return {"quarantine": self.quarantine.txn(EPOCH), **slices}
 
@@ -209,7 +209,7 @@ class Writer:
 
     @property
     def behind(self) -> dict[str, int]:
-        """Give the frontiers that are below E."""
+        """Return the frontiers that are below E."""
         newest = self.master.epoch
         return {view: at for view, at in self.frontiers.items() if at < newest}
 

@@ -63,7 +63,7 @@ class Filler:
 
     @property
     def pending(self) -> bool:
-        """Tell whether there is something to fill, or to find out."""
+        """Return whether there is something to fill, or to find out."""
         return bool(self.pieces or self.unclear)
 
     def step(self, spark: SparkSession) -> None:
@@ -121,5 +121,5 @@ class Filler:
 
 
 def decided(ledger: Iterable[Epoch]) -> list[Epoch]:
-    """Give the epochs that tell what of the holes is missing."""
+    """Return the epochs that tell what of the holes is missing."""
     return [epoch for epoch in ledger if epoch.kind is not Kind.READ]

@@ -75,20 +75,20 @@ class Progress:
         return replace(moved, last_edge=epoch.number, last_edge_at=epoch.committed_at)
 
     def edge_due(self, policy: EdgePolicy, number: int, now: datetime) -> bool:
-        """Tell whether epoch ``number`` should be an edge."""
+        """Return whether epoch ``number`` should be an edge."""
         return policy.due(number, self.last_edge, now, self.last_edge_at)
 
     def silent(self, policy: Watermark, now: datetime) -> bool:
-        """Tell whether a lane has been silent so long that the broker must be asked about it."""
+        """Return whether a lane has been silent so long that the broker must be asked about it."""
         return any(now - self.last_seen.get(lane, now) >= policy.idle for lane in self.vector)
 
     def watermark(self, policy: Watermark, ends: Vector, now: datetime) -> datetime | None:
-        """Give the watermark; ``ends`` are the broker's, freshly asked, or empty to call no lane idle."""
+        """Return the watermark; ``ends`` are the broker's, freshly asked, or empty to call no lane idle."""
         idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle)
         return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy.bound)
 
     def closing(self, grid: Grid) -> datetime | None:
-        """Give the end of the last interval that has rows: a watermark there closes every one."""
+        """Return the end of the last interval that has rows: a watermark there closes every one."""
         last = max(self.largest.values(), default=None)
         return None if last is None else grid.of(last).end
 
@@ -102,5 +102,5 @@ IDLE = timedelta(seconds=2)
 
 
 def rests(progress: Progress, now: datetime) -> bool:
-    """Tell whether nothing has come for so long that an edge may be declared."""
+    """Return whether nothing has come for so long that an edge may be declared."""
     return progress.epoch is not None and now - progress.epoch.committed_at >= IDLE

@@ -43,7 +43,7 @@ class Pulse:
         self.marked = now
 
     def timing(self) -> Mapping[str, Mapping[str, float]]:
-        """Give how long the phases took so far, and what Spark said of the trigger before."""
+        """Return how long the phases took so far, and what Spark said of the trigger before."""
         return {"took": dict(self.seconds), "trigger": self.triggers.last}
 
     def beat(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:

@@ -115,7 +115,7 @@ class Topics:
             raise refusal(self.pipeline, self.ids, open_)
 
     def starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
-        """Give the offset from which each lane is read: the master's end, or the beginning of a new lane.
+        """Return the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
         Raises OffsetGap where Kafka has dropped what was not read, TopicRecreated where it lost what was, and
         KafkaUnavailable where it does not tell of every lane that is ``known`` to be there.

@@ -57,7 +57,7 @@ class Refresher:
         log.info("Refreshed the serving tables in %.2f s", time.monotonic() - began)
 
     def state(self) -> list[object]:
-        """Give what the serving tables are made of, as versions and marks of files."""
+        """Return what the serving tables are made of, as versions and marks of files."""
         views = foremost(self.pipeline)
         tables = [look(self.layout.table(name), "version", lambda table: table.version) for name in MOVES]
         return [*tables, *(mark(join) for view in views for join in view.decorations)]

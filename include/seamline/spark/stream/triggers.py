@@ -73,7 +73,7 @@ class Told:
 
 
 def trigger_of(progress: Mapping[str, Any]) -> dict[str, float]:
-    """Give a trigger's durations in seconds and its rows per second; nothing of one without a batch."""
+    """Return a trigger's durations in seconds and its rows per second; nothing of one without a batch."""
     durations = progress.get("durationMs") or {}
     if "addBatch" not in durations:
         return {}

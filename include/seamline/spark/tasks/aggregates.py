@@ -16,17 +16,17 @@ Aggregate = Callable[[CompiledMeasure, Column], list[Column]]
 
 
 def is_native(view: CompiledView) -> bool:
-    """Tell whether Spark's own aggregates make every state of a view."""
+    """Return whether Spark's own aggregates make every state of a view."""
     return all(type(state.measure) in NATIVE and not is_pair(state) for state in view.states)
 
 
 def is_pair(measure: CompiledMeasure) -> bool:
-    """Tell whether a total is a pair (of doubles, or with a carry), which no aggregate of Spark's makes."""
+    """Return whether a total is a pair (of doubles, or with a carry), which no aggregate of Spark's makes."""
     return any(part.name.endswith(("__lost", "__carry")) for part in measure.parts)
 
 
 def aggregates(measure: CompiledMeasure) -> list[Column]:
-    """Give the state columns of one measure, in the order of its parts."""
+    """Return the state columns of one measure, in the order of its parts."""
     value = f.expr(measure.expression.spark) if measure.expression else f.lit(1)
     columns = NATIVE[type(measure.measure)](measure, value)
     return [
@@ -62,7 +62,7 @@ def placed(pick: Callable[[Column], Column]) -> Aggregate:
 
 
 def spread(measure: CompiledMeasure, value: Column) -> list[Column]:
-    """Give count, mean and the sum of squared distances."""
+    """Return count, mean and the sum of squared distances."""
     number = value.cast("DOUBLE")
     return [f.count(number), f.avg(number), f.var_pop(number) * f.count(number)]
 

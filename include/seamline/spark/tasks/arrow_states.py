@@ -43,7 +43,7 @@ def read_by(view: CompiledView) -> set[str]:
 
 
 def schema_of(rows: DataFrame, view: CompiledView, by: Sequence[str]) -> StructType:
-    """Give Spark's schema of the states."""
+    """Return Spark's schema of the states."""
     types = {name: rows.schema[name].dataType.simpleString() for name in by}
     types |= {key.name: key.type.spark for key in view.keys}
     types |= dict.fromkeys(["pane", "_last"] if isinstance(view.windows, Gaps) else ["pane"], "TIMESTAMP")

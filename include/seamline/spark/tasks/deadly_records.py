@@ -34,7 +34,7 @@ def culprit(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange | None:
 
 
 def samples(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """Give some records of other places: the first and the last of each range."""
+    """Return some records of other places: the first and the last of each range."""
     found = [replace(part, end=part.start + 1) for part in ranges]
     return [*dict.fromkeys([*found, *(replace(part, start=part.end - 1) for part in ranges)])]
 

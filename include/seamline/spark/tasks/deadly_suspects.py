@@ -90,7 +90,7 @@ class Suspects:
             self.attempted.over({}, self.learned() if self.groups or self.condemned else {})
 
     def learned(self) -> Mapping[str, Any]:
-        """Give what is to be remembered, as JSON has it."""
+        """Return what is to be remembered, as JSON has it."""
         return {
             "by": myself(),
             "how": self.how,
@@ -110,12 +110,12 @@ def shares(piece: Piece) -> list[Piece]:
 
 
 def inside(piece: Iterable[OffsetRange], ranges: Iterable[OffsetRange]) -> bool:
-    """Tell whether all of a piece is in some ranges."""
+    """Return whether all of a piece is in some ranges."""
     return not [*without(piece, ranges)]
 
 
 def without(ranges: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
-    """Give what is left of some ranges."""
+    """Return what is left of some ranges."""
     for part in ranges:
         start = part.start
         for hole in sorted(each for each in taken if each.lane == part.lane):

@@ -27,7 +27,7 @@ class Attempt:
     result: KernelResult
 
     def facts(self, ranges: Sequence[OffsetRange]) -> dict[str, Any]:
-        """Give what the ledger's row says of it."""
+        """Return what the ledger's row says of it."""
         result = self.result
         return {
             "ranges": tuple(ranges),
@@ -56,12 +56,12 @@ def narrow(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
 
 
 def answers(frame: DataFrame) -> bool:
-    """Tell whether the JVM behind a frame still answers."""
+    """Return whether the JVM behind a frame still answers."""
     return alive(frame.sparkSession)
 
 
 def alive(spark: SparkSession) -> bool:
-    """Tell whether a session's JVM still answers, or the server that it is of."""
+    """Return whether a session's JVM still answers, or the server that it is of."""
     try:
         return bool(spark.conf.get("spark.app.id") if remote() else spark.sparkContext.defaultParallelism)
     except Exception:  # noqa: BLE001 - whatever py4j or gRPC makes of a dead JVM
@@ -89,6 +89,6 @@ def unread(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
 
 
 def said(error: Exception) -> str:
-    """Give the last line of the worker's own words, which Spark puts before the JVM's stack."""
+    """Return the last line of the worker's own words, which Spark puts before the JVM's stack."""
     words = str(error).split("\tat ")[0].strip().splitlines()
     return (words[-1] if words else type(error).__name__)[:500]

@@ -77,6 +77,6 @@ def quoted(name: str) -> str:
 
 
 def floored(column: str, size: timedelta) -> Column:
-    """Give the start, in UTC, of the aligned span of ``size`` that holds an instant."""
+    """Return the start, in UTC, of the aligned span of ``size`` that holds an instant."""
     micros, step = f.unix_micros(f.col(column)), f.lit(size // MICROSECOND)
     return f.timestamp_micros(micros - f.pmod(micros, step))

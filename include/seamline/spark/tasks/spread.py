@@ -59,7 +59,7 @@ def by_batches(
 
 
 def complete(rows: Sequence[Row], count: int) -> list[Row]:
-    """Give what was reported, without the last row of each task; SparkFailed unless there are ``count`` of those."""
+    """Return what was reported, without the last row of each task; SparkFailed unless there are ``count`` of those."""
     told = [row for row in rows if row[0] != DONE]
     if len(rows) - len(told) != count:
         raise SparkFailed(

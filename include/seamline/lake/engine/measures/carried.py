@@ -93,13 +93,13 @@ def scaled(units: pa.Array, scale: int) -> pa.Array:
 
 
 def is_long(sums: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Tell which groups have long values, or carries, and do not fit in one sum of units."""
+    """Return which groups have long values, or carries, and do not fit in one sum of units."""
     long = pc.or_(*(pc.is_valid(pc.struct_field(sums, name)) for name in ("high", "before")))
     return pc.and_(long, pc.is_null(pc.struct_field(sums, "units")))
 
 
 def settled(sums: pa.ChunkedArray, scale: int) -> Iterator[tuple[int, int]]:
-    """Give what stays and what is carried of the groups that are long; in units."""
+    """Return what stays and what is carried of the groups that are long; in units."""
     for each in sums.filter(is_long(sums)).to_pylist():
         short, high, low, before = (each[name] or Decimal(0) for name in ("short", "high", "low", "before"))
         whole = int(EXACT.scaleb(short, scale)) + int(low) + int(high) * CUT + int(before) * LIMIT
@@ -108,7 +108,7 @@ def settled(sums: pa.ChunkedArray, scale: int) -> Iterator[tuple[int, int]]:
 
 
 def decimal(units: int, scale: int) -> Decimal:
-    """Give a number of units as the decimal that it is."""
+    """Return a number of units as the decimal that it is."""
     return EXACT.scaleb(Decimal(units), -scale)
 
 
@@ -121,12 +121,12 @@ def put(others: pa.ChunkedArray, where: pa.ChunkedArray, found: list[Any]) -> pa
 
 
 def held(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
-    """Give the totals that a DECIMAL holds, and NULL for the others."""
+    """Return the totals that a DECIMAL holds, and NULL for the others."""
     return replaced(total, carry, total, lambda _: None)
 
 
 def rounded(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
-    """Give totals as doubles."""
+    """Return totals as doubles."""
     return replaced(total, carry, total.cast(pa.float64()), float)
 
 
@@ -145,5 +145,5 @@ def replaced(
 
 
 def above(rest: Decimal, carry: int) -> Decimal:
-    """Give what a carry stands for beside the rest of a total."""
+    """Return what a carry stands for beside the rest of a total."""
     return EXACT.scaleb(Decimal(carry), DIGITS + int(rest.as_tuple().exponent))

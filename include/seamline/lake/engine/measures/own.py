@@ -41,7 +41,7 @@ class Owned:
 
 
 def owner(measure: CompiledMeasure) -> Own:
-    """Give the user's measure."""
+    """Return the user's measure."""
     assert isinstance(measure.measure, Own)
     return measure.measure
 
@@ -59,5 +59,5 @@ def finish(measure: CompiledMeasure, state_of: Made) -> Finish:
 
 
 def unpacked(state: dict[str, Any] | None) -> tuple[Any, ...] | None:
-    """Give a state as the user's code takes it."""
+    """Return a state as the user's code takes it."""
     return None if state is None else tuple(state.values())
