@@ -37,7 +37,7 @@ IDS, CHUNK = 1_000_000, 100_000
 
 
 def main() -> int:
-    """Time an epoch plain, with a horizon for duplicates, and with windows of so many events."""
+    """Time an epoch plain, with a horizon for duplicates, and with count windows."""
     print(machine())
     plain = load(ROOT / "include" / "pipelines").pipeline("flights").definition
     plain = replace(plain, views=[HOURS], lookups=())

@@ -136,7 +136,7 @@ ORDERED = replace(
         ),
     ],
 )
-"""What depends on the order of records: duplicates that the stream takes out, and windows of so many events."""
+"""What depends on the order of records: duplicates that the stream takes out, and count windows."""
 
 
 def steps(seed):

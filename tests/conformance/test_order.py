@@ -1,4 +1,4 @@
-"""What depends on the records before: duplicates that the stream takes out, and windows of so many events."""
+"""What depends on the records before: duplicates that the stream takes out, and count windows."""
 
 from __future__ import annotations
 

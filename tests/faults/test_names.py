@@ -53,7 +53,7 @@ def test_any_name_is_read_from_every_format(given: dict[str, str], format: str) 
 @given(GIVEN, st.sampled_from(WINDOWS), st.booleans())
 @settings(deadline=None, max_examples=40, suppress_health_check=CHECKS)
 def test_any_name_lives(given: dict[str, str], window: object, pinned: bool) -> None:
-    """Epochs, windows of so many events, look-ups in the row, a build and what it answers."""
+    """Epochs, count windows, look-ups in the row, a build and what it answers."""
     names = named(given)
     assume(not refused(pipeline(names, window, few=True, pinned=pinned)))
     assert lived(names, window, pinned=pinned) == lived(dict(ROLES), window, pinned=pinned), names

@@ -17,7 +17,7 @@ def driver() -> None:
 
 
 @driver.command()
-@click.option("--reason", default="", help="Kept with the wish.")
+@click.option("--reason", default="", help="Reason, recorded in the control log.")
 def start(reason: str) -> None:
     """Want it to run, start its supervisor here if none lives, and say how to use it."""
     from seamline.lake.tables.control_table import ControlTable, Desired
@@ -37,7 +37,7 @@ def start(reason: str) -> None:
 
 
 @driver.command()
-@click.option("--reason", default="", help="Kept with the wish.")
+@click.option("--reason", default="", help="Reason, recorded in the control log.")
 def stop(reason: str) -> None:
     """Want it to stop, and wait until it has; builds that it was running fail and may be run again."""
     from seamline.supervisor import resident

@@ -75,7 +75,7 @@ def restart(pipeline: str, here: bool, **asked: Any) -> None:
 @stream.command()
 @click.argument("pipeline")
 @click.option("--savepoint", "name", default="", help="Name the position before it stops.")
-@click.option("--reason", default="", help="Kept with the wish.")
+@click.option("--reason", default="", help="Reason, recorded in the control log.")
 def stop(pipeline: str, reason: str, name: str) -> None:
     """Want the stream to stop: it finishes its epoch, declares an edge and releases its lease."""
     if name:
@@ -85,7 +85,7 @@ def stop(pipeline: str, reason: str, name: str) -> None:
 
 @stream.command()
 @click.argument("pipeline")
-@click.option("--reason", default="", help="Kept with the wish.")
+@click.option("--reason", default="", help="Reason, recorded in the control log.")
 def pause(pipeline: str, reason: str) -> None:
     """Want the stream to read nothing, with its driver up: `start` goes on at once."""
     carried_out(pipeline, "pause", reason=reason)

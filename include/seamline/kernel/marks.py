@@ -1,6 +1,6 @@
 """What a record cannot know of itself: whether its event id was there before, and its place among its key's.
 
-A table of marks has the coordinates of records, ``_repeated``, and for each view with windows of so many events the
+A table of marks has the coordinates of records, ``_repeated``, and for each view with count windows the
 number of the window (``CompiledView.numbered``). A record without marks is the first of its id and in no window.
 """
 

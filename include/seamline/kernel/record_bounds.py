@@ -116,7 +116,7 @@ def parts_beside(column: pa.Array) -> Iterator[pa.Array]:
 def excessive(
     columns: Sequence[pa.Array], items: np.ndarray, most: int, first: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Return the number of each row whose columns are together more than ``most`` bytes times its items, and their bytes.
+    """Return the number of each row whose columns together exceed ``most`` bytes times its items, and their bytes.
 
     By halves: many rows that are together within the bound need no look at each.
     """

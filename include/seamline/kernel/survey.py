@@ -1,6 +1,6 @@
 """The survey: a first pass over an epoch's records for what depends on the records before them.
 
-A pipeline has one only where it asks for it: duplicates within a horizon, or windows of so many events. The tasks judge
+A pipeline has one only where it asks for it: duplicates within a horizon, or count windows. The tasks judge
 the records and report ids and keys; the driver, which sees all of them in order, compares them with what the master
 holds (``register``) and gives the kernel its marks.
 """

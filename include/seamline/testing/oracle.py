@@ -102,7 +102,7 @@ def presented(
 
 
 def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
-    """Return each row, in the order in which they came, the number of its window of so many events."""
+    """Return each row, in the order in which they came, the number of its count window."""
     found, seen = [], Counter[tuple[Any, ...]]()
     for row in rows:
         key = (row.interval, *row.keys.values())

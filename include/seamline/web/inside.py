@@ -54,13 +54,11 @@ class InsideAirflow(AirflowApi):
         """Ask the application; what it forbids is forbidden here. TooSlow where others ask it already."""
         # Its routes need threads of the pool that ours hold meanwhile: all of ours waiting would be for ever.
         if not few.acquire(blocking=False):
-            raise TooSlow("Airflow is asked by others at the moment.", hint="come again later.")
+            raise TooSlow("Airflow is asked by others at the moment.", hint="retry later.")
         try:
             status, content = from_thread.run(self.asked, method, path, body, dict(headers))
         except TimeoutError:
-            raise TooSlow(
-                f"Airflow gave no answer within {PATIENCE:g} s.", hint="come again later."
-            ) from None
+            raise TooSlow(f"Airflow gave no answer within {PATIENCE:g} s.", hint="retry later.") from None
         finally:
             few.release()
         if status in (401, 403):

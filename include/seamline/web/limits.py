@@ -66,7 +66,7 @@ def answered(make: Callable[[], T], seconds: float = SECONDS) -> T:
             return make()
 
     if not waiting.acquire(blocking=False):
-        raise TooSlow("Too many others wait for answers.", hint="come again later.")
+        raise TooSlow("Server busy.", hint="retry later.")
     try:
         work = threads.submit(timed)
         try:
@@ -75,7 +75,7 @@ def answered(make: Callable[[], T], seconds: float = SECONDS) -> T:
             work.cancel()
             raise TooSlow(
                 f"There was no answer within {2 * seconds:g} s: others are before you.",
-                hint="come again later.",
+                hint="retry later.",
             ) from None
     finally:
         waiting.release()

@@ -41,7 +41,7 @@ HINTS: Mapping[int, str] = {
     404: "see openapi.json for what there is.",
     413: "send less at a time.",
     415: "set the header Content-Type: application/json.",
-    429: "come again later, or have SEAMLINE_HTTP_RATE raised.",
+    429: "retry later, or have SEAMLINE_HTTP_RATE raised.",
 }
 
 

@@ -37,7 +37,7 @@ def accuracy(
     """Tell of each measure how far answers of an age were from the final ones, over the panes of a span.
 
     What was answered at an age is what the epochs held by then make, as the speed layer counts; the epochs' instants
-    are the ledger's. Records of another record version are left out. Sessions and windows of so many events have no
+    are the ledger's. Records of another record version are left out. Sessions and count windows have no
     age: an empty list. Raises NotFound where the stream never ran.
     """
     if view.counts or isinstance(view.windows, Gaps):

@@ -45,7 +45,7 @@ def recounted(pipeline: CompiledPipeline, view: CompiledView, layout: Layout, lo
     """Compare every state above its interval's floor with what the records of its epochs make.
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
-    below a floor. Windows of so many events depend on what came before them; of those no state is made again, nor of a
+    below a floor. Count windows depend on what came before them; of those no state is made again, nor of a
     version that is not born yet.
     """
     frontier = min(log.epoch, log.frontiers.get(view.id, NOTHING))

@@ -136,7 +136,7 @@ class Past:
     clocks: tuple[Epoch, ...] = ()
 
     def told_by(self, timed: Timed) -> int:
-        """Return the number from which on epochs told event times so, as far as the last that did: NEVER if none did."""
+        """Return the number from which on epochs told event times so, up to the last that did; NEVER if none did."""
         first = NEVER
         for epoch in reversed(self.clocks):
             if timed.tells(epoch):

@@ -29,7 +29,7 @@ PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "phas
 GROUPING = "grouping"
 """The column that names a row's grouping set, where a view has several."""
 NUMBER = "window_number"
-"""The key that numbers the windows of so many events, from 1 in each interval."""
+"""The key that numbers the count windows, from 1 in each interval."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class CompiledView:
 
     @property
     def counts(self) -> int:
-        """Events in a window, of windows of so many events; else 0. Such a view is owned by one side."""
+        """Events in a window, of count windows; else 0. Such a view is owned by one side."""
         return self.window.events if isinstance(self.window, CountWindow) else 0
 
     @property
     def numbered(self) -> str:
-        """The column of a row that says in which window of so many events of this view it is."""
+        """The column of a row that says in which count window of this view it is."""
         return f"_number_{self.fingerprint}"
 
     @property
@@ -214,7 +214,7 @@ def laid(window: Window, grid: Grid) -> Windows:
 
 
 def counting(view: View, problems: Problems) -> list[Field]:
-    """Return the key that numbers windows of so many events; note what such a view cannot have beside them."""
+    """Return the key that numbers count windows; note what such a view cannot have beside them."""
     for setting, why in (
         ("explode", "The items of a record have no order of their own."),
         ("grouping_sets", "Each set would count other events."),
@@ -230,7 +230,7 @@ def counting(view: View, problems: Problems) -> list[Field]:
         problems.note(
             f"views[{view.name}].keys",
             view.origin,
-            f"{NUMBER!r} is the column that numbers windows of so many events.",
+            f"{NUMBER!r} is the column that numbers count windows.",
             "rename yours.",
         )
     return [Field(NUMBER, BIGINT, nullable=False)]

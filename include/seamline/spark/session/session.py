@@ -129,7 +129,7 @@ def starting(app: str, **given: Any) -> Future[SparkSession]:
 
 
 def careful(attempt: Path) -> Mapping[str, str]:
-    """Return the settings of a driver where those before have left in ``attempt`` what halving had learned, else none."""
+    """Return the settings of a driver where earlier ones left in ``attempt`` what halving had learned; else none."""
     note = Attempted(attempt).read()
     return LETTING_GO if note and note.size else {}
 

@@ -165,12 +165,12 @@ class Writer:
             state(self.slices[view.id].table, view)
 
     def filled(self, pipeline: CompiledPipeline) -> str:
-        """Return the last interval that has rows, by what judging again has brought; empty while records wait for it."""
+        """Return the last interval that has rows, with what judging again has brought; empty while records wait."""
         log = judged_log(pipeline, self.layout)
         return filled(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
     def last_filled(self, pipeline: CompiledPipeline) -> str:
-        """Return the last interval that has rows, as the pipeline judges them where that was done; empty if none has."""
+        """Return the last interval that has rows, as the pipeline judges them where that was done; empty for none."""
         log = judged_log(pipeline, self.layout)
         return max((each for epoch in log for each in epoch.accepted), default="")
 

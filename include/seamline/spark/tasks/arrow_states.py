@@ -20,7 +20,7 @@ NEEDED = ("_event_time", "_partition", "_offset")
 
 def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str], memory: str) -> DataFrame:
     """Compute the states of rows: each task makes partial ones, and merges its share of the keys, in ``memory``."""
-    # The kernel's code finds the numbers of windows of so many events where the survey writes them.
+    # The kernel's code finds the numbers of count windows where the survey writes them.
     rows = rows.withColumnRenamed(NUMBER, view.numbered) if view.counts else rows
     columns = [f"`{name}`" for name in [*by, *NEEDED, *sorted(read_by(view) - {*by, *NEEDED})]]
     needed = rows.select(*columns)

@@ -44,7 +44,7 @@ def states(
 
 
 def numbered(rows: DataFrame, view: CompiledView, cell: str) -> DataFrame:
-    """Keep the rows that a view of so many events counts, with their window's number within ``cell`` and key."""
+    """Keep the rows that a view of count windows counts, with their window's number within ``cell`` and key."""
     chosen = rows.where(view.where.spark) if view.where else rows
     keys = [quoted(name) for name in [cell, *(key.name for key in view.ordered_by)]]
     place = f.row_number().over(Window.partitionBy(*map(f.col, keys)).orderBy(*ORDER))
