@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from seamline.lake.storage.layout import Layout, definitions, warehouse
 from seamline.model.compile.catalog import load
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.errors import SeamlineError, disk_full
+from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import BuildJob
+from seamline.runtime.disk import disk_full
 from seamline.runtime.process_exit import end
 from seamline.spark.session.session import described, leave, session, starting
 from seamline.supervisor.prespawned import release, serve

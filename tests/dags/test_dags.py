@@ -54,7 +54,8 @@ from seamline.model.time.intervals import Interval
 from seamline.orchestration import airflow_connections, tasks
 from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.checked_definitions import JUDGED_FOR
-from seamline.orchestration.dags import build_dags, cron
+from seamline.orchestration.dag_docs import cron
+from seamline.orchestration.dags import build_dags
 from seamline.orchestration.failures import WAITS, ByKind, of_driver, told
 from seamline.orchestration.freshness_deadline import function_of, once
 from seamline.orchestration.pools import POOLS

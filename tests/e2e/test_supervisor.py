@@ -22,7 +22,8 @@ from seamline.model.errors import ChangedByOthers, GaveUp, LeaseHeld, OutOfStep
 from seamline.runtime.processes import elapsed
 from seamline.supervisor.driver_process import LOG_BYTES, rotate, rotate_in_use, session
 from seamline.supervisor.outside import start_detached, status, stop
-from seamline.supervisor.process import Pace, supervise, wait_before
+from seamline.supervisor.process import supervise
+from seamline.supervisor.restart_pace import Pace, wait_before
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
 DRIVER = """

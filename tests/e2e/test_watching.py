@@ -25,7 +25,8 @@ from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.board import Board
 from seamline.supervisor.observe import observe
 from seamline.supervisor.outside import start_detached, stop
-from seamline.supervisor.process import Pace, supervise
+from seamline.supervisor.process import supervise
+from seamline.supervisor.restart_pace import Pace
 from seamline.supervisor.said import REFUSED, leave_mark
 from seamline.supervisor.supervisor_heartbeat import Heartbeat
 

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from tests.unit.records import pipeline
 
 from seamline import Stream
-from seamline.kernel.epoch_kernel import KernelConfig, KernelResult
+from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_result import KernelResult
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.spark.tasks.task import REPORT, gathered, kernel_task, reported
 

@@ -27,7 +27,8 @@ from seamline.model.protocol.holes import closed, holes, joined, lacking, positi
 from seamline.model.protocol.manifest import Act, Statement, fold
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Grid
-from seamline.plan.batch.batch_plan import Arrivals, cuts_within, last_edge, plan_batch
+from seamline.plan.batch.batch_plan import cuts_within, last_edge, plan_batch
+from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.batch.rejudging_plan import records_of, unjudged
 from seamline.quality.certify import versions
 from seamline.spark.stream.progress import Progress

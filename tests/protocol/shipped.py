@@ -17,7 +17,8 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, run
+from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.log.master import Master
 from seamline.lake.read.merged_read import answer

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from tests.protocol.shipped import LANE, PHASES, PIPELINE, VIEW, Mortal, Stream, unanswered
 from tests.unit.clocks import Clock
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.upkeep import maintain
 from seamline.lake.publish.publishing import publish_run

@@ -29,7 +29,7 @@ from seamline.plan.batch.rejudging_plan import Verdict
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.spark.build import rejudging
 from seamline.spark.build.fast_path import touching
-from seamline.spark.build.rejudging import Found
+from seamline.spark.build.rejudging_task import Found
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("positive", "id >= 0"),)))
 SPAN = Interval(START, START + DAY)

@@ -15,7 +15,9 @@ PAGE = ROOT / "docs" / "architecture.md"
 HOUSES = ("lake", "model", "plan", "spark")
 """Packages whose rooms are drawn one by one."""
 BEGIN, END = "<!-- made by python -m tests.unit.test_architecture -->", "<!-- end -->"
-MOST_FILES, MOST_LINES = 25, 400
+MOST_FILES, MOST_LINES = 25, 300
+LONGER = {"delta_table.py", "epoch_maker.py", "pages.py", "plain.py"}
+"""Modules of one class, or one page after the other, that are still longer."""
 
 Edges = dict[str, set[str]]
 
@@ -124,7 +126,7 @@ def test_a_room_can_be_overlooked(folder: Path) -> None:
     """A folder of more than 25 files is more than one room; so is a module of many hundred lines."""
     files = [*folder.glob("*.py")]
     assert len(files) <= MOST_FILES
-    assert max(len(file.read_text().splitlines()) for file in files) <= MOST_LINES
+    assert {file.name for file in files if len(file.read_text().splitlines()) > MOST_LINES} <= LONGER
 
 
 def write() -> None:

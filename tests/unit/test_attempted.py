@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.model.definition.pipeline import Stream
 from seamline.model.errors import DefinitionError
 from seamline.model.memory import parse_memory

@@ -20,17 +20,10 @@ from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Act, How, Manifest, Statement, fold
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Grid, Interval
-from seamline.plan.batch.batch_plan import (
-    NAMED,
-    Arrivals,
-    BatchPlan,
-    Cause,
-    Kind,
-    LeftOut,
-    needs_approval,
-    plan_batch,
-)
+from seamline.plan.batch.batch_plan import NAMED, BatchPlan, LeftOut, needs_approval, plan_batch
+from seamline.plan.batch.build_causes import Cause, Kind
 from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, estimated
+from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.stream.overdue_intervals import overdue
 from seamline.plan.wording.plan_text import facts, lines
 

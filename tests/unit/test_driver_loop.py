@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.model.errors import Conflict, KafkaUnavailable, OffsetGap, SeamlineError
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.stream.epoch_numbers import Turns

@@ -10,7 +10,8 @@ from tests.unit.shop import DAY, START, Sale, Shop
 from seamline.lake.read import merged_read, originals
 from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import ReadUnstable
-from seamline.serve.explain import Explanation, explained
+from seamline.serve.explain import explained
+from seamline.serve.explained_number import Explanation
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.unit.shop import sales_pipeline
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.protocol.alert import Kind, Standing

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.model.errors import ProtocolError, SparkFailed
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.tasks.kernel_attempts import KernelFailed

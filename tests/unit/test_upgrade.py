@@ -27,7 +27,8 @@ from seamline.model.protocol.certificate import Certificate, Check
 from seamline.model.protocol.manifest import Act, Statement, fold
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Grid, Interval
-from seamline.plan.batch.batch_plan import Arrivals, BatchPlan, needs_approval
+from seamline.plan.batch.batch_plan import BatchPlan, needs_approval
+from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.batch.view_upgrade import common
 from seamline.plan.publish.publication import born
 

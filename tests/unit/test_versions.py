@@ -13,7 +13,7 @@ import pytest
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.cli import main
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.publish.flipping import flip_view, flip_views
 from seamline.lake.read import serving_table
 from seamline.lake.read.merged_read import answer

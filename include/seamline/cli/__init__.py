@@ -26,7 +26,8 @@ from seamline.cli import (
     streams,
     upgrade,
 )
-from seamline.model.errors import SeamlineError, disk_full
+from seamline.model.errors import SeamlineError
+from seamline.runtime.disk import disk_full
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

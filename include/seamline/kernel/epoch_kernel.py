@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -26,6 +25,7 @@ from seamline.kernel.formats import Reader, reader_of
 from seamline.kernel.formats.reader import decoded, texts
 from seamline.kernel.item_errors import itemized
 from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
+from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.marks import marked
 from seamline.kernel.raw import chunks, fresh, only
 from seamline.kernel.record_bounds import multiplied, outsized
@@ -35,7 +35,6 @@ from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import micros
 from seamline.lake.log.record_files import Sink
 from seamline.lake.storage.arrow_types import INSTANT, QUARANTINE, master_schema
-from seamline.lake.storage.data_files import DataFile
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.protocol.offsets import Lane
@@ -73,40 +72,6 @@ class KernelConfig:
     lookups: Mapping[str, Path] = field(default_factory=dict)
     marks: pa.Table | None = None
     bounded: bool = True
-
-
-@dataclass
-class KernelResult:
-    """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id.
-
-    ``astray`` counts records that were refused for their event times. ``record_bytes`` are those of a record with all
-    that Kafka knows of it, on average where they are largest.
-    """
-
-    master: list[DataFile] = field(default_factory=list)
-    quarantine: list[DataFile] = field(default_factory=list)
-    accepted: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    late: Counter[str] = field(default_factory=Counter)
-    very_late: Counter[str] = field(default_factory=Counter)
-    max_event_time: dict[Lane, datetime] = field(default_factory=dict)
-    states: dict[str, list[pa.Table]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    record_bytes: int = 0
-    astray: Counter[Lane] = field(default_factory=Counter)
-
-    def add(self, other: KernelResult) -> None:
-        """Take in the result of another task."""
-        self.master += other.master
-        self.quarantine += other.quarantine
-        for name in ("accepted", "refused", "late", "very_late", "astray"):
-            getattr(self, name).update(getattr(other, name))
-        for lane, moment in other.max_event_time.items():
-            self.max_event_time[lane] = max(moment, self.max_event_time.get(lane, moment))
-        for view, tables in other.states.items():
-            self.states.setdefault(view, []).extend(tables)
-        self.failed |= other.failed
-        self.record_bytes = max(self.record_bytes, other.record_bytes)
 
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:
@@ -290,19 +255,3 @@ def noted(view: CompiledView, result: KernelResult) -> Iterator[None]:
         raise
     except (duckdb.Error, pa.ArrowException, MeasureFailed, ValueError, TypeError, RuntimeError) as error:
         result.failed[view.id] = f"{type(error).__name__}: {error}"
-
-
-def facts(result: KernelResult) -> dict[str, Any]:
-    """Return all but the states as JSON-like facts."""
-    return {
-        "master": [vars(file) for file in result.master],
-        "quarantine": [vars(file) for file in result.quarantine],
-        "accepted": dict(result.accepted),
-        "refused": dict(result.refused),
-        "late": dict(result.late),
-        "very_late": dict(result.very_late),
-        "max_event_time": {str(lane): stamp(at) for lane, at in result.max_event_time.items()},
-        "astray": {str(lane): count for lane, count in result.astray.items()},
-        "failed": result.failed,
-        "record_bytes": result.record_bytes,
-    }

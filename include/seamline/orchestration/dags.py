@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,6 +34,7 @@ from seamline.orchestration import reconciling, tasks
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.checked_definitions import judged
+from seamline.orchestration.dag_docs import cron, doc, name_of
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.forms import AUDIT, FORM
 from seamline.orchestration.freshness_deadline import freshness
@@ -260,46 +259,3 @@ def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
     ) as dag:
         task(task_id="problem", retries=0)(tasks.broken)(text)
     return dag
-
-
-def name_of(stem: str) -> str:
-    """Return a file's name as a DAG may bear it: one that must be another ends with a part of its hash."""
-    name = re.sub(r"[^\w.-]", "_", stem)[:200]
-    return name if name == stem else f"{name}-{hashlib.sha256(stem.encode()).hexdigest()[:6]}"
-
-
-def cron(length: timedelta) -> str:
-    """Write an interval's length as cron: daily, hourly, or every n hours or minutes."""
-    minutes = int(length.total_seconds() // 60)
-    if length == timedelta(days=1):
-        return "0 0 * * *"
-    if timedelta(hours=1) <= length < timedelta(days=1) and minutes % 60 == 0:
-        return "0 * * * *" if minutes == 60 else f"0 */{minutes // 60} * * *"
-    if length < timedelta(hours=1) and minutes and length == timedelta(minutes=minutes) and 60 % minutes == 0:
-        return f"*/{minutes} * * * *"
-    raise DefinitionError(
-        f"An interval of {length} cannot be a schedule.",
-        hint='use "1 hour", "6 hours" or "1 day".',
-        field="batch",
-    )
-
-
-def doc(pipeline: Pipeline, layer: str) -> str:
-    """Write a DAG's page from the definition."""
-    about = {
-        "batch": "Plans, builds, certifies and publishes intervals. A scheduled run takes its interval and the "
-        "dirty ones; a backfill exactly its own; a trigger takes the form's span, or the dirty intervals.",
-        "stream": "Starts the stream's supervisor where none lives. A trigger takes the form's action: start, stop, "
-        "pause, restart, savepoint or restore. Pausing this DAG stops the reconciling, "
-        f"never the stream; `seamline stream stop {pipeline.name}` stops the stream.",
-        "upkeep": "Compacts and cleans up. Never touches what a reader may still need.",
-        "audit": "Compares what Kafka has, what was read, what the log holds and what each view makes of it. Fails "
-        "where they do not agree, unless the form says not to; changes nothing.",
-    }[layer]
-    views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
-    source = pipeline.source
-    return (
-        f"{pipeline.description}\n\n{about}\n\nOwner: {pipeline.owner}. "
-        f"Topic `{'`, `'.join(source.topics)}` through connection `{source.connection}`; "
-        f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}\n"
-    )

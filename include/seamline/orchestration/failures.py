@@ -21,8 +21,8 @@ from seamline.model.errors import (
     ReadUnstable,
     SeamlineError,
     SparkFailed,
-    disk_full,
 )
+from seamline.runtime.disk import disk_full
 
 P = ParamSpec("P")
 R = TypeVar("R")

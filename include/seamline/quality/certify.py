@@ -29,7 +29,7 @@ from seamline.model.protocol.restatement import about
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.batch.batch_plan import Arrivals
+from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.quality import quality_pages
 from seamline.quality.expectations import checked
 from seamline.runtime.failpoints import reach

@@ -14,7 +14,8 @@ from seamline.lake.tables.view_versions import live
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.holes import holes, touching
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.batch.batch_plan import by_arrival, unknown
+from seamline.plan.batch.build_causes import unknown
+from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.serve.pipeline_status import state
 
 

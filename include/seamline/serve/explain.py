@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import Span, micros
 from seamline.lake.engine.windowing import spelled as spelled_set
 from seamline.lake.read import merged_read, originals
-from seamline.lake.read.answer_ways import IntervalAnswer, id_of
+from seamline.lake.read.answer_ways import id_of
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage import layout as places
@@ -36,71 +35,9 @@ from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import EPOCH, Interval, parse_moment, stamp
 from seamline.model.time.window_arithmetic import Ruling, Whole
 from seamline.model.time.zone_clock import MICROSECOND
+from seamline.serve.explained_number import Explanation, Part, Row
 
-Row = Mapping[str, Any]
 FOREVER = datetime.max.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Part:
-    """A share of the number: from one generation, or from the slices of one run of epochs."""
-
-    source: str
-    epochs: tuple[int, int]
-    rows: int
-    values: Row
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Where a number comes from. ``originals`` counts the master's rows that should be in it, by interval.
-
-    ``restated`` are the decisions by which rows up to the cut were judged again, by interval.
-    """
-
-    view: str
-    key: Row
-    window: Interval
-    row: Row
-    intervals: Mapping[str, IntervalAnswer]
-    certificates: Mapping[str, Certificate]
-    parts: Sequence[Part]
-    originals: Mapping[str, originals.Counted]
-    together: Row
-    page: Sequence[Row]
-    restated: Mapping[str, Sequence[Restatement]] = field(default_factory=dict)
-
-    @property
-    def proofs(self) -> list[tuple[str, bool]]:
-        """What must hold if the number is right, and whether it does."""
-        counted = self.row["batch_part"] + self.row["speed_part"]
-        batch = sum(each.batch for each in self.originals.values())
-        speed = sum(each.speed for each in self.originals.values())
-        apart = sum(part.rows for part in self.parts)
-        return [
-            (f"parts hold {apart} rows, the answer counts {counted}", apart == counted),
-            ("the parts merged give the answer", all(same(self.row[k], v) for k, v in self.together.items())),
-            (
-                f"batch: {batch} rows of the master up to the cuts, {self.row['batch_part']} counted",
-                batch == self.row["batch_part"],
-            ),
-            (
-                f"speed: {speed} rows of the master above the cuts, {self.row['speed_part']} counted",
-                speed == self.row["speed_part"],
-            ),
-        ]
-
-    @property
-    def proven(self) -> bool:
-        """True if everything adds up."""
-        return all(holds for _, holds in self.proofs)
-
-
-def same(left: Any, right: Any) -> bool:
-    """Compare two presented values; sums of floats may differ in their last digits."""
-    if isinstance(left, float) and isinstance(right, float):
-        return abs(left - right) <= 1e-9 * max(1.0, abs(left), abs(right))
-    return bool(left == right)
 
 
 def explain(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seamline.model.time.intervals import stamp
-from seamline.serve.explain import Explanation, spelled
+from seamline.serve.explain import spelled
+from seamline.serve.explained_number import Explanation
 from seamline.serve.query import shown
 
 PARTS = 40

@@ -22,7 +22,9 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING, Status
 from seamline.model.time.intervals import stamp
-from seamline.plan.batch.batch_plan import by_arrival, last_edge, unknown
+from seamline.plan.batch.batch_plan import last_edge
+from seamline.plan.batch.build_causes import unknown
+from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.plan.batch.rejudging_plan import Verdict, rounded, unjudged
 from seamline.serve.refused_records import refused_in
 from seamline.supervisor.said import unreconciled

@@ -25,7 +25,8 @@ from seamline.model.errors import BadRange, NotFound, PublishRefused
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.intervals import Interval
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.batch.batch_plan import Arrivals, BatchPlan, plan_batch
+from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
+from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.batch.view_upgrade import Common, missing
 from seamline.plan.batch.view_upgrade import common as common_of
 from seamline.serve.generation_differences import common as measures_of

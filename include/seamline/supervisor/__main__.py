@@ -6,7 +6,8 @@ import sys
 
 from seamline.lake.storage.layout import Layout, warehouse
 from seamline.lake.tables.table_format import require_format
-from seamline.model.errors import SeamlineError, disk_full
+from seamline.model.errors import SeamlineError
+from seamline.runtime.disk import disk_full
 from seamline.runtime.process_exit import end
 from seamline.supervisor import resident
 from seamline.supervisor.driver_watch import watching

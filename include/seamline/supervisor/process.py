@@ -13,80 +13,27 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from seamline.lake.storage.layout import Layout, home
 from seamline.lake.tables.control_table import ControlTable, Desired, Lease, held_by
 from seamline.lake.tables.mending import mend
-from seamline.model.errors import (
-    ChangedByOthers,
-    ConnectionMissing,
-    DefinitionError,
-    FenceLost,
-    GaveUp,
-    LeaseHeld,
-    LookupBroken,
-    OffsetGap,
-    OutOfStep,
-    SetupError,
-    TopicMissing,
-    TopicRecreated,
-    disk_full,
-)
+from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
 from seamline.model.protocol.job_arguments import StreamJob
+from seamline.runtime.disk import disk_full
 from seamline.runtime.processes import elapsed, myself
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, rotate_in_use, tail
 from seamline.supervisor.driver_watch import Watch
 from seamline.supervisor.job_files import jobs_folder
 from seamline.supervisor.outside import end_leftover
+from seamline.supervisor.restart_pace import Pace, wait_before
 from seamline.supervisor.said import REFUSED, leave_mark
 from seamline.supervisor.stream_logs import say
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
 from seamline.supervisor.watcher import Watcher
-
-WAITS_FOR_A_PERSON = {
-    error.exit_code
-    for error in (
-        DefinitionError,
-        SetupError,
-        ConnectionMissing,
-        TopicMissing,
-        TopicRecreated,
-        OffsetGap,
-        LookupBroken,
-        OutOfStep,
-        ChangedByOthers,
-    )
-}
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How long things take, in seconds; every ``look`` alerts are told.
-
-    ``strikes`` is how many failures in a row are enough; a driver that has held an epoch, or lived for ``settled``,
-    begins a new row.
-    """
-
-    tick: float = 0.5
-    renew: float = 5.0
-    grace: float = 90.0
-    back_off: float = 1.0
-    most: float = 30.0
-    settled: float = 120.0
-    strikes: int = 20
-    look: float = 15.0
-
-
-def wait_before(code: int, strikes: int, pace: Pace) -> float:
-    """Return the seconds before the next start: 1, 2, 4 .. 30, and at once the most where a person must act."""
-    if code in WAITS_FOR_A_PERSON:
-        return pace.most
-    return min(pace.most, pace.back_off * 2.0 ** (min(strikes, 16) - 1))
-
 
 Commanding = Callable[[int], Sequence[str]]
 """Gives a driver's command under a fencing token."""

@@ -6,7 +6,7 @@ import os
 import socket
 from datetime import UTC, datetime
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.renewing import renewing

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from seamline.kernel.epoch_kernel import KernelConfig, KernelResult
+from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.maintain.upkeep import maintain
 from seamline.lake.publish.lookup_restating import restate

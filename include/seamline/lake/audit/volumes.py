@@ -16,7 +16,7 @@ from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Statement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval
-from seamline.plan.batch.batch_plan import Arrivals
+from seamline.plan.batch.interval_arrivals import Arrivals
 
 Volumes = Mapping[tuple[str, str], tuple[int, int]]
 """By interval id and generation: rows in the table, and the records that are counted in them."""

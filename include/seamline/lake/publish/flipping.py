@@ -15,7 +15,7 @@ from seamline.lake.tables.view_versions import named
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.plan.batch.batch_plan import beside
+from seamline.plan.batch.build_causes import beside
 from seamline.plan.publish.publication import flip, retire
 
 

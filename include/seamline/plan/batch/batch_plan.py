@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from heapq import nlargest, nsmallest
-from operator import itemgetter
 from types import MappingProxyType
 
-from seamline.model.errors import BadRange, StraddlesCut
+from seamline.model.errors import BadRange
 from seamline.model.protocol.claims import Claim, running
-from seamline.model.protocol.condensed import arrived
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import How, Manifest, Statement
-from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.manifest import Manifest, Statement
+from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, stamp
+from seamline.plan.batch.build_causes import Cause, Kind, beside, causes_of
+from seamline.plan.batch.interval_arrivals import Arrivals
 
 NAMED = 1_000
 """So many of the intervals that wait for another run are named."""
-
-
-class Kind(StrEnum):
-    """What makes an interval one to build; several may hold at once."""
-
-    ASKED = "asked for"
-    NEVER = "never built"
-    CHANGED = "definition changed"
-    RESTATED = "restated"
-    LATE = "late rows"
-    CLOSED = "closed since it was published"
-    RAISED = "to be built above its floor"
-
-
-@dataclass(frozen=True)
-class Cause:
-    """One kind of reason, of one view version ``name/fingerprint``; of the whole interval where it was asked for.
-
-    What is published of the view knows the log up to ``cut``, NOTHING where nothing is. ``since`` is the epoch that
-    made the interval dirty, ``rows`` the late rows from then on; ``names`` are the look-ups that were restated, or
-    the view that changed.
-    """
-
-    kind: Kind
-    view: str = ""
-    cut: int = NOTHING
-    since: int = NOTHING
-    rows: int = 0
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,65 +104,6 @@ def needs_approval(plan: BatchPlan, above: int) -> bool:
 def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
     """Return the newest epoch on which a cut may fall."""
     return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
-
-
-class Arrivals:
-    """The accepted rows of every interval by the epochs that brought them, indexed once.
-
-    Of a condensed log it can tell what no sum hides: StraddlesCut for a number within a sum's arrivals.
-    """
-
-    def __init__(self, ledger: Sequence[Epoch], *, until: int) -> None:
-        self._spans: dict[str, list[tuple[int, int]]] = {}
-        self._totals: dict[str, list[int]] = {}
-        for epoch in ledger:
-            if epoch.number > until:
-                break
-            for interval, rows in epoch.accepted.items():
-                totals = self._totals.setdefault(interval, [0])
-                totals.append(totals[-1] + rows)
-                self._spans.setdefault(interval, []).append(arrived(epoch, interval))
-
-    @property
-    def intervals(self) -> Collection[str]:
-        """The ids of the intervals that have rows."""
-        return self._spans.keys()
-
-    def rows(self, interval: str, *, until: int) -> int:
-        """Count the rows of an interval in epochs up to ``until``, that one included."""
-        return self._totals.get(interval, [0])[self._at(interval, until)]
-
-    def total(self, interval: str) -> int:
-        """Count all rows of an interval."""
-        return self._totals.get(interval, [0])[-1]
-
-    def since(self, interval: str, *, after: int) -> int:
-        """Return the first epoch above ``after`` that brought rows of an interval; NOTHING for none."""
-        spans, at = self._spans.get(interval, []), self._at(interval, after)
-        return spans[at][0] if at < len(spans) else NOTHING
-
-    def hides(self, interval: str, number: int) -> bool:
-        """Return whether some rows of a sum came up to an epoch, and others above it."""
-        spans = self._spans.get(interval, [])
-        at = bisect_right(spans, number, key=itemgetter(1))
-        return at < len(spans) and spans[at][0] <= number
-
-    def _at(self, interval: str, number: int) -> int:
-        if self.hides(interval, number):
-            raise StraddlesCut(
-                f"A sum over the log crosses epoch {number}, up to which {interval} was asked for.",
-                hint="this is a bug: a log is condensed between the cuts that somebody asks about.",
-            )
-        return bisect_right(self._spans.get(interval, []), number, key=itemgetter(1))
-
-
-def by_arrival(ledger: Sequence[Epoch]) -> dict[str, dict[int, int]]:
-    """Return the rows of each interval by the epoch that brought them, those of a sum by the last that did."""
-    found: dict[str, dict[int, int]] = {}
-    for epoch in ledger:
-        for interval, rows in epoch.accepted.items():
-            found.setdefault(interval, {})[arrived(epoch, interval)[1]] = rows
-    return found
 
 
 def cuts_within(ledger: Sequence[Epoch], manifest: Manifest, views: Collection[str]) -> set[int]:
@@ -282,22 +192,6 @@ def plan_batch(
     )
 
 
-def beside(
-    manifest: Manifest, view: str, grid: Grid, with_rows: Collection[str], reach: int
-) -> Iterator[str]:
-    """List the intervals without rows that a version born later must have built all the same.
-
-    Windows that touch one, and an interval with rows, are not answered before: nothing but a build tells that the
-    version has missed no row there.
-    """
-    for id in with_rows if reach and manifest.births.get(view) else ():
-        start = grid.named(id).start
-        for step in range(-reach, reach + 1):
-            other = grid.of(start + step * grid.length)
-            if other.start >= grid.start and other.id not in with_rows and manifest.building(view, other.id):
-                yield other.id
-
-
 def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
     """Choose up to ``most`` by number: the oldest debt, the one of most rows, the newest interval, and so on in turns.
 
@@ -321,51 +215,3 @@ def barred(edge: Epoch, rollback: Statement | None, *, closed: bool) -> str:
         mark = stamp(edge.watermark) if edge.watermark else "unknown"
         return f"open: the watermark is {mark} at epoch {edge.number}"
     return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""
-
-
-def causes_of(
-    manifest: Manifest,
-    views: Collection[str],
-    interval: Interval,
-    arrivals: Arrivals,
-    restated: Sequence[Restatement],
-    built: Collection[tuple[str, str]],
-    *,
-    closed: bool,
-) -> Iterator[Cause]:
-    """List what makes an interval dirty, view by view; nothing for a clean one.
-
-    ``built`` are the (name of a view, interval id) of which some version is published.
-    """
-    first = arrivals.since(interval.id, after=NOTHING)
-    for view in views:
-        name = view.partition("/")[0]
-        if (view, interval.id) not in manifest.published:
-            if (name, interval.id) in built:
-                born = manifest.births.get(view, first)
-                yield Cause(Kind.CHANGED, view, since=max(born, first), names=(name,))
-            elif first > NOTHING:
-                yield Cause(Kind.NEVER, view, since=first)
-            elif manifest.building(view, interval.id):
-                yield Cause(Kind.NEVER, view, since=manifest.floor(view, interval.id))
-            continue
-        cut = manifest.cut(view, interval.id)
-        if manifest.building(view, interval.id):
-            yield Cause(Kind.RAISED, view, cut, since=cut)
-        if decisions := unknown(manifest, [view], interval, restated):
-            names = tuple(sorted({each.lookup for each in decisions}))
-            yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
-        if closed and manifest.published[view, interval.id].how is How.PROVISIONAL:
-            yield Cause(Kind.CLOSED, view, cut, since=cut)
-        if (since := arrivals.since(interval.id, after=cut)) > NOTHING:
-            rows = arrivals.total(interval.id) - arrivals.rows(interval.id, until=cut)
-            yield Cause(Kind.LATE, view, cut, since=since, rows=rows)
-
-
-def unknown(
-    manifest: Manifest, views: Collection[str], interval: Interval, restated: Sequence[Restatement]
-) -> list[Restatement]:
-    """List the restatements of an interval since what is published of some view was built."""
-    published = (manifest.published.get((view, interval.id)) for view in views)
-    known = min((each.restated for each in published if each), default=len(restated))
-    return about(restated[known:], interval)

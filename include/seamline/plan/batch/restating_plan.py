@@ -13,7 +13,8 @@ from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Interval
-from seamline.plan.batch.batch_plan import Arrivals, last_edge
+from seamline.plan.batch.batch_plan import last_edge
+from seamline.plan.batch.interval_arrivals import Arrivals
 
 
 def pinned(pipeline: CompiledPipeline, name: str) -> Join:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restatement import Restatement, about
 from seamline.model.time.intervals import Grid
-from seamline.plan.batch.batch_plan import Arrivals, BatchPlan, Cause, Kind
+from seamline.plan.batch.batch_plan import BatchPlan
+from seamline.plan.batch.build_causes import Cause, Kind
+from seamline.plan.batch.interval_arrivals import Arrivals
 
 
 @dataclass(frozen=True)

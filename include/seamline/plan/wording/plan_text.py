@@ -8,7 +8,8 @@ from typing import Any
 
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import stamp
-from seamline.plan.batch.batch_plan import BatchPlan, Build, Cause, Kind
+from seamline.plan.batch.batch_plan import BatchPlan, Build
+from seamline.plan.batch.build_causes import Cause, Kind
 
 SHOWN = 20
 

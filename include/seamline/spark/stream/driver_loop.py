@@ -5,20 +5,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.epoch_log import condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired, Drained
@@ -31,9 +29,9 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import to_register
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.plan.stream.epoch_numbers import Resume, Turns, position
-from seamline.runtime.process_exit import end
 from seamline.spark.session.attempt_notes import Attempted
 from seamline.spark.stream.checkpoints import Checkpoints, planned_ends
+from seamline.spark.stream.driver_end import jvm_pid, leave, shown
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.hole_filling import Filler
@@ -297,20 +295,3 @@ class Driver:
         if query is not None:
             query.stop()
         self.topics.close()
-
-
-def shown(failure: BaseException | None) -> str:
-    """Say what went wrong without the JVM's part of the stack."""
-    return str(failure).split("\tat py4j.")[0].rstrip()[-3000:]
-
-
-def leave(error: SeamlineError) -> NoReturn:
-    """Exit at once with the error's code: nothing more may be written."""
-    print(error, file=sys.stderr)
-    end(error.exit_code)
-
-
-def jvm_pid(spark: SparkSession) -> int | None:
-    """Return the process id of Spark's JVM."""
-    process: Any = getattr(spark.sparkContext._gateway, "proc", None)  # noqa: SLF001
-    return process.pid if process is not None else None

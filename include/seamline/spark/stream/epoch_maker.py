@@ -12,7 +12,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, run
+from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
 from seamline.lake.tables.log_tails import tails

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.log.epoch_log import condensed_log, condensed_log_of
 from seamline.lake.log.ledger import Ledger

@@ -9,7 +9,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from seamline.model.errors import SparkFailed, disk_full
+from seamline.model.errors import SparkFailed
+from seamline.runtime.disk import disk_full
 from seamline.spark.tasks.kernel_attempts import said
 
 SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)

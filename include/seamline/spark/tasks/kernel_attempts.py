@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from seamline.kernel.epoch_kernel import KernelResult
+from seamline.kernel.kernel_result import KernelResult
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.plan.stream.epoch_numbers import tasks
 from seamline.spark.session.attempt_notes import Note

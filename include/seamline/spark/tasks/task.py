@@ -15,7 +15,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from seamline.kernel.epoch_kernel import KernelConfig, KernelResult, engine, facts, run
+from seamline.kernel.epoch_kernel import KernelConfig, engine, run
+from seamline.kernel.kernel_result import KernelResult, facts
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.errors import ProtocolError
 from seamline.model.memory import parse_memory

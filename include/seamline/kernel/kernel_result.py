@@ -1,0 +1,64 @@
+"""What a run of the kernel has made, and what it tells the driver of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from seamline.lake.storage.data_files import DataFile
+from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import stamp
+
+
+@dataclass
+class KernelResult:
+    """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id.
+
+    ``astray`` counts records that were refused for their event times. ``record_bytes`` are those of a record with all
+    that Kafka knows of it, on average where they are largest.
+    """
+
+    master: list[DataFile] = field(default_factory=list)
+    quarantine: list[DataFile] = field(default_factory=list)
+    accepted: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
+    very_late: Counter[str] = field(default_factory=Counter)
+    max_event_time: dict[Lane, datetime] = field(default_factory=dict)
+    states: dict[str, list[pa.Table]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    record_bytes: int = 0
+    astray: Counter[Lane] = field(default_factory=Counter)
+
+    def add(self, other: KernelResult) -> None:
+        """Take in the result of another task."""
+        self.master += other.master
+        self.quarantine += other.quarantine
+        for name in ("accepted", "refused", "late", "very_late", "astray"):
+            getattr(self, name).update(getattr(other, name))
+        for lane, moment in other.max_event_time.items():
+            self.max_event_time[lane] = max(moment, self.max_event_time.get(lane, moment))
+        for view, tables in other.states.items():
+            self.states.setdefault(view, []).extend(tables)
+        self.failed |= other.failed
+        self.record_bytes = max(self.record_bytes, other.record_bytes)
+
+
+def facts(result: KernelResult) -> dict[str, Any]:
+    """Return all but the states as JSON-like facts."""
+    return {
+        "master": [vars(file) for file in result.master],
+        "quarantine": [vars(file) for file in result.quarantine],
+        "accepted": dict(result.accepted),
+        "refused": dict(result.refused),
+        "late": dict(result.late),
+        "very_late": dict(result.very_late),
+        "max_event_time": {str(lane): stamp(at) for lane, at in result.max_event_time.items()},
+        "astray": {str(lane): count for lane, count in result.astray.items()},
+        "failed": result.failed,
+        "record_bytes": result.record_bytes,
+    }

@@ -1,0 +1,106 @@
+"""What makes an interval one to build, view by view."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from seamline.model.protocol.manifest import How, Manifest
+from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Grid, Interval
+from seamline.plan.batch.interval_arrivals import Arrivals
+
+
+class Kind(StrEnum):
+    """What makes an interval one to build; several may hold at once."""
+
+    ASKED = "asked for"
+    NEVER = "never built"
+    CHANGED = "definition changed"
+    RESTATED = "restated"
+    LATE = "late rows"
+    CLOSED = "closed since it was published"
+    RAISED = "to be built above its floor"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One kind of reason, of one view version ``name/fingerprint``; of the whole interval where it was asked for.
+
+    What is published of the view knows the log up to ``cut``, NOTHING where nothing is. ``since`` is the epoch that
+    made the interval dirty, ``rows`` the late rows from then on; ``names`` are the look-ups that were restated, or
+    the view that changed.
+    """
+
+    kind: Kind
+    view: str = ""
+    cut: int = NOTHING
+    since: int = NOTHING
+    rows: int = 0
+    names: tuple[str, ...] = ()
+
+
+def beside(
+    manifest: Manifest, view: str, grid: Grid, with_rows: Collection[str], reach: int
+) -> Iterator[str]:
+    """List the intervals without rows that a version born later must have built all the same.
+
+    Windows that touch one, and an interval with rows, are not answered before: nothing but a build tells that the
+    version has missed no row there.
+    """
+    for id in with_rows if reach and manifest.births.get(view) else ():
+        start = grid.named(id).start
+        for step in range(-reach, reach + 1):
+            other = grid.of(start + step * grid.length)
+            if other.start >= grid.start and other.id not in with_rows and manifest.building(view, other.id):
+                yield other.id
+
+
+def causes_of(
+    manifest: Manifest,
+    views: Collection[str],
+    interval: Interval,
+    arrivals: Arrivals,
+    restated: Sequence[Restatement],
+    built: Collection[tuple[str, str]],
+    *,
+    closed: bool,
+) -> Iterator[Cause]:
+    """List what makes an interval dirty, view by view; nothing for a clean one.
+
+    ``built`` are the (name of a view, interval id) of which some version is published.
+    """
+    first = arrivals.since(interval.id, after=NOTHING)
+    for view in views:
+        name = view.partition("/")[0]
+        if (view, interval.id) not in manifest.published:
+            if (name, interval.id) in built:
+                born = manifest.births.get(view, first)
+                yield Cause(Kind.CHANGED, view, since=max(born, first), names=(name,))
+            elif first > NOTHING:
+                yield Cause(Kind.NEVER, view, since=first)
+            elif manifest.building(view, interval.id):
+                yield Cause(Kind.NEVER, view, since=manifest.floor(view, interval.id))
+            continue
+        cut = manifest.cut(view, interval.id)
+        if manifest.building(view, interval.id):
+            yield Cause(Kind.RAISED, view, cut, since=cut)
+        if decisions := unknown(manifest, [view], interval, restated):
+            names = tuple(sorted({each.lookup for each in decisions}))
+            yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
+        if closed and manifest.published[view, interval.id].how is How.PROVISIONAL:
+            yield Cause(Kind.CLOSED, view, cut, since=cut)
+        if (since := arrivals.since(interval.id, after=cut)) > NOTHING:
+            rows = arrivals.total(interval.id) - arrivals.rows(interval.id, until=cut)
+            yield Cause(Kind.LATE, view, cut, since=since, rows=rows)
+
+
+def unknown(
+    manifest: Manifest, views: Collection[str], interval: Interval, restated: Sequence[Restatement]
+) -> list[Restatement]:
+    """List the restatements of an interval since what is published of some view was built."""
+    published = (manifest.published.get((view, interval.id)) for view in views)
+    known = min((each.restated for each in published if each), default=len(restated))
+    return about(restated[known:], interval)

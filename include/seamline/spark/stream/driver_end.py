@@ -1,0 +1,28 @@
+"""How a driver ends, and what it says then."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+from pyspark.sql import SparkSession
+
+from seamline.model.errors import SeamlineError
+from seamline.runtime.process_exit import end
+
+
+def shown(failure: BaseException | None) -> str:
+    """Say what went wrong without the JVM's part of the stack."""
+    return str(failure).split("\tat py4j.")[0].rstrip()[-3000:]
+
+
+def leave(error: SeamlineError) -> NoReturn:
+    """Exit at once with the error's code: nothing more may be written."""
+    print(error, file=sys.stderr)
+    end(error.exit_code)
+
+
+def jvm_pid(spark: SparkSession) -> int | None:
+    """Return the process id of Spark's JVM."""
+    process: Any = getattr(spark.sparkContext._gateway, "proc", None)  # noqa: SLF001
+    return process.pid if process is not None else None
