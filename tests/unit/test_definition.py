@@ -191,7 +191,7 @@ WRONG = {
     "count window's column": (
         with_view(window=CountWindow(3), measures={"window_number": count()}),
         "views[by_customer].keys",
-        "numbers windows",
+        "numbers count windows",
     ),
     "no window": (with_view(window="1 hour"), "views[by_customer].window", "is not a window"),
     "grouping set of no key": (

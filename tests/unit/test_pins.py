@@ -74,3 +74,16 @@ def test_a_handle_that_is_handed_over_is_one_persons(table: Table) -> None:
     mine.append([], txns={"a": 3})
     assert table_cache.look(root, "a", lambda table: table.txn("a")) == 3
     assert table_cache._held[root].table is not mine
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_a_handle_of_a_table_that_is_gone_is_not_handed_over(
+    table: Table, tmp_path: Path, *, anew: bool
+) -> None:
+    """Whoever writes makes the table then, or opens the one that was made at the same place."""
+    add(table, 0)
+    assert rows(table) == 1
+    table.root.rename(tmp_path / "elsewhere")
+    if anew:
+        Table.ensure(table.root, SCHEMA)
+    assert table_cache.handed_over(table.root) is None

@@ -57,7 +57,7 @@ def test_an_epoch_without_a_report_is_not_held() -> None:
         pipeline=None,
         register=None,
         topics=SimpleNamespace(ids={}),
-        progress=SimpleNamespace(epoch=None),
+        progress=SimpleNamespace(epoch=None, mark=None),
         lookups=SimpleNamespace(paths=lambda versions: {}),
     )
     with pytest.raises(KernelFailed) as failed:

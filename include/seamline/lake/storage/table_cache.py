@@ -68,14 +68,21 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
 
 
 def handed_over(root: Path) -> Table | None:
-    """Return the handle itself, at the newest version, to one who writes; None where none is held. Others open anew."""
+    """Return the handle itself, at the newest version, to one who writes; None where none is held. Others open anew.
+
+    What is held of a table that is gone, or was made anew since, is forgotten.
+    """
+    first = identity(delta_log.entry(root, 0))
     with _guard:
         held = _held.pop(root, None)
-    if held is None:
+    if held is None or held.identity != first:
         return None
     with held.lock:
         held.given = True
-        held.refresh()
+        try:
+            held.refresh()
+        except NotFound:
+            return None
         return held.table
 
 
