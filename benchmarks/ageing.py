@@ -25,10 +25,10 @@ from benchmarks.kernels import next_task, records
 from benchmarks.machine import machine, percentile
 from benchmarks.results import Results
 from seamline.kernel.epoch_kernel import run
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import keep
-from seamline.model.compile.catalog import load
+from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -49,12 +49,14 @@ class Life:
         (home / "pipelines").mkdir()
         self.definitions, self.warehouse = home / "pipelines", home / "warehouse"
         (self.definitions / "ad_campaigns.py").write_text(ads.definition(TOPIC, epoch=1_000_000))
-        self.pipeline: CompiledPipeline = load(self.definitions).pipeline("ad_campaigns")
+        self.pipeline: CompiledPipeline = load_catalog(self.definitions).pipeline("ad_campaigns")
         self.layout = Layout(self.warehouse, "ad_campaigns")
         self.count, self.rows = rate * int(TRIGGER.total_seconds()), 0
         self.pool = ads.pool()
         joins = self.pipeline.record.lookups
-        self.lookups = {join.name: self.layout.lookup(join.name, keep(join, self.layout)) for join in joins}
+        self.lookups = {
+            join.name: self.layout.lookup(join.name, keep_lookup_version(join, self.layout)) for join in joins
+        }
         self.writer = Writer(self.layout, self.pipeline, 1)
         self.at = ads.BEGIN
 
@@ -87,7 +89,7 @@ class Life:
 
     def upkeep(self) -> None:
         """Do what the upkeep DAG does; the writer's handles move on with their next commit."""
-        maintain(self.pipeline, self.layout)
+        maintain_tables(self.pipeline, self.layout)
 
     def ask(self, start: datetime, end: datetime, where: str | None) -> float:
         """Read, and give the seconds."""

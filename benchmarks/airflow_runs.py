@@ -27,12 +27,12 @@ from benchmarks.views import ROOT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.local.airflow import AirflowStandalone
-from seamline.local.flights import flights
-from seamline.model.compile.catalog import load
-from seamline.model.time.intervals import stamp
+from seamline.local.flights import read_flights
+from seamline.model.compile.catalog import load_catalog
+from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.airflow_api import AirflowApi
-from seamline.orchestration.airflow_client import quote
-from seamline.spark.session.session import session
+from seamline.orchestration.airflow_client import quote_path_segment
+from seamline.spark.session.session import open_spark_session
 
 DAG = "flights__batch"
 WARM = 2
@@ -78,9 +78,9 @@ def main() -> int:
 
 def prepared(home: Path) -> dict[str, str]:
     """Read the first days into a warehouse, and give the settings of all that works on it."""
-    spark = session("benchmarks.airflow_runs")
-    engine = Year(load(ROOT / "include" / "pipelines").pipeline("flights"), home / "warehouse", spark)
-    engine.epoch([json.dumps(each).encode() for each in islice(flights(), ROWS)])
+    spark = open_spark_session("benchmarks.airflow_runs")
+    engine = Year(load_catalog(ROOT / "include" / "pipelines").pipeline("flights"), home / "warehouse", spark)
+    engine.epoch([json.dumps(each).encode() for each in islice(read_flights(), ROWS)])
     closing = {"carrier": "UA", "flight": 1, "origin": "EWR", "sched_dep": "2013-01-13T00:00:00Z"}
     engine.epoch([json.dumps(closing).encode()])
     spark.stop()
@@ -138,7 +138,7 @@ def served(airflow: AirflowStandalone, layout: Layout, number: int) -> Served:
     commanded = time.monotonic() - began
     while len(generations(layout, day) - before) < len(before):
         if time.monotonic() - began > WITHIN:
-            raise TimeoutError(f"{stamp(day)} is not served")
+            raise TimeoutError(f"{format_utc_instant(day)} is not served")
         time.sleep(0.05)
     whole = time.monotonic() - began
     settled(airflow.api)
@@ -150,13 +150,19 @@ def served(airflow: AirflowStandalone, layout: Layout, number: int) -> Served:
 def generations(layout: Layout, day: datetime) -> set[tuple[str, str]]:
     """Return what is served of a day: the generation of each view."""
     published = ManifestTable.ensure(layout).read().published
-    return {(view, each.generation) for (view, start), each in published.items() if start == stamp(day)}
+    return {
+        (view, each.generation)
+        for (view, start), each in published.items()
+        if start == format_utc_instant(day)
+    }
 
 
 def task_seconds(api: AirflowApi, day: datetime) -> dict[str, float]:
     """Return how long each task of a day's backfill run took, from its start to its end."""
-    [run] = [each for each in api.runs(DAG, "backfill") if each["data_interval_start"] == stamp(day)]
-    path = f"/dags/{DAG}/dagRuns/{quote(run['dag_run_id'])}/taskInstances"
+    [run] = [
+        each for each in api.runs(DAG, "backfill") if each["data_interval_start"] == format_utc_instant(day)
+    ]
+    path = f"/dags/{DAG}/dagRuns/{quote_path_segment(run['dag_run_id'])}/taskInstances"
     found = {each["task_id"]: each["duration"] or 0.0 for each in api.call("GET", path)["task_instances"]}
     return {name: found[name] for name in TASKS}
 

@@ -36,15 +36,15 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
-from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.serve.asked import Question
-from seamline.serve.asked import written as page
-from seamline.serve.query import footer, written
+from seamline.serve.asked import encode_answer_page as page
+from seamline.serve.query import format_answer_footer, write_answer
 from seamline.serve.read import read
 
 BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -78,7 +78,7 @@ class Tables:
         (self.definitions / "sensors.py").write_text(
             DEFINITION.format(window=window_of(asked), interval=asked.interval)
         )
-        self.pipeline: CompiledPipeline = load(self.definitions).pipeline("sensors")
+        self.pipeline: CompiledPipeline = load_catalog(self.definitions).pipeline("sensors")
         self.view = self.pipeline.views[0]
         self.layout = Layout(self.warehouse, "sensors")
         self.fill(asked)
@@ -130,12 +130,12 @@ class Tables:
         for number, start, end in list(zip(numbers.tolist(), first, ends, strict=True))[
             : int(share * len(numbers))
         ]:
-            id = stamp(EPOCH + number * length * MICROSECOND)
+            id = format_utc_instant(EPOCH + number * length * MICROSECOND)
             own = states.slice(start, end - start)
             own = own.append_column("generation", pa.array(["g"] * own.num_rows))
             stats = ["generation", "pane"]
             made.append(
-                data_files.write(
+                data_files.write_data_file(
                     own, table.root, f"{number}.parquet", stats=stats, partition={"interval": id}
                 )
             )
@@ -224,11 +224,11 @@ def main(argv: list[str]) -> int:
 def told(tables: Tables, found: Any) -> None:
     """Measure what is made of an answer."""
     with timed("footer"):
-        footer(found)
+        format_answer_footer(found)
     with timed("csv"):
-        written(found, "csv", io.StringIO())
+        write_answer(found, "csv", io.StringIO())
     with timed("json"):
-        written(found, "json", io.StringIO())
+        write_answer(found, "json", io.StringIO())
     for format in ("json", "csv", "arrow", "parquet"):
         with timed(f"page of 1000, {format}"):
             page(found, Question(format=format))
@@ -237,9 +237,13 @@ def told(tables: Tables, found: Any) -> None:
     if len(found.intervals) > MOST_FILES:
         return
     with timed("serving, whole"):
-        serving_table.refresh(tables.pipeline, tables.layout, tables.view, list(found.intervals))
+        serving_table.refresh_serving_table(
+            tables.pipeline, tables.layout, tables.view, list(found.intervals)
+        )
     with timed("serving, one interval"):
-        serving_table.refresh(tables.pipeline, tables.layout, tables.view, [next(iter(found.intervals))])
+        serving_table.refresh_serving_table(
+            tables.pipeline, tables.layout, tables.view, [next(iter(found.intervals))]
+        )
 
 
 if __name__ == "__main__":

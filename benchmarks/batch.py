@@ -34,18 +34,23 @@ from seamline.lake.engine import states
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.lookup_tables import keep
-from seamline.model.compile.catalog import load
+from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
 from seamline.quality.certify import certify_run
-from seamline.spark.build.build import build
-from seamline.spark.build.fast_path import cores, gathered, split, touching
+from seamline.spark.build.build import build_intervals
+from seamline.spark.build.fast_path import (
+    compute_partial_states,
+    count_task_slots,
+    list_touched_files,
+    split_into_shares,
+)
 from seamline.spark.build.partial_states import Partials
-from seamline.spark.session.session import session
+from seamline.spark.session.session import open_spark_session
 from seamline.spark.stream.epoch_writer import Writer
 
 EPOCH, CHUNK = 1_000_000, 100_000
@@ -63,7 +68,7 @@ def main(argv: list[str]) -> int:
         home = Path(folder)
         (home / "pipelines").mkdir()
         (home / "pipelines" / "ad_campaigns.py").write_text(ads.definition(TOPIC, epoch=EPOCH))
-        pipeline = load(home / "pipelines").pipeline("ad_campaigns")
+        pipeline = load_catalog(home / "pipelines").pipeline("ad_campaigns")
         layout = Layout(home / "warehouse", "ad_campaigns")
         began = time.monotonic()
         views = written(pipeline, layout, options.records)
@@ -74,7 +79,7 @@ def main(argv: list[str]) -> int:
             f"written in {time.monotonic() - began:.0f} s",
             flush=True,
         )
-        spark = session("benchmarks.batch", memory="4g")
+        spark = open_spark_session("benchmarks.batch", memory="4g")
         hour = pipeline.grid.of(ads.BEGIN)
         asked: dict[str, Callable[[], int]] = {
             "seamline": lambda: by_seamline(spark, pipeline, layout, hour),
@@ -115,7 +120,10 @@ def main(argv: list[str]) -> int:
 def written(pipeline: CompiledPipeline, layout: Layout, count: int) -> int:
     """Hold epochs of ad events, the last of them an edge; give how many views there are."""
     drawn = ads.pool()
-    lookups = {join.name: layout.lookup(join.name, keep(join, layout)) for join in pipeline.record.lookups}
+    lookups = {
+        join.name: layout.lookup(join.name, keep_lookup_version(join, layout))
+        for join in pipeline.record.lookups
+    }
     writer = Writer(layout, pipeline, 1)
     moments, views, moment = ads.clock(ads.BEGIN), 0, b""
     for first in range(0, count, EPOCH):
@@ -150,11 +158,13 @@ def by_seamline(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout,
     """Make the states as a build does, without writing them."""
     master = Files.of(Master.open(layout).table)
     [view] = pipeline.views
-    work = split(touching(pipeline, master, [hour], 10**9), [], pipeline, cores(spark))
-    found = gathered(
+    work = split_into_shares(
+        list_touched_files(pipeline, master, [hour], 10**9), [], pipeline, count_task_slots(spark)
+    )
+    found = compute_partial_states(
         spark, Partials(pipeline, tuple(work), (hour,), 10**9, {view.id: layout.warehouse}, 10**9)
     )
-    whole = states.combine(view, found.states[view.id])
+    whole = states.combine_states(view, found.states[view.id])
     return sum(whole["rows"].to_pylist())
 
 
@@ -196,7 +206,9 @@ def whole(
 ) -> tuple[float, float]:
     """Build and certify; give the seconds of each."""
     began = time.monotonic()
-    build(spark, pipeline, layout, BuildJob("ad_campaigns", name, Master.open(layout).edge, (hour,)))
+    build_intervals(
+        spark, pipeline, layout, BuildJob("ad_campaigns", name, Master.open(layout).edge, (hour,))
+    )
     built = time.monotonic()
     certify_run(pipeline, layout, name)
     return built - began, time.monotonic() - built

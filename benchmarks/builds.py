@@ -31,18 +31,18 @@ from benchmarks.views import NOW, ROOT
 from seamline import Rule
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.publish.publishing import publish_run
-from seamline.local.flights import flights
-from seamline.model.compile.catalog import load
+from seamline.local.flights import read_flights
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
 from seamline.quality import certify
-from seamline.quality.expectations import Checked, checked
+from seamline.quality.expectations import Checked, validate_presented_rows
 from seamline.quality.run_comparing import compare_run
-from seamline.spark.build.build import build
-from seamline.spark.build.rejudging import rejudge
-from seamline.spark.session.session import session
+from seamline.spark.build.build import build_intervals
+from seamline.spark.build.rejudging import reprocess_epochs
+from seamline.spark.session.session import open_spark_session
 from seamline.testing.tables import Tables
 
 ROWS, DAYS, SMALL, KEPT_EVERY = 10_000, 5, 100, 10
@@ -52,11 +52,11 @@ FIRST = datetime(2013, 1, 1, tzinfo=UTC)
 def main() -> int:
     """Build a master of a year, then time what is asked of it."""
     print(machine(), flush=True)
-    pipeline = load(ROOT / "include" / "pipelines").pipeline("flights")
+    pipeline = load_catalog(ROOT / "include" / "pipelines").pipeline("flights")
     print(f"import of great_expectations in a new process: {import_seconds():.1f} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         with timed("session"):
-            spark = session("benchmarks.builds")
+            spark = open_spark_session("benchmarks.builds")
         engine = Year(pipeline, Path(folder), spark)
         with timed("the year read, epochs of 10,000"):
             engine.read()
@@ -85,7 +85,7 @@ def main() -> int:
         engine.redefine(mended(pipeline))
         engine.epoch([])
         began = time.monotonic()
-        again = rejudge(spark, engine.pipeline, engine.layout, until=engine.number)
+        again = reprocess_epochs(spark, engine.pipeline, engine.layout, until=engine.number)
         spent = time.monotonic() - began
         print(f"judged again: {again:,} records in {spent:.1f} s, {again / spent:,.0f} a second")
         shown("the year, mended", *engine.run(None))
@@ -114,7 +114,7 @@ class Year(Tables):
 
     def read(self) -> None:
         """Hold the year, then an edge that closes its last day."""
-        year = flights()
+        year = read_flights()
         while some := [json.dumps(each).encode() for each in islice(year, ROWS)]:
             self.epoch(some)
         closing = {"carrier": "UA", "flight": 1, "origin": "EWR", "sched_dep": "2014-01-02T00:00:00Z"}
@@ -134,7 +134,7 @@ class Year(Tables):
     def checked(self, view: CompiledView, presented: pa.Table) -> Checked:
         """Check as certificates do, and note the time."""
         began = time.monotonic()
-        found = checked(view, presented)
+        found = validate_presented_rows(view, presented)
         self.checking[-1] += time.monotonic() - began
         return found
 
@@ -144,9 +144,9 @@ class Year(Tables):
         plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)
         job = job_of(self.pipeline, plan, run=f"{asked or 'dirty'} {self.number}")
         marks.append(time.monotonic())
-        build(self.spark, self.pipeline, self.layout, job)
+        build_intervals(self.spark, self.pipeline, self.layout, job)
         marks.append(time.monotonic())
-        with patch.object(certify, "checked", self.checked):
+        with patch.object(certify, "validate_presented_rows", self.checked):
             self.checking.append(0.0)
             assert all(each.passed for each in certify.certify_run(self.pipeline, self.layout, job.run))
         marks.append(time.monotonic())

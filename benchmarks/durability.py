@@ -68,7 +68,9 @@ def publish(home: Path, number: int) -> None:
 
 def written(root: Path, name: str) -> data_files.DataFile:
     """Write 20 kB."""
-    return data_files.write(pa.table({"n": [1], "raw": [os.urandom(20_000)]}, schema=SCHEMA), root, name)
+    return data_files.write_data_file(
+        pa.table({"n": [1], "raw": [os.urandom(20_000)]}, schema=SCHEMA), root, name
+    )
 
 
 def timed(do: Callable[..., None], *given: object) -> tuple[float, float]:

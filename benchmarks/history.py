@@ -32,14 +32,14 @@ ROUNDS = 3
 
 def start(past: Past) -> object:
     """Do what a driver does before it reads: without Spark and Kafka."""
-    from seamline.lake.log.epoch_log import condensed_log
+    from seamline.lake.log.epoch_log import read_condensed_log
     from seamline.model.compile.lookup_join import in_force
-    from seamline.model.protocol.holes import gaps, to_register
+    from seamline.model.protocol.holes import find_gaps, to_register
     from seamline.spark.stream.epoch_writer import Writer
     from seamline.spark.stream.progress import Progress
 
-    log = condensed_log(past.layout)
-    gaps(log, {LANE: 0})
+    log = read_condensed_log(past.layout)
+    find_gaps(log, {LANE: 0})
     in_force(log, past.compiled.record_version)
     writer = Writer(past.layout, past.compiled, int(time.time()))
     ledger = writer.repaired()
@@ -49,7 +49,7 @@ def start(past: Past) -> object:
 
 def answer(past: Past) -> object:
     """Answer for the day."""
-    from seamline.lake.read.merged_read import answer as read
+    from seamline.lake.read.merged_read import read_merged_answer as read
 
     return read(past.compiled, past.view, past.layout, start=SPAN.start, end=SPAN.end).table.num_rows
 
@@ -71,12 +71,12 @@ def status(past: Past) -> object:
 def page(past: Past) -> object:
     """Read what the stream's page shows."""
     from seamline.lake.log.epoch_log import newest_epochs
-    from seamline.serve.completeness import completeness
-    from seamline.serve.refused_records import refused_by_reason
+    from seamline.serve.completeness import list_completeness
+    from seamline.serve.refused_records import list_refusals
 
-    completeness(past.compiled, past.layout)
+    list_completeness(past.compiled, past.layout)
     newest_epochs(past.layout, 60)
-    return refused_by_reason(past.compiled, past.layout)[0].count
+    return list_refusals(past.compiled, past.layout)[0].count
 
 
 def certify(past: Past) -> object:
@@ -93,7 +93,7 @@ def audit(past: Past) -> object:
 
     ends = TopicEnds(datetime.now(UTC), {"t": "sales"}, {LANE: 0}, {LANE: past.start(past.epochs)})
     auditing.ends_of = lambda *_, **__: ends  # type: ignore[assignment]
-    auditing.resolve = lambda *_, **__: None  # type: ignore[assignment, return-value]
+    auditing.read_airflow_connection = lambda *_, **__: None  # type: ignore[assignment, return-value]
     found = auditing.audit(past.compiled, past.layout, span=SPAN)
     return found.passed, found.intervals[SPAN.id].rows
 

@@ -27,13 +27,13 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
 from seamline.kernel.epoch_kernel import KernelConfig
-from seamline.local.flights import Span, flights
-from seamline.model.compile.catalog import load
+from seamline.local.flights import Span, read_flights
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.spark.session.session import session
+from seamline.spark.session.session import open_spark_session
 from seamline.spark.stream import read_topics as topics_module
 from seamline.spark.stream.read_topics import Topics
-from seamline.spark.tasks.task import REPORT, gathered, kernel_task, warm
+from seamline.spark.tasks.task import REPORT, kernel_task, merge_task_reports, warm_workers
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 3
@@ -47,8 +47,8 @@ def main(argv: list[str]) -> int:
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         preload(connection, count)
-        spark = session("benchmarks.hot")
-        warm(spark)
+        spark = open_spark_session("benchmarks.hot")
+        warm_workers(spark)
         took: dict[str, list[float]] = {"one task": [], "split": []}
         for number in range(RUNS + 1):
             for name, seconds in took.items():
@@ -68,13 +68,13 @@ def preload(connection: KafkaConnection, count: int) -> None:
     """Put flights into the first of four partitions."""
     with TopicAdmin(connection) as admin, RecordWriter(connection) as writer:
         admin.create_topic(TOPIC, 4)
-        for flight in islice(flights(Span()), count):
+        for flight in islice(read_flights(Span()), count):
             writer.send(TOPIC, value=json.dumps(flight).encode(), partition=0)
 
 
 def epoch(spark: SparkSession, connection: KafkaConnection, home: Path, count: int, *, split: bool) -> float:
     """Read, judge and count them as an epoch does, without its commits; give the seconds."""
-    pipeline = load(ROOT / "include" / "pipelines").pipeline("flights")
+    pipeline = load_catalog(ROOT / "include" / "pipelines").pipeline("flights")
     extra = {"bootstrap.servers": connection.brokers}
     os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = json.dumps({"conn_type": "kafka", "extra": extra})
     topics = Topics(pipeline.name, pipeline.definition.source)
@@ -95,7 +95,7 @@ def epoch(spark: SparkSession, connection: KafkaConnection, home: Path, count: i
     with patch.object(topics_module, "LEAST_SHARE", topics_module.LEAST_SHARE if split else count):
         raw = topics.between(spark, part)
     began = time.monotonic()
-    result = gathered(
+    result = merge_task_reports(
         (row.kind, row.payload) for row in raw.mapInArrow(kernel_task(config), REPORT).collect()
     )
     took = time.monotonic() - began

@@ -96,16 +96,16 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 def report(name: str, view: CompiledView, table: pa.Table) -> None:
     """Print one line."""
     size = table.num_rows // PIECES
-    with states.connection() as con:
+    with states.open_duckdb() as con:
 
         def prepare(at: int) -> pa.Table:
             con.register("found", table.slice(at * size, size))
-            return states.partial(con, view, "found")
+            return states.compute_row_states(con, view, "found")
 
         one, _ = timed(lambda: prepare(0))
         pieces = [prepare(at) for at in range(PIECES)]
-    two, merged = timed(lambda: states.combine(view, pieces))
-    three, _ = timed(lambda: states.present(view, merged, ["pane"]))
+    two, merged = timed(lambda: states.combine_states(view, pieces))
+    three, _ = timed(lambda: states.present_states(view, merged, ["pane"]))
     given = pa.concat_tables(pieces).num_rows
     print(
         f"{name:12} {size / one:>12,.0f} rows/s {given / two:>12,.0f} states merged/s "

@@ -25,7 +25,7 @@ from seamline import Pipeline as Definition
 from seamline import count as counted
 from seamline.lake.engine import states
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.log.ledger_summaries import BLOCK, SCHEMA, assembled
+from seamline.lake.log.ledger_summaries import BLOCK, SCHEMA, write_ledger_blocks
 from seamline.lake.log.master import EDGE, END, FRONTIER, PRUNES, ROW, Master
 from seamline.lake.storage import data_files, delta_log
 from seamline.lake.storage.arrow_types import (
@@ -37,19 +37,19 @@ from seamline.lake.storage.arrow_types import (
 )
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.log_wholeness import classic
-from seamline.lake.storage.rewrites import upkept
-from seamline.lake.storage.table_settings import retention, settings_of
+from seamline.lake.storage.log_wholeness import classic_checkpoint_path
+from seamline.lake.storage.rewrites import upkeep_file_name
+from seamline.lake.storage.table_settings import parse_log_retention, settings_of
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.protocol.condensed import Summed, condensed
+from seamline.model.protocol.condensed import Summed, condense_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.model.time.intervals import Interval, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.plan.maintain.slice_upkeep import Block
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -213,9 +213,9 @@ class Past:
     def partials(self, rows: pa.Table) -> pa.Table:
         """Merge rows into states, block by block of edges, which are compacted."""
         columns = rows.append_column("block", pa.array(rows["_epoch"].to_numpy() // EDGE_EVERY))
-        with states.connection() as con:
+        with states.open_duckdb() as con:
             con.register("some_rows", columns)
-            return states.partial(con, self.view, "some_rows", by=["block"])
+            return states.compute_row_states(con, self.view, "some_rows", by=["block"])
 
     def write_slices(self, numbers: np.ndarray) -> None:
         """Write slices merged from edge to edge, side by side in files."""
@@ -228,15 +228,18 @@ class Past:
             whole = (
                 whole.select(slices_schema(self.view).names).cast(slices_schema(self.view)).sort_by("pane")
             )
-            name = upkept(self.slices.table, Block(int(some[0]), int(some[-1])))
-            made.append(data_files.write(whole, self.slices.table.root, name, group=100_000))
+            name = upkeep_file_name(self.slices.table, Block(int(some[0]), int(some[-1])))
+            made.append(data_files.write_data_file(whole, self.slices.table.root, name, group=100_000))
         self.slices.table.append(made, txns={EPOCH: self.packed - 1})
 
     def write_quarantine(self, numbers: np.ndarray) -> None:
         """Write what was refused."""
         table = self.refused(numbers[numbers % REFUSED_EVERY == 0])
-        file = data_files.write(
-            table, self.quarantine.root, upkept(self.quarantine, Block(0, self.packed)), group=100_000
+        file = data_files.write_data_file(
+            table,
+            self.quarantine.root,
+            upkeep_file_name(self.quarantine, Block(0, self.packed)),
+            group=100_000,
         )
         self.quarantine.append([file], txns={EPOCH: self.packed - 1})
 
@@ -252,9 +255,11 @@ class Past:
         """Write the records, packed."""
         made = []
         for some in self.blocks(numbers):
-            name = upkept(self.master.table, Block(int(some[0]), int(some[-1])))
+            name = upkeep_file_name(self.master.table, Block(int(some[0]), int(some[-1])))
             made.append(
-                data_files.write(self.rows(some), self.master.table.root, name, stats=PRUNES, group=100_000)
+                data_files.write_data_file(
+                    self.rows(some), self.master.table.root, name, stats=PRUNES, group=100_000
+                )
             )
         last = self.packed - 1
         txns = {EPOCH: last, EDGE: last, f"{END}{LANE}": self.start(last + 1), FRONTIER + self.view.id: last}
@@ -264,16 +269,16 @@ class Past:
         """Write the ledger, packed."""
         made = []
         for some in self.blocks(np.arange(self.packed)):
-            name = upkept(self.ledger.table, Block(int(some[0]), int(some[-1])))
+            name = upkeep_file_name(self.ledger.table, Block(int(some[0]), int(some[-1])))
             groups = (self.ledger_block(some[low : low + BLOCK]) for low in range(0, len(some), BLOCK))
-            made.append(assembled(groups, self.ledger.table.root, name))
+            made.append(write_ledger_blocks(groups, self.ledger.table.root, name))
         self.ledger.table.append(made, txns={EPOCH: self.packed - 1})
 
     def ledger_block(self, numbers: np.ndarray) -> tuple[pa.Table, list[Epoch]]:
         """Return a row group of the ledger and its epochs condensed, without making each of them."""
         ends = {int(numbers[0]), int(numbers[-1]) + 1}
         ends |= {each + 1 for each in numbers.tolist() if each % EDGE_EVERY == EDGE_EVERY - 1}
-        sums = condensed(self.summed(first, after - 1) for first, after in pairwise(sorted(ends)))
+        sums = condense_epochs(self.summed(first, after - 1) for first, after in pairwise(sorted(ends)))
         instants = pa.array(self.instants[numbers], pa.timestamp("us", "UTC"))
         size, refused = len(numbers), numbers % REFUSED_EVERY == 0
         columns = [
@@ -336,7 +341,7 @@ class Past:
     @staticmethod
     def id(day: int) -> str:
         """Name a day."""
-        return stamp(BEGIN + int(day) * DAY)
+        return format_utc_instant(BEGIN + int(day) * DAY)
 
     def instant(self, number: int) -> datetime:
         """Return the instant of an epoch."""
@@ -346,40 +351,42 @@ class Past:
         """Return a log as many entries as it keeps, and a checkpoint; the first are cleaned away."""
         line = json.dumps({"commitInfo": {"timestamp": 1, "operation": "WRITE", "padding": "x" * 900}}) + "\n"
         first = table.version + 1
-        kept = int(retention(settings_of(table.root.name)).total_seconds())
+        kept = int(parse_log_retention(settings_of(table.root.name)).total_seconds())
         last = first + min(kept, self.most, self.epochs) - 1
-        source = delta_log.entry(table.root, first)
+        source = delta_log.entry_path(table.root, first)
         source.write_text(line)
         # What it says holds for the last entry too, since those between say nothing.
         table.refresh().handle.create_checkpoint()
         for version in range(first + 1, last + 1):
-            file = delta_log.entry(table.root, version)
+            file = delta_log.entry_path(table.root, version)
             if (version - first) % LINKS:
                 os.link(source, file)
             else:
                 source = file
                 source.write_text(line)
-        classic(table.root, first).rename(classic(table.root, last))
+        classic_checkpoint_path(table.root, first).rename(classic_checkpoint_path(table.root, last))
         mark = table.root / delta_log.FOLDER / delta_log.LAST
         mark.write_text(json.dumps({**json.loads(mark.read_text()), "version": last}))
         for version in range(first):
-            delta_log.entry(table.root, version).unlink()
+            delta_log.entry_path(table.root, version).unlink()
         table.refresh()
 
     def build(self, manifest: ManifestTable) -> None:
         """Build and publish the days but the last two; of the last but one there is a build to certify."""
         generations = Generations.ensure(self.layout, self.view)
         statements, built = [], []
-        with states.connection() as con:
+        with states.open_duckdb() as con:
             for day in range(DAYS - 1):
                 numbers = np.flatnonzero(self.days == day)
                 con.register("some_rows", self.rows(numbers))
-                found = states.partial(con, self.view, "some_rows").select(partial_schema(self.view).names)
+                found = states.compute_row_states(con, self.view, "some_rows").select(
+                    partial_schema(self.view).names
+                )
                 interval, id = Interval(BEGIN + day * DAY, BEGIN + (day + 1) * DAY), f"g{day:03d}"
                 whole = found.append_column("generation", pa.repeat(pa.scalar(id), found.num_rows))
                 whole = whole.select(generations_schema(self.view).names[:-1])
                 path = f"{id}/{day}.parquet"
-                data_files.write(whole, generations.table.root, path)
+                data_files.write_data_file(whole, generations.table.root, path)
                 generations.append([(generations.table.root / path, interval)])
                 cut = min(int(numbers[-1]) // EDGE_EVERY * EDGE_EVERY + 2 * EDGE_EVERY - 1, self.epochs - 1)
                 cut -= (cut + 1) % EDGE_EVERY
@@ -399,8 +406,12 @@ class Past:
         found = self.partials(rows).select(partial_schema(self.view).names)
         self.slices.append(found.cast(partial_schema(self.view)), from_epoch=number, to_epoch=number)
         if number % REFUSED_EVERY == 0:
-            file = data_files.write(self.refused(some), self.quarantine.root, f"{number:012d}.parquet")
+            file = data_files.write_data_file(
+                self.refused(some), self.quarantine.root, f"{number:012d}.parquet"
+            )
             self.quarantine.append([file], txns={EPOCH: number})
-        file = data_files.write(rows, self.master.table.root, f"{number:012d}.parquet", stats=PRUNES)
+        file = data_files.write_data_file(
+            rows, self.master.table.root, f"{number:012d}.parquet", stats=PRUNES
+        )
         self.master.commit(row, [file])
         self.ledger.append([row])

@@ -34,12 +34,12 @@ import json, pickle, sys
 from dataclasses import asdict
 from pathlib import Path
 from benchmarks.drain import Drain, seamline
-from seamline.runtime.process_exit import end
+from seamline.runtime.process_exit import exit_process
 from seamline.kafka.connections import KafkaConnection
 brokers, topic, count, truth, home = sys.argv[1:]
 drain = Drain(KafkaConnection(brokers), topic, int(count), pickle.loads(Path(truth).read_bytes()))
 print(json.dumps(asdict(seamline(drain, Path(home)))), flush=True)
-end(0)
+exit_process(0)
 """
 """Run by a revision's own code."""
 

@@ -30,7 +30,7 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
 from seamline.local.broker import Broker
-from seamline.local.flights import Span, replay
+from seamline.local.flights import Span, replay_flights
 from seamline.local.stack import StreamStack
 from seamline.serve.read import read
 
@@ -107,7 +107,9 @@ def drain(connection: KafkaConnection, home: Path) -> None:
     with TopicAdmin(connection) as admin:
         admin.create_topic(TOPIC, 4)
         for copy in range(COPIES):
-            replay(connection, TOPIC, 4, home / f"journal-{copy}.parquet", span=Span(), mischief=False)
+            replay_flights(
+                connection, TOPIC, 4, home / f"journal-{copy}.parquet", span=Span(), mischief=False
+            )
         total = sum(admin.end_offsets(TOPIC).values())
     stack = flights_stack(home, connection, epoch=EPOCH)
     began = time.monotonic()

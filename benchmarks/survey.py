@@ -23,11 +23,11 @@ from benchmarks.kernels import records, task
 from benchmarks.machine import machine
 from benchmarks.views import EPOCHS, MEASURES, NOW, ROOT, ROWS, WARM
 from seamline import CountWindow, Tumbling, View
-from seamline.kernel.epoch_kernel import engine, run
-from seamline.kernel.survey import survey_schema, surveyed
+from seamline.kernel.epoch_kernel import open_worker_duckdb, run
+from seamline.kernel.survey import survey_records, survey_schema
 from seamline.lake.storage.layout import Layout
-from seamline.local.flights import Span, flights
-from seamline.model.compile.catalog import load
+from seamline.local.flights import Span, read_flights
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Pipeline
 from seamline.spark.stream.register import Register
@@ -39,11 +39,11 @@ IDS, CHUNK = 1_000_000, 100_000
 def main() -> int:
     """Time an epoch plain, with a horizon for duplicates, and with count windows."""
     print(machine())
-    plain = load(ROOT / "include" / "pipelines").pipeline("flights").definition
+    plain = load_catalog(ROOT / "include" / "pipelines").pipeline("flights").definition
     plain = replace(plain, views=[HOURS], lookups=())
     horizon = replace(plain, source=replace(plain.source, dedup_within="1 hour"))
     counts = replace(plain, views=[replace(HOURS, window=CountWindow(100))])
-    values = [json.dumps(each).encode() for each in islice(flights(Span()), ROWS)]
+    values = [json.dumps(each).encode() for each in islice(read_flights(Span()), ROWS)]
     base = None
     for name, definition in (("plain", plain), ("dedup_within", horizon), ("CountWindow", counts)):
         seconds = timed(definition, values)
@@ -67,7 +67,7 @@ def timed(definition: Pipeline, values: list[bytes]) -> float:
             began = time.perf_counter()
             config = task(pipeline, at, Path(folder))
             if pipeline.surveyed:
-                found = pa.concat_tables(surveyed(engine(), batches, config))
+                found = pa.concat_tables(survey_records(open_worker_duckdb(), batches, config))
                 config = replace(config, marks=register.marks(found, None))
             run(batches, config)
             if pipeline.surveyed:

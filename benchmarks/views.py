@@ -23,8 +23,8 @@ from benchmarks.machine import machine
 from seamline import Sliding, Tumbling, View, avg, count, max, min, sum
 from seamline.kernel.epoch_kernel import run
 from seamline.lake.storage.layout import Layout
-from seamline.local.flights import Span, flights
-from seamline.model.compile.catalog import load
+from seamline.local.flights import Span, read_flights
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -46,7 +46,7 @@ MEASURES = {
 def main() -> int:
     """Time an epoch for 1, 5 and 20 views, and count the rows that windows cost."""
     print(machine())
-    values = [json.dumps(each).encode() for each in islice(flights(Span()), ROWS)]
+    values = [json.dumps(each).encode() for each in islice(read_flights(Span()), ROWS)]
     base = None
     for number in (1, 5, 20):
         views = [
@@ -78,7 +78,7 @@ def main() -> int:
 
 def timed(views: list[View], values: list[bytes], *, epochs: int = EPOCHS) -> tuple[float, int]:
     """Commit epochs of the same records; give the median seconds and the slices' rows per epoch."""
-    definition = load(ROOT / "include" / "pipelines").pipeline("flights").definition
+    definition = load_catalog(ROOT / "include" / "pipelines").pipeline("flights").definition
     pipeline = compile_pipeline(replace(definition, views=views, lookups=()))
     topic = pipeline.definition.source.topics[0]
     with tempfile.TemporaryDirectory() as folder:

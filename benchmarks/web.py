@@ -35,8 +35,8 @@ from benchmarks.views import ROOT
 from seamline.kafka.connections import KafkaConnection
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.stack import StreamStack
-from seamline.model.compile.catalog import load
-from seamline.model.time.intervals import stamp
+from seamline.model.compile.catalog import load_catalog
+from seamline.model.time.intervals import format_utc_instant
 from seamline.supervisor.auditing import audit
 
 RATES = {1: 30, 10: 200, 50: 1000}
@@ -85,7 +85,11 @@ def points(airflow: AirflowStandalone, life: Life) -> dict[str, float]:
     """Ask for one campaign's window, at each rate, with and without epochs beside."""
     last = life.at - timedelta(seconds=20)
     start = last.replace(second=last.second // 10 * 10)
-    query = {"start": stamp(start), "end": stamp(start + timedelta(seconds=10)), "key.campaign": "7"}
+    query = {
+        "start": format_utc_instant(start),
+        "end": format_utc_instant(start + timedelta(seconds=10)),
+        "key.campaign": "7",
+    }
     address = f"{airflow.url}/seamline/api/v1/{VIEW}?{urlencode(query)}"
     api = airflow.api
     api.log_in()
@@ -172,7 +176,7 @@ def audited(connection: KafkaConnection, home: Path, count: int) -> dict[str, fl
     stack.start()
     stack.drain(count, 600.0)
     stack.stop()
-    pipeline = load(Path(stack.settings["SEAMLINE_PIPELINES"])).pipeline("ad_campaigns")
+    pipeline = load_catalog(Path(stack.settings["SEAMLINE_PIPELINES"])).pipeline("ad_campaigns")
     took = []
     for _ in range(3):
         began = time.perf_counter()

@@ -7,16 +7,21 @@ from concurrent.futures import Future
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from seamline.lake.storage.layout import Layout, definitions, warehouse
-from seamline.model.compile.catalog import load
+from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.runtime.disk import disk_full
-from seamline.runtime.process_exit import end
-from seamline.spark.session.session import described, leave, session, starting
-from seamline.supervisor.prespawned import release, serve
-from seamline.supervisor.resident import READY, port
+from seamline.runtime.process_exit import exit_process
+from seamline.spark.session.session import (
+    close_connect_session,
+    format_session_summary,
+    open_spark_session,
+    start_spark_in_thread,
+)
+from seamline.supervisor.prespawned import fingerprint_code, serve_one_build
+from seamline.supervisor.resident import READY, read_resident_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +34,8 @@ def main(argv: list[str]) -> int:
     """Run the job that the arguments describe; the exit code says what went wrong."""
     job = BuildJob.parse(argv)
     try:
-        pipeline = load(definitions()).pipeline(job.pipeline)
-        run(job, pipeline, starting(f"seamline build {job.pipeline} {job.run}"))
+        pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
+        run(job, pipeline, start_spark_in_thread(f"seamline build {job.pipeline} {job.run}"))
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else disk_full(error)
         if ours is None:
@@ -44,18 +49,18 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
     """Build, certify and compare, and tell what came of it."""
     from seamline.lake.tables.table_format import require_format
     from seamline.quality.certify import certify_run
-    from seamline.quality.expectations import imported_meanwhile
+    from seamline.quality.expectations import import_in_background
     from seamline.quality.run_comparing import compare_and_tell
-    from seamline.spark.build.build import build
+    from seamline.spark.build.build import build_intervals
 
-    layout = require_format(Layout(warehouse(), pipeline.name))
-    imported_meanwhile(pipeline)
+    layout = require_format(Layout(warehouse_folder(), pipeline.name))
+    import_in_background(pipeline)
     spark = starting.result()
-    print(described(spark), flush=True)
+    print(format_session_summary(spark), flush=True)
     try:
-        rows = build(spark, pipeline, layout, job)
+        rows = build_intervals(spark, pipeline, layout, job)
     finally:
-        leave(spark)
+        close_connect_session(spark)
     certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
     print(*compare_and_tell(pipeline, layout, job.run), sep="\n")
     read = sum({row.interval: row.rows_read for row in rows}.values())
@@ -67,13 +72,15 @@ def ready() -> int:
     """Get ready for a build, and wait for one: as the process that a resident driver keeps ready."""
     from seamline.quality.expectations import great_expectations
 
-    code = release()
+    code = fingerprint_code()
     for name in WORK:
         import_module(f"seamline.{name}")
     great_expectations()
-    spark = session("seamline build")
-    return serve(port(), main, code, look=lambda: spark.conf.get("spark.sql.session.timeZone"))
+    spark = open_spark_session("seamline build")
+    return serve_one_build(
+        read_resident_port(), main, code, look=lambda: spark.conf.get("spark.sql.session.timeZone")
+    )
 
 
 if __name__ == "__main__":
-    end(ready() if sys.argv[1:] == [READY] else main(sys.argv[1:]))
+    exit_process(ready() if sys.argv[1:] == [READY] else main(sys.argv[1:]))

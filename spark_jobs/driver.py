@@ -6,10 +6,10 @@ import os
 import signal
 import threading
 
-from seamline.runtime.process_exit import end
-from seamline.spark.session.session import listening
+from seamline.runtime.process_exit import exit_process
+from seamline.spark.session.session import start_connect_server
 from seamline.supervisor.prespawned import Spare
-from seamline.supervisor.resident import TOKEN, client, make_token, port
+from seamline.supervisor.resident import TOKEN, make_spare_command, make_token, read_resident_port
 
 LOOKS_EVERY = 1.0
 
@@ -20,9 +20,12 @@ def main() -> int:
     halt = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: halt.set())
-    spark = listening("seamline resident driver", port())
-    print(f"Spark Connect on localhost:{port()}, UI: {spark.sparkContext.uiWebUrl or 'off'}", flush=True)
-    spare = Spare(port(), *client())
+    spark = start_connect_server("seamline resident driver", read_resident_port())
+    print(
+        f"Spark Connect on localhost:{read_resident_port()}, UI: {spark.sparkContext.uiWebUrl or 'off'}",
+        flush=True,
+    )
+    spare = Spare(read_resident_port(), *make_spare_command())
     while not halt.wait(LOOKS_EVERY):
         # It asks the JVM, and raises when there is none.
         spark.conf.get("spark.app.id")
@@ -33,4 +36,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    end(main())
+    exit_process(main())

@@ -9,12 +9,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
-from seamline.lake.storage.layout import Layout, definitions, home, warehouse
-from seamline.model.compile.catalog import load
+from seamline.lake.storage.layout import Layout, definitions_folder, home_folder, warehouse_folder
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import StreamJob
-from seamline.runtime.process_exit import end
-from seamline.spark.session.session import careful, starting
+from seamline.runtime.process_exit import exit_process
+from seamline.spark.session.session import halved_driver_settings, start_spark_in_thread
 
 
 def main(argv: list[str]) -> int:
@@ -23,20 +23,20 @@ def main(argv: list[str]) -> int:
     logging.getLogger("seamline.stream").setLevel(logging.INFO)
     job = StreamJob.parse(argv)
     try:
-        pipeline = load(definitions()).pipeline(job.pipeline)
+        pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
         stream = pipeline.definition.stream
         # The JVM starts while we import, and look at Kafka and the log: most of a start is waiting for it.
-        spark = starting(
+        spark = start_spark_in_thread(
             f"seamline stream {job.pipeline}",
             cores=stream.master,
             memory=stream.memory,
-            more=careful(home() / "streams" / job.pipeline / "attempt.json"),
+            more=halved_driver_settings(home_folder() / "streams" / job.pipeline / "attempt.json"),
         )
         from seamline.lake.tables.table_format import require_format
         from seamline.spark.stream.driver_loop import Driver
 
-        layout = require_format(Layout(warehouse(), job.pipeline))
-        driver = Driver(pipeline, layout, job.token, home())
+        layout = require_format(Layout(warehouse_folder(), job.pipeline))
+        driver = Driver(pipeline, layout, job.token, home_folder())
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda *_: driver.stopping.set())
         driver.start(spark.result())
@@ -49,4 +49,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    end(main(sys.argv[1:]))
+    exit_process(main(sys.argv[1:]))

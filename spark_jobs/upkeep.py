@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from seamline.lake.storage.layout import Layout, definitions, warehouse
+from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
 from seamline.lake.tables.table_format import require_format
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
-from seamline.runtime.process_exit import end
-from seamline.supervisor.asked_upkeep import upkeep
+from seamline.runtime.process_exit import exit_process
+from seamline.supervisor.asked_upkeep import run_upkeep
 
 
 def main(argv: list[str]) -> int:
@@ -19,8 +19,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--pipeline", required=True)
     name = parser.parse_args(argv).pipeline
     try:
-        pipeline = load(definitions()).pipeline(name)
-        print(upkeep(pipeline, require_format(Layout(warehouse(), pipeline.name))))
+        pipeline = load_catalog(definitions_folder()).pipeline(name)
+        print(run_upkeep(pipeline, require_format(Layout(warehouse_folder(), pipeline.name))))
     except SeamlineError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -28,4 +28,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    end(main(sys.argv[1:]))
+    exit_process(main(sys.argv[1:]))

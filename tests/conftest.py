@@ -39,9 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Start one session, as jobs have it, for every test that compares with Spark."""
-    from seamline.spark.session.session import session
+    from seamline.spark.session.session import open_spark_session
 
-    started = session("tests")
+    started = open_spark_session("tests")
     yield started
     started.stop()
 

@@ -17,7 +17,7 @@ from seamline.local import install, ivy
 from seamline.local.bootstrap import set_up_alone
 from seamline.local.checkout import Checkout
 from seamline.model.errors import SetupError
-from seamline.runtime.java import parts
+from seamline.runtime.java import list_java_parts
 
 CHECKOUT = Checkout(Path(__file__).resolve().parents[2])
 FLINK = CHECKOUT.state / "flink"
@@ -39,7 +39,11 @@ OF_SPARK = (
 
 def class_path() -> list[Path]:
     """Return every jar that Flink is started with. SetupError if one is absent."""
-    own = [FLINK / group / part.jar for group in ("wheel", "connectors") for part in parts(group, LISTING)]
+    own = [
+        FLINK / group / part.jar
+        for group in ("wheel", "connectors")
+        for part in list_java_parts(group, LISTING)
+    ]
     if lacking := sum(not jar.exists() for jar in own):
         raise SetupError(
             f"Flink is not set up: make bench-flink fetches what {FLINK} lacks, {lacking} of {len(own)} jars."
@@ -78,10 +82,10 @@ def chosen(only: str, systems: Iterable[str]) -> list[str]:
 def set_up() -> None:
     """Fetch what is missing; a second set-up waits for the first."""
     with set_up_alone(CHECKOUT.state / "setup.lock"):
-        if ivy.missing(parts("wheel", LISTING), FLINK / "wheel"):
+        if ivy.list_missing_parts(list_java_parts("wheel", LISTING), FLINK / "wheel"):
             say("Fetching Flink (300 MB) ...")
             unpack_wheel()
-        if ivy.missing(parts("connectors", LISTING), FLINK / "connectors"):
+        if ivy.list_missing_parts(list_java_parts("connectors", LISTING), FLINK / "connectors"):
             say("Fetching Flink's connectors ...")
             install.fetch_parts(CHECKOUT, "connectors", LISTING, FLINK / "connectors")
 
@@ -91,7 +95,7 @@ def unpack_wheel() -> None:
     scratch = FLINK / "wheel.new"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    wanted = parts("wheel", LISTING)
+    wanted = list_java_parts("wheel", LISTING)
     [version] = [part.revision for part in wanted if part.name == "flink-dist"]
     pip = [str(CHECKOUT.python), "-m", "pip", "download", "--disable-pip-version-check", "--no-cache-dir"]
     asked = ["--no-deps", "--only-binary=:all:", "--dest", str(scratch), f"{PACKAGE}=={version}"]
@@ -103,7 +107,7 @@ def unpack_wheel() -> None:
             if (name := Path(entry.filename).name) in names:
                 entry.filename = name
                 packed.extract(entry, scratch)
-    ivy.keep(wanted, scratch, FLINK / "wheel")
+    ivy.move_verified_parts(wanted, scratch, FLINK / "wheel")
     shutil.rmtree(scratch)
 
 

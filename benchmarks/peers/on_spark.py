@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 from benchmarks.ads import ADS, PER_CAMPAIGN
 from seamline.runtime.java import jvm_options
-from seamline.spark.session.session import session
+from seamline.spark.session.session import open_spark_session
 
 SCHEMA = (
     "user_id STRING, page_id STRING, ad_id INT, ad_type STRING, event_type STRING, ip_address STRING, "
@@ -45,7 +45,9 @@ class Peer:
     def spark(self, name: str, **settings: str) -> SparkSession:
         """Start Spark with two cores; ``settings`` have underscores for dots."""
         more = {key.replace("_", "."): value for key, value in settings.items()}
-        return session(name, memory=MEMORY, more=more, java=f"{jvm_options(COLLECTOR)} {COLLECTOR}")
+        return open_spark_session(
+            name, memory=MEMORY, more=more, java=f"{jvm_options(COLLECTOR)} {COLLECTOR}"
+        )
 
     def records(self, spark: SparkSession) -> DataFrame:
         """Open the topic."""

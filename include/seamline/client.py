@@ -20,7 +20,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 
 from seamline.model.errors import BadRange, ExpressionError, NotFound, ReadUnstable, SeamlineError, TooSlow
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 PAGE = 10_000
 ATTEMPTS = 5
@@ -113,8 +113,13 @@ class Client:
         pipeline, _, name = view.partition(".")
         path = f"views/{urllib.parse.quote(pipeline, safe='')}/{urllib.parse.quote(name, safe='')}"
         given = {"start": start, "end": end, "as_of": as_of, "served_at": served_at}
-        query = [(name, written(value)) for name, value in given.items() if value is not None]
-        query += [("side", side), ("format", "arrow"), ("limit", str(PAGE)), *conditions(where or {})]
+        query = [(name, format_parameter(value)) for name, value in given.items() if value is not None]
+        query += [
+            ("side", side),
+            ("format", "arrow"),
+            ("limit", str(PAGE)),
+            *build_key_parameters(where or {}),
+        ]
         query += [("version", version)] if version else []
         query += [("phase", each) for each in phases]
         for _ in range(ATTEMPTS):
@@ -147,14 +152,14 @@ class Client:
             return self.sent(address)
         except urllib.error.HTTPError as error:
             if error.code != 401 or not self.user:
-                raise spoken(error) from None
+                raise parse_server_error(error) from None
         # The token has run out.
         self.token = ""
         self.log_in()
         try:
             return self.sent(address)
         except urllib.error.HTTPError as error:
-            raise spoken(error) from None
+            raise parse_server_error(error) from None
 
     def log_in(self) -> None:
         """Fetch a token; Refused with the server's word."""
@@ -162,7 +167,7 @@ class Client:
             body = json.dumps({"username": self.user, "password": self.password}).encode()
             self.token = str(json.loads(self.sent("/auth/token", body)[1])["access_token"])
         except urllib.error.HTTPError as error:
-            raise spoken(error) from None
+            raise parse_server_error(error) from None
 
     def sent(self, path: str, body: bytes | None = None) -> tuple[Mapping[str, str], bytes]:
         """Send one request; Refused when nobody answers."""
@@ -181,7 +186,7 @@ class Client:
             ) from None
 
 
-def conditions(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple[str, str]]:
+def build_key_parameters(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple[str, str]]:
     """Write what the keys may be; BadRange where a key may be nothing, which would be no condition at all."""
     found = []
     for name, given in where.items():
@@ -192,17 +197,19 @@ def conditions(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple[str, str]
             raise BadRange(
                 f"where: {name!r} may be none of nothing.", hint="leave it out to have all of them."
             )
-        found += [("null", name) if value is None else (f"key.{name}", written(value)) for value in values]
+        found += [
+            ("null", name) if value is None else (f"key.{name}", format_parameter(value)) for value in values
+        ]
     return found
 
 
-def written(value: object) -> str:
+def format_parameter(value: object) -> str:
     """Write a value as the API takes it."""
     match value:
         case bool():
             return str(value).lower()
         case datetime():
-            return stamp(value) if value.tzinfo else value.isoformat()
+            return format_utc_instant(value) if value.tzinfo else value.isoformat()
         case date():
             return value.isoformat()
         case Decimal():
@@ -210,7 +217,7 @@ def written(value: object) -> str:
     return str(value)
 
 
-def spoken(error: urllib.error.HTTPError) -> SeamlineError:
+def parse_server_error(error: urllib.error.HTTPError) -> SeamlineError:
     """Return the error that the server names."""
     with error:
         text = error.read().decode(errors="replace")

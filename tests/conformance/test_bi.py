@@ -10,7 +10,7 @@ from tests.unit.past import build
 from tests.unit.shop import Sale, Shop
 
 from seamline.lake.read import serving_table
-from seamline.serve.bi import statements
+from seamline.serve.bi import bi_views_sql
 
 
 @pytest.mark.parametrize("folder", ["plain", "it's odd"])
@@ -19,8 +19,8 @@ def test_spark_s_table_gives_the_rows(spark: SparkSession, tmp_path: Path, folde
     shop = Shop(tmp_path / folder)
     shop.epoch([Sale(1, "a", 10), Sale(2, "b", 5)])
     build(shop, "g", cut=0)
-    serving_table.refresh(shop.compiled, shop.layout, shop.view, ["2013-01-01T00:00:00Z"])
-    [statement] = statements(shop.compiled, shop.layout, shop.compiled.views, "spark")
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, ["2013-01-01T00:00:00Z"])
+    [statement] = bi_views_sql(shop.compiled, shop.layout, shop.compiled.views, "spark")
     spark.sql(statement)
     try:
         rows = spark.sql("SELECT customer, total FROM shop_sales ORDER BY 1").toArrow().to_pylist()

@@ -67,7 +67,7 @@ def test_spark_and_polars_find_each_row_by_its_value(spark: SparkSession, tmp_pa
         rows = pa.Table.from_pylist(given, schema=SCHEMA)
         sink = Sink(tmp_path, f"sink-{number}.parquet", SCHEMA)
         sink.write(rows)
-        written += [*sink.close(), data_files.write(rows, tmp_path, f"file-{number}.parquet")]
+        written += [*sink.close(), data_files.write_data_file(rows, tmp_path, f"file-{number}.parquet")]
     table.append(written)
     wanted = [number for number in range(len(CASES)) for _ in range(2)]
     for _ in range(2):

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from seamline.lake.engine import states
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read import merged_read
@@ -38,7 +38,7 @@ from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import Interval, floor_to
-from seamline.spark.build.build import build
+from seamline.spark.build.build import build_intervals
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -148,7 +148,7 @@ class Shop:
         )
         master = Master.ensure(self.layout, PIPELINE)
         table = pa.Table.from_pylist(rows, schema=master_schema(PIPELINE))
-        master.commit(epoch, [data_files.write(table, master.table.root, f"{number}.parquet")])
+        master.commit(epoch, [data_files.write_data_file(table, master.table.root, f"{number}.parquet")])
         Ledger.ensure(self.layout).append([epoch])
 
     def job(self, run: str, *, asked: Interval | None = DAYS) -> BuildJob:
@@ -192,14 +192,14 @@ class Shop:
         assert compiled
         places = [*(key.name for key in compiled.keys), "pane"]
         held = Generations.ensure(self.layout, compiled).read(id)
-        return placed(states.present(compiled, held, places), places)
+        return placed(states.present_states(compiled, held, places), places)
 
     def answer(self, view: str) -> dict[tuple[Any, ...], dict[str, Any]]:
         """Read the published answer."""
         compiled = PIPELINE.view(view)
         assert compiled
         places = [*(key.name for key in compiled.keys), "window_start"]
-        found = merged_read.answer(PIPELINE, compiled, self.layout, side=Side.BATCH).table
+        found = merged_read.read_merged_answer(PIPELINE, compiled, self.layout, side=Side.BATCH).table
         return placed(found.select([*places, *(each.name for each in compiled.measures)]), places)
 
 
@@ -237,7 +237,7 @@ def shop(tmp_path: Path) -> Shop:
 
 def test_a_build_means_what_the_definition_says(shop: Shop, spark: SparkSession) -> None:
     """Duplicates, `where`, an empty day and sketches: the generation is the plain answer at its cut."""
-    rows = build(spark, PIPELINE, shop.layout, shop.job("one"))
+    rows = build_intervals(spark, PIPELINE, shop.layout, shop.job("one"))
     assert len({row.generation for row in rows}) == 1
     assert [(row.rows_read, row.duplicates) for row in by_day(rows, "large")] == [(27, 3), (0, 0), (21, 1)]
     sales = shop.once(cut=1)
@@ -255,7 +255,7 @@ def test_a_build_means_what_the_definition_says(shop: Shop, spark: SparkSession)
 
 def test_a_lower_cut_sees_less(shop: Shop, spark: SparkSession) -> None:
     """What a generation counts is said by its cut and nothing else."""
-    rows = build(spark, PIPELINE, shop.layout, BuildJob("shop", "early", 0, (DAYS,)))
+    rows = build_intervals(spark, PIPELINE, shop.layout, BuildJob("shop", "early", 0, (DAYS,)))
     assert [row.rows_read for row in by_day(rows, "large")] == [26, 0, 0]
     for view in PIPELINE.views:
         expected = shop.expected(view.name, shop.once(cut=0))
@@ -264,10 +264,10 @@ def test_a_lower_cut_sees_less(shop: Shop, spark: SparkSession) -> None:
 
 def test_packed_files_are_cut_between_their_epochs(shop: Shop, spark: SparkSession) -> None:
     """Upkeep puts many epochs into one file of the master; of a generation there is one file, which it leaves."""
-    assert maintain(PIPELINE, shop.layout).packed["master"] == 2
+    assert maintain_tables(PIPELINE, shop.layout).packed["master"] == 2
     assert Master.open(shop.layout).table.actions().num_rows == 1
     for cut in (0, 1):
-        rows = build(spark, PIPELINE, shop.layout, BuildJob("shop", f"to {cut}", cut, (DAYS,)))
+        rows = build_intervals(spark, PIPELINE, shop.layout, BuildJob("shop", f"to {cut}", cut, (DAYS,)))
         for view in PIPELINE.views:
             expected = shop.expected(view.name, shop.once(cut=cut))
             assert shop.generation(view.name, rows[0].generation) == expected
@@ -275,18 +275,18 @@ def test_packed_files_are_cut_between_their_epochs(shop: Shop, spark: SparkSessi
         held = Files.of(Generations.ensure(shop.layout, view).table)
         pieces = zip(held.partition("interval").to_pylist(), held.low("generation").to_pylist(), strict=True)
         assert len(set(pieces)) == held.actions.num_rows == 3
-    assert maintain(PIPELINE, shop.layout).packed == {"builds": 2}
+    assert maintain_tables(PIPELINE, shop.layout).packed == {"builds": 2}
 
 
 def test_a_late_row_has_its_day_built_again_and_no_other(shop: Shop, spark: SparkSession) -> None:
     """Work is that of the dirty days; a copy that is late takes nothing from the row that came first."""
-    build(spark, PIPELINE, shop.layout, shop.job("one"))
+    build_intervals(spark, PIPELINE, shop.layout, shop.job("one"))
     shop.publish("one")
     before = ManifestTable.ensure(shop.layout).read().published
     shop.epoch(2, {0: [Sale(50, 61, "eve", 9, 2.0), Sale(0, 0, "copy", 90)]})
     job = shop.job("two", asked=None)
     assert job.spans == (EACH[0],)
-    rows = build(spark, PIPELINE, shop.layout, job)
+    rows = build_intervals(spark, PIPELINE, shop.layout, job)
     assert {(row.interval, row.rows_read, row.duplicates) for row in rows} == {(EACH[0].id, 29, 4)}
     assert {row.expected for row in rows} == {each.generation for each in before.values()}
     shop.publish("two")
@@ -302,7 +302,7 @@ def test_a_late_row_has_its_day_built_again_and_no_other(shop: Shop, spark: Spar
 def test_a_cut_that_the_master_does_not_hold_is_refused(shop: Shop, spark: SparkSession) -> None:
     """A build must not claim epochs that it cannot have seen."""
     with pytest.raises(ProtocolError, match="ends at 1 .* the cut is 2"):
-        build(spark, PIPELINE, shop.layout, BuildJob("shop", "one", 2, (DAYS,)))
+        build_intervals(spark, PIPELINE, shop.layout, BuildJob("shop", "one", 2, (DAYS,)))
 
 
 def test_a_build_killed_before_a_commit_leaves_nothing_published(
@@ -320,13 +320,13 @@ def test_a_build_killed_before_a_commit_leaves_nothing_published(
     with monkeypatch.context() as patched:
         patched.setattr(Generations, "hold", killed)
         with pytest.raises(KeyboardInterrupt):
-            build(spark, PIPELINE, shop.layout, shop.job("one"))
+            build_intervals(spark, PIPELINE, shop.layout, shop.job("one"))
     assert calls == ["by_customer", "large"]
     with pytest.raises(NotFound):
         publish_run(PIPELINE, shop.layout, "one")
     assert ManifestTable.ensure(shop.layout).read().published == {}
     assert shop.answer("by_customer") == {}
-    build(spark, PIPELINE, shop.layout, shop.job("one"))
+    build_intervals(spark, PIPELINE, shop.layout, shop.job("one"))
     shop.publish("one")
     for view in PIPELINE.views:
         assert shop.answer(view.name) == shop.expected(view.name, shop.once(cut=1))

@@ -50,7 +50,7 @@ from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.time.intervals import Interval
 from seamline.plan.batch import work_shares
 from seamline.spark.build import fast_path
-from seamline.spark.build.build import build
+from seamline.spark.build.build import build_intervals
 
 START = datetime(2024, 3, 9, tzinfo=UTC)
 """The day before clocks are put on in New York."""
@@ -238,7 +238,9 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
     days = Interval(START - timedelta(days=1), START + timedelta(days=DAYS + 2))
 
     def built(run, **how):
-        rows = build(spark, engine.pipeline, engine.layout, BuildJob("life", run, cut, (days,)), **how)
+        rows = build_intervals(
+            spark, engine.pipeline, engine.layout, BuildJob("life", run, cut, (days,)), **how
+        )
         counts = sorted(tuple(getattr(row, name) for name in COUNTED) for row in rows)
         shown = {
             view.name: presented(view, engine.layout, rows[0].generation) for view in engine.pipeline.views
@@ -246,7 +248,8 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
         return counts, shown
 
     known = [
-        each.interval for each in fast_path.touching(engine.pipeline, Files.of(master.table), [days], cut)
+        each.interval
+        for each in fast_path.list_touched_files(engine.pipeline, Files.of(master.table), [days], cut)
     ]
     assert any(known) == (pipeline is PLAIN)
     counts, expected = built("general", fast=False)
@@ -267,7 +270,7 @@ def presented(view, layout, generation):
     """Return what a generation's states mean, in order."""
     held = Generations.ensure(layout, view).read(generation)
     keep = [*(key.name for key in view.keys), "pane", "interval", "rows"]
-    rows = states.present(view, held, keep).to_pylist()
+    rows = states.present_states(view, held, keep).to_pylist()
     return sorted(rows, key=lambda row: [str(row[name]) for name in keep])
 
 

@@ -26,7 +26,7 @@ from seamline.model.measures import count, min, sum
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.serve.explain import explained
+from seamline.serve.explain import explain_number
 
 PIPELINE = compile_pipeline(replace(SHOP.definition, views=SHOP.definition.views[:2]))
 OLD = PIPELINE.definition.views[0]
@@ -55,7 +55,8 @@ def answered(
     compiled = pipeline.view(view.name)
     assert compiled is not None
     return rows_of(
-        merged_read.answer(pipeline, compiled, world.layout, version=version, side=side).table, view
+        merged_read.read_merged_answer(pipeline, compiled, world.layout, version=version, side=side).table,
+        view,
     )
 
 
@@ -115,7 +116,7 @@ def check_all(world: World, served: View) -> None:
             for asked in (PIPELINE, EDITED):
                 assert answered(world, asked, view) == oracle(world, compiled, view)
             days = [world.pipeline.grid.of(START).id]
-            serving_table.refresh(EDITED, world.layout, compiled, days)
+            serving_table.refresh_serving_table(EDITED, world.layout, compiled, days)
             table = Table.open(world.layout.serving(compiled)).read()
             start = [row for row in table.to_pylist() if row["interval"] in days]
             own = {
@@ -170,7 +171,7 @@ def test_an_edited_view_is_flipped_to_and_back(tmp_path: Path, seed: int) -> Non
     assert rows_of(table.read(), NEW) == oracle(world, new, NEW)
     row = next(iter(answered(world, EDITED, NEW)))
     if row[0] is not None:
-        assert explained(EDITED, new, world.layout, {"customer": row[0]}, (row[1], None)).proven
+        assert explain_number(EDITED, new, world.layout, {"customer": row[0]}, (row[1], None)).proven
 
     world.restart()
     run(world, 3)
@@ -200,7 +201,7 @@ def test_days_that_begin_after_a_birth_need_no_build(tmp_path: Path, monkeypatch
     assert later
     flip_view(EDITED, world.layout, OLD.name)
     new = EDITED.views[0]
-    found = merged_read.answer(EDITED, new, world.layout)
+    found = merged_read.read_merged_answer(EDITED, new, world.layout)
     assert rows_of(found.table, NEW) == oracle(world, new, NEW)
     assert later <= {id for id, each in found.intervals.items() if each.status is Status.OPEN}
     check_all(world, NEW)

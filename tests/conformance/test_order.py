@@ -19,8 +19,8 @@ from seamline import (
     min,
     sum,
 )
-from seamline.lake.read.merged_read import answer
-from seamline.serve.explain import explained
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.serve.explain import explain_number
 
 GATE = Pipeline(
     name="gate",
@@ -150,11 +150,11 @@ def test_a_window_of_two_events_is_taken_apart(scenario, spark):
     story.epoch()
     view, layout = story.pipeline.view("pairs"), story.engine.layout
     assert "not removed in every interval yet, and within 1 hour after" in (
-        answer(story.pipeline, view, layout).summary()
+        read_merged_answer(story.pipeline, view, layout).summary()
     )
     for side, counted in (("speed", (0, 2)), ("batch", (2, 0))):
         third = {"gate": "north", "window_number": "2"}
-        found = explained(story.pipeline, view, layout, third, (datetime(2024, 1, 1, tzinfo=UTC), None))
+        found = explain_number(story.pipeline, view, layout, third, (datetime(2024, 1, 1, tzinfo=UTC), None))
         assert found.row["weight"] == 12
         assert [(row["_partition"], row["_offset"], row["weight"]) for row in found.page] == [
             (0, 2, 4),

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Tumbling, View, avg, count, sum
-from seamline.lake.engine.states import added_up, present
-from seamline.serve.explain import explained
-from seamline.spark.stream.catch_up import computed
+from seamline.lake.engine.states import aggregate_states, present_states
+from seamline.serve.explain import explain_number
+from seamline.spark.stream.catch_up import compute_missing_slices
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 
@@ -143,7 +143,7 @@ def kept_and_told(engine: Tables, seen: Sequence[Row]) -> None:
         assert all(path.exists() for path in engine.lookups.paths(epoch.lookups).values())
     view = engine.pipeline.views[0]
     for name, n, *_ in seen:
-        found = explained(
+        found = explain_number(
             engine.pipeline,
             view,
             engine.layout,
@@ -154,6 +154,8 @@ def kept_and_told(engine: Tables, seen: Sequence[Row]) -> None:
         assert found.row["n"] == n
     slices = engine.writer.slices[view.id]
     last = engine.ledger()[-1].number - 1
-    again = computed(engine.spark, engine.writer, slices, after=-1, until=last)
-    caught_up = present(view, added_up(view, again, ["zones_name"], {}), ["zones_name"]).to_pylist()
+    again = compute_missing_slices(engine.spark, engine.writer, slices, after=-1, until=last)
+    caught_up = present_states(
+        view, aggregate_states(view, again, ["zones_name"], {}), ["zones_name"]
+    ).to_pylist()
     assert sorted([tuple(row.values()) for row in caught_up], key=str) == sorted(seen, key=str)

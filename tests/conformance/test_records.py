@@ -75,7 +75,9 @@ def sales(size: int) -> list[dict[str, Any]]:
 
 def shown(view: CompiledView, found: Any) -> list[tuple[Any, ...]]:
     names = [*(key.name for key in view.keys), "pane", "rows"]
-    rows = states.present(view, found.select(partial_schema(view).names).cast(partial_schema(view)), names)
+    rows = states.present_states(
+        view, found.select(partial_schema(view).names).cast(partial_schema(view)), names
+    )
     return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
 
 
@@ -86,15 +88,18 @@ def test_the_kernel_and_the_general_path_see_the_same_rows(spark: SparkSession, 
     assert not result.refused
     rows = spark.read.parquet(str(tmp_path / "master"))
     for view in SHOP.views:
-        by_spark = measures.states(rows, view).toArrow()
+        by_spark = measures.compute_states(rows, view).toArrow()
         assert shown(view, by_spark) == shown(view, result.states[view.id][0])
 
-    marked = builds.marked(rows, SHOP).persist()
-    found = builds.counts(marked, SHOP)
+    marked = builds.mark_duplicates(rows, SHOP).persist()
+    found = builds.count_read_rows(marked, SHOP)
     kept = marked.where(~f.col(builds.SPARE))
     for view in SHOP.views:
         in_states = (
-            measures.states(kept, view, by=[builds.CELL]).groupBy(builds.CELL).agg(f.sum("rows")).collect()
+            measures.compute_states(kept, view, by=[builds.CELL])
+            .groupBy(builds.CELL)
+            .agg(f.sum("rows"))
+            .collect()
         )
         held = {SHOP.grid.of(builds.EPOCH + cell * builds.MICROSECOND).id: total for cell, total in in_states}
         for interval, n in found.items():

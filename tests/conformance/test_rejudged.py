@@ -19,11 +19,11 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.rejudged import Rejudged
 from seamline.model.errors import ProtocolError, PublishRefused
 from seamline.model.protocol.seam import Side
-from seamline.plan.wording.plan_text import lines
+from seamline.plan.wording.plan_text import format_plan
 from seamline.quality.certify import Certificates
-from seamline.serve.explain import explained
+from seamline.serve.explain import explain_number
 from seamline.serve.pipeline_status import status_of
-from seamline.serve.refused_records import quarantined
+from seamline.serve.refused_records import format_quarantine
 from seamline.spark.build import rejudging
 from seamline.spark.stream.catch_up import catch_up
 from seamline.testing import Scenario
@@ -155,7 +155,7 @@ def test_a_mended_definition_gives_what_a_fresh_read_would_have_given(
             flip_view(engine.pipeline, engine.layout, view.name)
             [key] = [each.name for each in view.keys]
             value = answers(shop)[view.name][0][key]
-            proof = explained(engine.pipeline, view, engine.layout, {key: value}, (start, None))
+            proof = explain_number(engine.pipeline, view, engine.layout, {key: value}, (start, None))
             assert proof.proven, proof.proofs
 
 
@@ -265,11 +265,11 @@ def test_a_mending_is_told_and_proven_and_served_when_it_is_built(shop: Scenario
         return "\n".join(status_of(engine.pipeline, engine.layout))
 
     def refused() -> str:
-        return "\n".join(quarantined(engine.pipeline, engine.layout))
+        return "\n".join(format_quarantine(engine.pipeline, engine.layout))
 
     assert "2 epochs were judged by another record version" in told()
     plan = plan_run(engine.pipeline, engine.layout, asked=None, dirty=True)
-    assert "first, 10 records of before are judged again" in "\n".join(lines(plan))
+    assert "first, 10 records of before are judged again" in "\n".join(format_plan(plan))
     assert "rule no refund" in refused()
     with pytest.raises(PublishRefused, match="not built to its floor"):
         flip_view(engine.pipeline, engine.layout, "by_shop")

@@ -27,13 +27,13 @@ from seamline import (
     sum,
 )
 from seamline.lake.publish.planning import plan_run
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.seam import Status
 from seamline.quality.certify import Certificates
-from seamline.serve.explain import explained
-from seamline.serve.explanation import spoken
+from seamline.serve.explain import explain_number
+from seamline.serve.explanation import format_explanation
 from seamline.serve.lookup_versions import lookups_of
 from seamline.serve.pipeline_status import status_of
 from seamline.testing import Scenario
@@ -103,9 +103,9 @@ def taken_apart(engine: Tables, city: str) -> list[str]:
     start = datetime(2024, 1, 1, tzinfo=UTC)
     view = engine.pipeline.views[0]
     [key] = [each.name for each in view.keys]
-    found = explained(engine.pipeline, view, engine.layout, {key: city}, (start, None))
+    found = explain_number(engine.pipeline, view, engine.layout, {key: city}, (start, None))
     assert found.proven, found.proofs
-    return spoken(found)
+    return format_explanation(found)
 
 
 def proven(shop: Scenario, rows: list[dict[str, Any]]) -> None:
@@ -114,7 +114,7 @@ def proven(shop: Scenario, rows: list[dict[str, Any]]) -> None:
         view = shop.pipeline.views[0]
         for row in rows:
             key, start = {"cities_name": row["cities_name"]}, row["window_start"]
-            found = explained(shop.pipeline, view, shop.engine.layout, key, (start, None))
+            found = explain_number(shop.pipeline, view, shop.engine.layout, key, (start, None))
             assert found.proven, found.proofs
 
 
@@ -194,7 +194,7 @@ def test_a_corrected_table_moves_a_shop_to_another_city(
 
 def told(engine: Tables) -> dict[str, Status]:
     """What an answer says of its days."""
-    found = answer(engine.pipeline, engine.pipeline.views[0], engine.layout)
+    found = read_merged_answer(engine.pipeline, engine.pipeline.views[0], engine.layout)
     return {id[8:10]: each.status for id, each in found.intervals.items()}
 
 

@@ -21,20 +21,20 @@ import pytest
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
-from seamline.lake.engine.pane_ranges import micros
-from seamline.lake.engine.windowing import spelled
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.engine.windowing import format_grouping_set
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.upkeep import Upkeep, maintain
+from seamline.lake.maintain.upkeep import Upkeep, maintain_tables
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read import merged_read, serving_table
 from seamline.lake.storage.arrow_types import generations_schema, partial_schema
-from seamline.lake.storage.data_files import write
+from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.generations import Generations
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
 from seamline.model.definition.windows import Cumulating, Global, Session, Sliding, Tumbling
@@ -45,7 +45,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import Side, windows_over
 from seamline.model.time.intervals import Interval
-from seamline.serve.explain import explained
+from seamline.serve.explain import explain_number
 from seamline.spark.stream.epoch_writer import Writer
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -297,7 +297,7 @@ class World:
 
     def clean(self) -> None:
         """Do the upkeep; nobody else is there to refuse it anything."""
-        done = maintain(self.pipeline, self.layout)
+        done = maintain_tables(self.pipeline, self.layout)
         assert not done.refused
         self.upkeep = self.upkeep.plus(done)
 
@@ -310,7 +310,7 @@ def build(pipeline: CompiledPipeline, layout: Layout, intervals: list[Interval],
     name, now = uuid.uuid4().hex[:8], datetime.now(UTC)
     expected = {(each.view, each.interval): each.generation for each in published(layout)}
     rows, certificates = [], []
-    for view in live(pipeline, layout).views:
+    for view in add_live_versions(pipeline, layout).views:
         generations = Generations.ensure(layout, view)
         written = []
         for interval in intervals:
@@ -321,10 +321,12 @@ def build(pipeline: CompiledPipeline, layout: Layout, intervals: list[Interval],
             for row in inside:
                 first.setdefault(ordered["id"][row].as_py(), row)
             kept = ordered.take(pa.array(sorted(first.values()), pa.int64()))
-            with states.connection() as con:
+            with states.open_duckdb() as con:
                 con.register("kept", kept)
                 partials = (
-                    states.partial(con, view, "kept") if kept.num_rows else partial_schema(view).empty_table()
+                    states.compute_row_states(con, view, "kept")
+                    if kept.num_rows
+                    else partial_schema(view).empty_table()
                 )
             if partials.num_rows:
                 whole = partials.append_column(
@@ -332,7 +334,7 @@ def build(pipeline: CompiledPipeline, layout: Layout, intervals: list[Interval],
                 )
                 fields = generations_schema(view).names[:-1]
                 path = f"{name}/{interval.id[:10]}.parquet"
-                write(whole.select(fields), generations.table.root, path)
+                write_data_file(whole.select(fields), generations.table.root, path)
                 written.append((generations.table.root / path, interval))
             counted = partials.num_rows, pc.sum(partials["rows"]).as_py() or 0
             published_before = expected.get((view.id, interval.id), "")
@@ -391,8 +393,8 @@ def expected(
             groups.setdefault(tuple(getattr(row, key) for key in keys), []).append(row)
         for values, rows in groups.items():
             named = dict(zip(keys, values, strict=True))
-            place = (spelled(keys), *(named.get(key.name) for key in view.keys))
-            instants = [micros(row.at) for row in rows]
+            place = (format_grouping_set(keys), *(named.get(key.name) for key in view.keys))
+            instants = [to_unix_micros(row.at) for row in rows]
             for (start, end), places in windows_over(view.windows, instants).items():
                 found[(*place, start, end)] = tuple(
                     measure.present(
@@ -410,7 +412,7 @@ def check(world: World) -> None:
     for view in PIPELINE.views:
         mine = {interval: cut for (name, interval), cut in cuts.items() if name == view.id}
         for side in Side:
-            found = merged_read.answer(PIPELINE, view, world.layout, side=side)
+            found = merged_read.read_merged_answer(PIPELINE, view, world.layout, side=side)
             assert rows_of(view, found.table) == expected(world, view, mine, until, side), (view.name, side)
             parts = sum_of(found.table["batch_part"]) + sum_of(found.table["speed_part"])
             assert parts == sum_of(found.table["orders"])
@@ -422,8 +424,11 @@ def rows_of(view: CompiledView, table: pa.Table) -> dict[tuple[Any, ...], tuple[
     columns = [*(key.name for key in view.keys), "window_start", "window_end"]
     found = {
         (
-            row.get("grouping", spelled(view.sets[0])),
-            *(micros(row[name]) if isinstance(row[name], datetime) else row[name] for name in columns),
+            row.get("grouping", format_grouping_set(view.sets[0])),
+            *(
+                to_unix_micros(row[name]) if isinstance(row[name], datetime) else row[name]
+                for name in columns
+            ),
         ): tuple(row[name] for name in MEASURES)
         for row in rows
     }
@@ -434,35 +439,43 @@ def rows_of(view: CompiledView, table: pa.Table) -> dict[tuple[Any, ...], tuple[
 def check_served(world: World) -> None:
     """Refresh what is behind, which the tables tell by themselves, and compare them with whole answers."""
     for view in PIPELINE.views:
-        serving_table.refresh(PIPELINE, world.layout, view)
-        answer = merged_read.answer(PIPELINE, view, world.layout)
-        table = serving_table.ensure(world.layout, view).read()
+        serving_table.refresh_serving_table(PIPELINE, world.layout, view)
+        answer = merged_read.read_merged_answer(PIPELINE, view, world.layout)
+        table = serving_table.ensure_serving_table(world.layout, view).read()
         assert rows_of(view, table) == rows_of(view, answer.table), view.name
 
 
 def check_bounds(world: World) -> None:
     """Cut the windows by their start: neighbouring ranges share no row and miss none."""
     for view in PIPELINE.views:
-        whole = rows_of(view, merged_read.answer(PIPELINE, view, world.layout).table)
+        whole = rows_of(view, merged_read.read_merged_answer(PIPELINE, view, world.layout).table)
         middle = START + timedelta(minutes=world.dice.randrange(DAYS * 24 * 60))
         below, above = (
-            rows_of(view, merged_read.answer(PIPELINE, view, world.layout, **bounds).table)  # type: ignore[arg-type]
+            rows_of(view, merged_read.read_merged_answer(PIPELINE, view, world.layout, **bounds).table)  # type: ignore[arg-type]
             for bounds in ({"end": middle}, {"start": middle})
         )
-        assert below == {place: row for place, row in whole.items() if place[-2] < micros(middle)}, view.name
-        assert above == {place: row for place, row in whole.items() if place[-2] >= micros(middle)}, view.name
+        assert below == {place: row for place, row in whole.items() if place[-2] < to_unix_micros(middle)}, (
+            view.name
+        )
+        assert above == {place: row for place, row in whole.items() if place[-2] >= to_unix_micros(middle)}, (
+            view.name
+        )
 
 
 def check_explained(world: World) -> None:
     """Take some rows of every view apart: they are the rows of the master that belong in them."""
     for view in PIPELINE.views:
-        rows = merged_read.answer(PIPELINE, view, world.layout).table.to_pylist()
+        rows = merged_read.read_merged_answer(PIPELINE, view, world.layout).table.to_pylist()
         for row in world.dice.sample(rows, min(4, len(rows))):
             sets = [
-                names for names in view.sets if spelled(names) == row.get("grouping", spelled(view.sets[0]))
+                names
+                for names in view.sets
+                if format_grouping_set(names) == row.get("grouping", format_grouping_set(view.sets[0]))
             ]
             key = {name: None if row[name] is None else str(row[name]) for name in sets[0]}
-            found = explained(PIPELINE, view, world.layout, key, (row["window_start"], row["window_end"]))  # type: ignore[arg-type]
+            found = explain_number(
+                PIPELINE, view, world.layout, key, (row["window_start"], row["window_end"])
+            )  # type: ignore[arg-type]
             assert found.proven, (view.name, row, found.proofs)
             assert found.row == row
 

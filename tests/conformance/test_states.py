@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.unit import own_measures
 
 from seamline.lake.engine import states
-from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type, partial_schema
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
@@ -250,7 +250,7 @@ def panes(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[datetime, 
         return groups
     placed = {}
     for of_day in groups.values():
-        instants = [micros(row["_event_time"]) for row in of_day]
+        instants = [to_unix_micros(row["_event_time"]) for row in of_day]
         for places in windows_over(v.windows, instants).values():
             group = [of_day[at] for at in places]
             placed[group[0]["_event_time"], group[-1]["_event_time"]] = group
@@ -260,7 +260,7 @@ def panes(v: CompiledView, found: list[dict[str, Any]]) -> dict[tuple[datetime, 
 def presented(v: CompiledView, found: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
     """Present states as the oracle does."""
     names = [name for name in partial_schema(v).names if "__" not in name and name != "rows"]
-    shown = states.present(v, found, [*names, "rows"]).to_pylist()
+    shown = states.present_states(v, found, [*names, "rows"]).to_pylist()
     return {
         tuple(row[name] for name in names): {k: w for k, w in row.items() if k not in names} for row in shown
     }
@@ -286,9 +286,9 @@ def is_close(got: Any, value: Any) -> bool:
 
 def in_duckdb(v: CompiledView, found: list[dict[str, Any]]) -> pa.Table:
     """Compute states in DuckDB."""
-    with states.connection() as con:
+    with states.open_duckdb() as con:
         con.register("found", table(found))
-        return states.partial(con, v, "found")
+        return states.compute_row_states(con, v, "found")
 
 
 @pytest.mark.parametrize("v", VIEWS, ids=NAMES)
@@ -305,7 +305,7 @@ def test_pieces_add_up_to_the_whole(v: CompiledView) -> None:
     """Where epochs are cut cannot change an answer."""
     found = rows(FEW, seed=2)
     pieces = [in_duckdb(v, found[at::4]) for at in range(4)]
-    merged = states.combine(v, [states.combine(v, pieces[:2]), *pieces[2:]])
+    merged = states.combine_states(v, [states.combine_states(v, pieces[:2]), *pieces[2:]])
     assert merged.schema == partial_schema(v)
     assert_same(presented(v, merged), oracle(v, found))
 
@@ -315,9 +315,9 @@ def test_what_one_task_made_needs_no_merging(v: CompiledView) -> None:
     """A small epoch is one task: its states are the slice as they are."""
     found = rows(FEW, seed=4)
     made = in_duckdb(v, found)
-    assert states.combine(v, [made]).num_rows == made.num_rows
-    assert states.together(v, [made]).equals(made)
-    assert_same(presented(v, states.together(v, [made, made.slice(0, 0)])), oracle(v, found))
+    assert states.combine_states(v, [made]).num_rows == made.num_rows
+    assert states.combine_if_several(v, [made]).equals(made)
+    assert_same(presented(v, states.combine_if_several(v, [made, made.slice(0, 0)])), oracle(v, found))
 
 
 @pytest.mark.parametrize("v", VIEWS, ids=NAMES)
@@ -327,19 +327,19 @@ def test_spark_agrees_and_its_states_merge_with_duckdbs(
     """An answer adds generations made by Spark to slices made by the kernel."""
     found = rows(FEW, seed=3)
     pq.write_table(table(found[::2]), tmp_path / "rows.parquet")
-    by_spark = spark_measures.states(spark.read.parquet(str(tmp_path / "rows.parquet")), v).toArrow()
+    by_spark = spark_measures.compute_states(spark.read.parquet(str(tmp_path / "rows.parquet")), v).toArrow()
     assert by_spark.column_names == partial_schema(v).names
     by_spark = by_spark.cast(partial_schema(v))
     assert_same(presented(v, by_spark), oracle(v, found[::2]))
-    merged = states.combine(v, [by_spark, in_duckdb(v, found[1::2])])
+    merged = states.combine_states(v, [by_spark, in_duckdb(v, found[1::2])])
     assert_same(presented(v, merged), oracle(v, found))
 
 
 def test_no_states_are_no_states() -> None:
     """An interval without rows has an empty generation, not a missing one."""
     for v in VIEWS:
-        assert states.combine(v, []).schema == partial_schema(v)
-        assert states.present(v, states.combine(v, []), ["pane"]).num_rows == 0
+        assert states.combine_states(v, []).schema == partial_schema(v)
+        assert states.present_states(v, states.combine_states(v, []), ["pane"]).num_rows == 0
 
 
 def test_sketches_stay_within_their_bounds() -> None:
@@ -364,7 +364,7 @@ def test_sketches_stay_within_their_bounds() -> None:
         )
         for part in range(10)
     ]
-    (answer,) = presented(v, states.combine(v, pieces)).values()
+    (answer,) = presented(v, states.combine_states(v, pieces)).values()
     assert answer["rows"] == 20_000
     assert abs(answer["names"] - 20_000) < 20_000 * 0.05
     assert abs(answer["middle"] - 10_000) < 20_000 * 0.0165

@@ -111,9 +111,9 @@ def test_spark_makes_the_states_that_the_kernel_makes(spark, tmp_path: Path, sca
         }
     )
     pq.write_table(table, tmp_path / "rows.parquet")
-    by_spark = spark_measures.states(spark.read.parquet(str(tmp_path / "rows.parquet")), v).toArrow()
+    by_spark = spark_measures.compute_states(spark.read.parquet(str(tmp_path / "rows.parquet")), v).toArrow()
     by_spark = by_spark.cast(partial_schema(v))
     drop = ["pane"]
     assert ordered(by_spark).drop_columns(drop) == ordered(made(v, type, rows)).drop_columns(drop)
-    [last] = [row for row in states.present(v, by_spark, ["k"]).to_pylist() if row["k"] == 99]
+    [last] = [row for row in states.present_states(v, by_spark, ["k"]).to_pylist() if row["k"] == 99]
     assert (last["total"], last["total__beyond"]) == told(2 * MOST + 1, scale)

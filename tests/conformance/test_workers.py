@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from seamline.spark.session.arrow_batches import COUNTED, FEW_BYTES, MEASURED, BatchSize, batch_size
 from seamline.spark.stream.epoch_maker import Epochs
-from seamline.spark.tasks.task import warm
+from seamline.spark.tasks.task import warm_workers
 
 KIB = 1 << 10
 
@@ -84,7 +84,7 @@ def test_a_warm_worker_has_little_left_to_collect(spark: SparkSession) -> None:
                 {"left": [len(gc.get_objects())], "away": [gc.get_freeze_count()]}
             )
 
-    warm(spark)
+    warm_workers(spark)
     count = spark.sparkContext.defaultParallelism
     for row in spark.range(0, count, 1, count).mapInArrow(left, "left LONG, away LONG").collect():
         assert row.left < 10_000 < row.away

@@ -75,7 +75,7 @@ def client(shop, monkeypatch):
         access.may_build,
         access.may_steer,
         reports.may_see.dependency,
-        limits.paced,
+        limits.enforce_rate_limit,
     ):
         monkeypatch.setitem(web.app.dependency_overrides, asked, lambda: None)
     user = SimpleAuthManagerUser(username="ada", role="admin")

@@ -50,7 +50,7 @@ def test_a_look_leaves_its_mark(layout, tmp_path, monkeypatch):
 
     monkeypatch.setattr(reconciling, "get_current_context", Context)
     monkeypatch.setattr(reconciling, "order_of", lambda *_: None)
-    monkeypatch.setattr(reconciling, "asked_by", lambda _: "airflow")
+    monkeypatch.setattr(reconciling, "find_run_actor", lambda _: "airflow")
     monkeypatch.setattr(reconciling, "connection_env_if_any", lambda _: {})
     with pytest.raises(reconciling.AirflowSkipException, match="stopped by ada"):
         reconciling.reconcile("shop", "kafka_default", None)

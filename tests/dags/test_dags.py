@@ -28,7 +28,7 @@ from tests.unit.test_publish import SHOP, offer
 from seamline.lake.publish import publishing
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.audits_table import Audits
-from seamline.lake.tables.claims_table import claims_of, holding
+from seamline.lake.tables.claims_table import claim_intervals, claims_of
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import (
@@ -54,10 +54,10 @@ from seamline.model.time.intervals import Interval
 from seamline.orchestration import airflow_connections, tasks
 from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.checked_definitions import JUDGED_FOR
-from seamline.orchestration.dag_docs import cron
+from seamline.orchestration.dag_docs import format_cron
 from seamline.orchestration.dags import build_dags
-from seamline.orchestration.failures import WAITS, ByKind, of_driver, told
-from seamline.orchestration.freshness_deadline import function_of, once
+from seamline.orchestration.failures import WAITS, ByKind, log_failure_reason, of_driver
+from seamline.orchestration.freshness_deadline import alert_each_once, function_of
 from seamline.orchestration.pools import POOLS
 from seamline.runtime import java
 from seamline.supervisor import resident
@@ -333,7 +333,7 @@ def test_the_drivers_dag_is_there_once_somebody_wanted_one(tmp_path, monkeypatch
     folder = tmp_path / "none"
     folder.mkdir()
     assert build_dags(folder, tmp_path) == {}
-    ControlTable.ensure(resident.layout())
+    ControlTable.ensure(resident.resident_layout())
     [dag] = build_dags(folder, tmp_path).values()
     [task] = dag.tasks
     assert (dag.dag_id, task.task_id, task.queue) == ("seamline__driver", "reconcile", "stream")
@@ -342,7 +342,7 @@ def test_the_drivers_dag_is_there_once_somebody_wanted_one(tmp_path, monkeypatch
 def test_the_reason_of_a_failure_is_the_first_thing_in_the_log(capsys):
     """Nobody should have to read a traceback upwards."""
 
-    @told
+    @log_failure_reason
     def task() -> None:
         raise BadRange("2050 has not begun.", hint="wait.")
 
@@ -350,7 +350,7 @@ def test_the_reason_of_a_failure_is_the_first_thing_in_the_log(capsys):
         task()
     assert capsys.readouterr().out.startswith("BadRange: 2050 has not begun.")
 
-    @told
+    @log_failure_reason
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -369,12 +369,12 @@ def test_a_plan_of_an_interval_that_is_running_waits_and_is_made_anew(monkeypatc
     monkeypatch.setattr(
         tasks, "get_current_context", lambda: {"run_id": "r1", "dag_run": run, "params": params}
     )
-    monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
+    monkeypatch.setattr(tasks, "open_compiled_pipeline", lambda _: (shop.compiled, shop.layout))
     day = Interval.parse("2013-01-01/2013-01-02")
-    with holding(shop.layout, "r2", "cli:ada", [day]), pytest.raises(IntervalRunning):
+    with claim_intervals(shop.layout, "r2", "cli:ada", [day]), pytest.raises(IntervalRunning):
         tasks.plan("shop")
     capsys.readouterr()
-    with holding(shop.layout, "r1", "an earlier attempt", [day]):
+    with claim_intervals(shop.layout, "r1", "an earlier attempt", [day]):
         made = tasks.plan("shop")
     assert BuildJob.parse(made["argv"]) == BuildJob(
         "shop", "r1", 0, (day,), "asked for", shop.manifest.read().version, "airflow:ada"
@@ -390,7 +390,7 @@ def test_upkeep_asks_the_topic_through_the_connection_if_there_is_one(monkeypatc
     """Airflow may keep it where no process outside can read it; without one the tables are kept up all the same."""
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
-    monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
+    monkeypatch.setattr(tasks, "open_compiled_pipeline", lambda _: (shop.compiled, shop.layout))
     monkeypatch.setattr(
         airflow_connections, "connection_env", lambda name: {f"AIRFLOW_CONN_{name.upper()}": "{"}
     )
@@ -432,7 +432,7 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator.execute", submit
     )
     with (
-        holding(layout, "r2", "cli:ada", [Interval.parse("2013-01-02/2013-01-03")]),
+        claim_intervals(layout, "r2", "cli:ada", [Interval.parse("2013-01-02/2013-01-03")]),
         pytest.raises(IntervalRunning),
     ):
         build.execute({})
@@ -500,16 +500,16 @@ def test_what_is_overdue_is_told_once_whoever_finds_it(tmp_path):
     """A deadline's callback may run twice, and the task runs every two minutes; people are woken once."""
     days = [Interval.parse("2013-01-01/2013-01-02"), Interval.parse("2013-01-02/2013-01-03")]
     said = []
-    once(tmp_path / "late", days[:1], said.append)
-    once(tmp_path / "late", days[:1], said.append)
+    alert_each_once(tmp_path / "late", days[:1], said.append)
+    alert_each_once(tmp_path / "late", days[:1], said.append)
     assert said == days[:1]
 
     def broken(_: Interval) -> None:
         raise OSError("no network")
 
     with pytest.raises(OSError, match="no network"):
-        once(tmp_path / "late", days, broken)
-    once(tmp_path / "late", days, said.append)
+        alert_each_once(tmp_path / "late", days, broken)
+    alert_each_once(tmp_path / "late", days, said.append)
     assert said == days
 
 
@@ -519,7 +519,7 @@ def test_consumers_are_told_which_intervals_changed():
         f"2013-02-{day:02}T00:00:00Z" for day in range(1, 29)
     ]
     made = [Statement(Act.PUBLISH, view, 7, day, "g", rows=2) for day in days for view in ("a/1", "b/2")]
-    found = tasks.changes(made)
+    found = tasks.summarize_changes(made)
     assert (found["intervals"], found["rows"], found["cut"], len(found["changed"])) == (
         59,
         236,
@@ -536,7 +536,7 @@ class Consumers:
     def __init__(self, monkeypatch, layout):
         self.events: list[SimpleNamespace] = []
         self.asked = 0
-        monkeypatch.setattr(tasks, "compiled", lambda _: (SHOP, layout))
+        monkeypatch.setattr(tasks, "open_compiled_pipeline", lambda _: (SHOP, layout))
         monkeypatch.setattr(tasks, "get_current_context", lambda: self.context)
         monkeypatch.setattr(tasks, "InletEventsAccessor", self.accessor)
 
@@ -634,7 +634,7 @@ def test_the_build_shows_its_plan_and_names_its_application(folder, tmp_path):
 )
 def test_an_interval_is_a_schedule(hours, expected):
     """The data interval of a run must be an interval of the grid."""
-    assert cron(timedelta(hours=hours)) == expected
+    assert format_cron(timedelta(hours=hours)) == expected
 
 
 def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_path, capsys):
@@ -650,7 +650,7 @@ def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_pa
         return replace(found, actor=actor)
 
     monkeypatch.setattr("seamline.supervisor.auditing.audit", audited)
-    monkeypatch.setattr(tasks, "compiled", lambda _: (shop.compiled, shop.layout))
+    monkeypatch.setattr(tasks, "open_compiled_pipeline", lambda _: (shop.compiled, shop.layout))
     monkeypatch.setattr(tasks, "connection_env", lambda name: {"AIRFLOW_CONN": name})
     run = SimpleNamespace(run_type=SimpleNamespace(value="manual"), triggering_user_name="ada")
     ti = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))

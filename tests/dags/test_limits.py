@@ -7,34 +7,34 @@ import threading
 
 import pytest
 
-from seamline.lake.engine.duckdb_scans import connection, relations
-from seamline.lake.engine.states import asked
+from seamline.lake.engine.duckdb_scans import connection, register_tables
+from seamline.lake.engine.states import query_tables
 from seamline.model.errors import TooSlow
-from seamline.runtime.deadline import in_time, until
+from seamline.runtime.deadline import in_time, limit_thread_time
 from seamline.web import limits
-from seamline.web.limits import answered, within
+from seamline.web.limits import interrupt_after, run_with_time_limit
 
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"
 
 
 def test_a_query_that_takes_too_long_is_broken_off() -> None:
     """And the thread's connection goes on to serve the next."""
-    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), within(0.2):
+    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), interrupt_after(0.2):
         connection().sql(ENDLESS).fetchall()
-    with within():
+    with interrupt_after():
         assert connection().sql("SELECT 42").fetchall() == [(42,)]
 
 
 def test_a_merge_that_takes_too_long_is_broken_off() -> None:
     """States are merged by a DuckDB of their own, which runs on if only the one that reads files is stopped."""
-    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), within(0.2):
-        asked(ENDLESS)
-    assert asked("SELECT 42 AS n")["n"].to_pylist() == [42]
+    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), interrupt_after(0.2):
+        query_tables(ENDLESS)
+    assert query_tables("SELECT 42 AS n")["n"].to_pylist() == [42]
 
 
 def test_loops_of_python_look_at_the_time() -> None:
     """DuckDB's interrupt does not reach them: a user's measure may take long for each of many rows."""
-    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), within(0.2):
+    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), interrupt_after(0.2):
         for _ in in_time(itertools.count()):
             pass
     assert [*in_time(range(2))] == [0, 1]
@@ -42,9 +42,9 @@ def test_loops_of_python_look_at_the_time() -> None:
 
 def test_what_begins_after_its_time_is_not_begun() -> None:
     """One call of Arrow cannot be broken off; the next query of the answer is not asked any more."""
-    with pytest.raises(TooSlow), until(0):
-        asked("SELECT 42 AS n")
-    with pytest.raises(TooSlow), until(0), relations():
+    with pytest.raises(TooSlow), limit_thread_time(0):
+        query_tables("SELECT 42 AS n")
+    with pytest.raises(TooSlow), limit_thread_time(0), register_tables():
         raise AssertionError
 
 
@@ -52,14 +52,14 @@ def test_so_many_wait_and_no_more(monkeypatch) -> None:
     """Those beyond are told at once."""
     monkeypatch.setattr(limits, "waiting", threading.BoundedSemaphore(1))
     with limits.waiting, pytest.raises(TooSlow, match="Too many others"):
-        answered(lambda: 1)
-    assert answered(lambda: 1) == 1
+        run_with_time_limit(lambda: 1)
+    assert run_with_time_limit(lambda: 1) == 1
 
 
 def test_answers_share_few_threads() -> None:
     """Their connections are warm; what takes too long frees its thread."""
-    names = {answered(lambda: threading.current_thread().name) for _ in range(20)}
+    names = {run_with_time_limit(lambda: threading.current_thread().name) for _ in range(20)}
     assert all(name.startswith("answers") for name in names)
     with pytest.raises(TooSlow):
-        answered(lambda: connection().sql(ENDLESS).fetchall(), 0.2)
-    assert answered(lambda: connection().sql("SELECT 42").fetchall()) == [(42,)]
+        run_with_time_limit(lambda: connection().sql(ENDLESS).fetchall(), 0.2)
+    assert run_with_time_limit(lambda: connection().sql("SELECT 42").fetchall()) == [(42,)]

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 from tests.unit.shop import opened
 
-from seamline.lake.storage.renewing import renewing
+from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import BadRange, GaveUp
 from seamline.model.time.intervals import Interval, parse_moment
@@ -130,7 +130,7 @@ def test_who_has_given_up_is_not_started_until_somebody_says_so(shop, tmp_path, 
         with pytest.raises(GaveUp, match="20 times in a row: no such topic"):
             reconcile()
     begun = []
-    monkeypatch.setattr(reconciling, "started", lambda *_: begun.append(1) or (4, 5))
+    monkeypatch.setattr(reconciling, "start_supervisor", lambda *_: begun.append(1) or (4, 5))
     shop.params |= {"action": "start"}
     reconcile()
     assert begun == [1]
@@ -142,7 +142,7 @@ def test_a_paused_stream_is_kept_up(shop, monkeypatch):
     control.want(Desired.PAUSED, actor="ada", reason="", now=NOW)
     assert reconciling.reason_to_leave("shop", control) == ""
     lease = control.take("there:1:1", now=NOW)
-    with renewing(lambda: ControlTable.ensure(shop.layout).kept(lease), 0.01):
+    with keep_renewing(lambda: ControlTable.ensure(shop.layout).kept(lease), 0.01):
         assert reconciling.reason_to_leave("shop", control) == "up"
     control.want(Desired.STOPPED, actor="ada", reason="", now=NOW)
     assert "stopped by ada" in reconciling.reason_to_leave("shop", control)

@@ -28,7 +28,7 @@ from seamline.local.airflow import AirflowStandalone
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
-from seamline.orchestration.airflow_client import quote
+from seamline.orchestration.airflow_client import quote_path_segment
 from seamline.orchestration.backfills import ENDED
 
 SHOWN = "pipelines/flights"
@@ -178,7 +178,7 @@ def test_a_backfill_builds_exactly_its_days_while_the_stream_appends_to_them(
 
 def test_the_report_of_a_run_is_behind_the_login(airflow: Airflow, scheduled: Mapping[str, Any]) -> None:
     """It is what the tab on the run's page shows; nobody reads it who may not read the run."""
-    run = quote(scheduled["dag_run_id"])
+    run = quote_path_segment(scheduled["dag_run_id"])
     address = f"{airflow.api.url}/seamline/reports/{BATCH}/{run}/index.html"
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(address, timeout=30)

@@ -17,10 +17,10 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.lake.log.master import Master
-from seamline.lake.storage.delta_table import properties
+from seamline.lake.storage.delta_table import build_commit_properties
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.audits_table import Audits
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.protocol.audit import Audit, Wrong
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, ranges_between
@@ -51,7 +51,7 @@ class Reading:
         self.kafka, self.topic, self.sent = kafka, topic, 0
         (home / "pipelines").mkdir()
         (home / "pipelines" / "audited.py").write_text(DEFINITION.replace("TOPIC", topic))
-        self.pipeline = load(home / "pipelines").pipeline("audited")
+        self.pipeline = load_catalog(home / "pipelines").pipeline("audited")
         self.layout = Layout(home / "warehouse", "audited")
         with TopicAdmin(kafka) as admin:
             admin.create_topic(topic, 2)
@@ -205,7 +205,7 @@ def test_rows_that_are_gone_or_there_twice_are_named(reading: Reading) -> None:
     reading.send()
     reading.read()
     Master.open(reading.layout).table.handle.delete(
-        "_partition = 1 AND _offset = 3", commit_properties=properties({})
+        "_partition = 1 AND _offset = 3", commit_properties=build_commit_properties({})
     )
     code, found = reading.audit()
     assert code == 39

@@ -20,7 +20,7 @@ from tests.faults.trial import eventually
 
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.claims_table import claims_of
-from seamline.local.flights import Span, flights
+from seamline.local.flights import Span, read_flights
 from seamline.model.time.intervals import parse_moment
 from seamline.supervisor import prespawned
 
@@ -119,7 +119,7 @@ def airflow(world: World) -> Iterator[Airflow]:
 @pytest.fixture(scope="module")
 def first(airflow: Airflow, driver: Resident) -> Run:
     """Run the DAG for the dirty days with a resident driver; the demo's builds are spark-submits."""
-    eventually("a process to wait for a build", prespawned.place(driver.port).exists)
+    eventually("a process to wait for a build", prespawned.find_build_socket(driver.port).exists)
     done = airflow.run(driver.connection)
     assert done.state == "success", "".join(airflow.said)[-6000:]
     return done
@@ -136,7 +136,7 @@ def test_a_run_builds_certifies_and_serves_the_dirty_days(world: World, first: R
         own = Certificates.ensure(world.layout).of(view=view.id)
         assert [(each.interval.id, each.passed) for each in own] == [(day, True) for day in DAYS]
     counted = sum(row["flights"] for row in world.answer())
-    assert counted == sum(1 for _ in flights(Span(end=parse_moment("2013-01-03"))))
+    assert counted == sum(1 for _ in read_flights(Span(end=parse_moment("2013-01-03"))))
 
 
 def test_a_day_that_is_built_again_is_the_same(

@@ -15,14 +15,14 @@ from kafka import KafkaProducer
 from tests.ports import free_ports
 
 from seamline.kafka.admin import TopicAdmin
-from seamline.kafka.first_records import firsts
-from seamline.kafka.present_offsets import present
+from seamline.kafka.first_records import read_first_records
+from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.produce import RecordWriter
 from seamline.kafka.topic_ends import oldest_from
 from seamline.local.broker import Broker
-from seamline.local.flights import Span, replay
+from seamline.local.flights import Span, replay_flights
 from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
-from seamline.model.protocol.log_tail import hashed
+from seamline.model.protocol.log_tail import hash_record_value
 from seamline.model.time.intervals import parse_moment
 
 
@@ -70,7 +70,7 @@ def test_what_is_there_is_told_whatever_it_was_compressed_with(
     with RecordWriter(broker.connection) as writer:
         for number in range(300):
             writer.send(name, value=b"%d" % number * 100, partition=0)
-    assert present(broker.connection, {(name, 0): [(0, 300)]}) == {(name, 0): [(0, 300)]}
+    assert find_present_offsets(broker.connection, {(name, 0): [(0, 300)]}) == {(name, 0): [(0, 300)]}
     oldest = oldest_from(broker.connection, {(name, 0): 17}, timeout=30)
     assert oldest is not None and before <= oldest <= datetime.now(UTC)
 
@@ -79,12 +79,12 @@ LOOK = """
 import resource, sys
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.topic_ends import oldest_from
-from seamline.kafka.present_offsets import present
+from seamline.kafka.present_offsets import find_present_offsets
 brokers, name = sys.argv[1:]
 connection = KafkaConnection(brokers)
 used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_DATA, (used + (1 << 27), used + (1 << 27)))
-print(present(connection, {(name, 0): [(0, 20)]}))
+print(find_present_offsets(connection, {(name, 0): [(0, 20)]}))
 for offset in (0, 2, 17):
     print(oldest_from(connection, {(name, 0): offset}, timeout=60))
 """
@@ -131,13 +131,15 @@ def test_the_record_at_an_offset_is_told(broker: Broker, admin: TopicAdmin) -> N
         for number in range(100):
             writer.send("tails", value=b"%d" % number, partition=number % 2)
     admin.delete_records("tails", {1: 20})
-    found = firsts(broker.connection, {("tails", 0): 17, ("tails", 1): 3, ("tails", 2): 0}, timeout=20)
+    found = read_first_records(
+        broker.connection, {("tails", 0): 17, ("tails", 1): 3, ("tails", 2): 0}, timeout=20
+    )
     assert {place: (tail.offset, tail.value) for place, tail in found.items()} == {
-        ("tails", 0): (17, hashed(b"34")),
-        ("tails", 1): (20, hashed(b"41")),
+        ("tails", 0): (17, hash_record_value(b"34")),
+        ("tails", 1): (20, hash_record_value(b"41")),
     }
     assert abs(found["tails", 0].at / 1000 - datetime.now(UTC).timestamp()) < 3600
-    assert firsts(broker.connection, {}) == {}
+    assert read_first_records(broker.connection, {}) == {}
 
 
 def test_a_codec_that_is_not_installed_is_named(
@@ -148,7 +150,7 @@ def test_a_codec_that_is_not_installed_is_named(
     with RecordWriter(broker.connection) as writer:
         writer.send("packed", value=b"x" * 100, partition=0)
     monkeypatch.setattr("kafka.codec.snappy", None)
-    assert present(broker.connection, {("packed", 0): [(0, 1)]}) == {("packed", 0): [(0, 1)]}
+    assert find_present_offsets(broker.connection, {("packed", 0): [(0, 1)]}) == {("packed", 0): [(0, 1)]}
     with pytest.raises(SetupError, match="snappy") as refused:
         oldest_from(broker.connection, {("packed", 0): 0}, timeout=30)
     assert "kafka-python[lz4,snappy,zstd]" in refused.value.hint
@@ -206,7 +208,7 @@ def test_replay_journals_what_the_topic_holds(broker: Broker, admin: TopicAdmin,
     """The journal is the truth of the final check: each offset of the topic once, in the order of sending."""
     admin.create_topic("flights", 4)
     week = Span(parse_moment("2013-03-01"), parse_moment("2013-03-08"))
-    done = replay(broker.connection, "flights", 4, tmp_path / "journal.parquet", span=week)
+    done = replay_flights(broker.connection, "flights", 4, tmp_path / "journal.parquet", span=week)
     rows = pq.read_table(tmp_path / "journal.parquet").to_pylist()
     ends = admin.end_offsets("flights")
     assert done.records == len(rows) == sum(ends.values())

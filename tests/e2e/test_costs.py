@@ -22,8 +22,8 @@ from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.local.stack import StreamStack
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.spark.build.build import build
-from seamline.spark.build.fast_path import touching
+from seamline.spark.build.build import build_intervals
+from seamline.spark.build.fast_path import list_touched_files
 from seamline.spark.stream.driver_loop import Driver
 
 TOPIC, PARTITIONS = "costs.points", 3
@@ -131,11 +131,13 @@ def test_a_build_reads_the_files_of_its_interval(
     master = Master.open(driver.layout)
     files = Files.of(master.table)
     [first, second] = [
-        {each.path for each in touching(driver.pipeline, files, [day], master.edge)} for day in days
+        {each.path for each in list_touched_files(driver.pipeline, files, [day], master.edge)} for day in days
     ]
     assert first and second and first.isdisjoint(second)
     assert first | second == {*files.paths}
     began = jobs(spark)
-    rows = build(spark, driver.pipeline, driver.layout, BuildJob("costs", "one", master.edge, (days[0],)))
+    rows = build_intervals(
+        spark, driver.pipeline, driver.layout, BuildJob("costs", "one", master.edge, (days[0],))
+    )
     assert jobs(spark) - began == 1
     assert [row.rows_read for row in rows] == [RECORDS]

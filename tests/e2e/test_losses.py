@@ -17,7 +17,7 @@ from seamline.lake.log.ledger import Ledger
 from seamline.local.stack import StreamStack
 from seamline.model.errors import OffsetGap, TopicRecreated
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.holes import holes, touching
+from seamline.model.protocol.holes import count_touching_holes, list_open_holes
 from seamline.model.time.intervals import Interval
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
@@ -184,9 +184,9 @@ def test_nothing_that_befalls_a_topic_is_silent(
         assert seen(stack).holes == ()
         stack.start()
         stack.wait("the rest", lambda: (first, 0, 21) in stored(stack, "master"), PATIENCE)
-        [hole] = holes(ledger(stack))
+        [hole] = list_open_holes(ledger(stack))
         assert [(part.lane.partition, part.start, part.end) for part in hole.ranges] == [(0, 12, 16)]
-        assert touching([hole], DAY) == 0
+        assert count_touching_holes([hole], DAY) == 0
 
         # A topic deleted and made again with more records than before is another topic (rule 13).
         admin.delete_topic(TOPIC)
@@ -208,7 +208,7 @@ def test_nothing_that_befalls_a_topic_is_silent(
     assert stored(stack, "master") == sorted(accepted)
     kinds = [epoch.kind for epoch in ledger(stack)]
     assert kinds.count(Kind.HOLE) == 3
-    assert touching(holes(ledger(stack)), DAY) == 2
+    assert count_touching_holes(list_open_holes(ledger(stack)), DAY) == 2
     capsys.readouterr()
     assert main(["status", NAME]) == 0
     assert "3 holes" in capsys.readouterr().out

@@ -24,9 +24,9 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.local.stack import StreamStack
 from seamline.model.protocol.epoch import Kind
-from seamline.model.protocol.holes import holes, joined
+from seamline.model.protocol.holes import is_ledger_contiguous, list_open_holes
 from seamline.serve.read import read
-from seamline.supervisor.outside import stop
+from seamline.supervisor.outside import stop_stream
 from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
 TOPIC, NAME, FORK = "ops.orders", "ops", "trial"
@@ -138,7 +138,7 @@ def shop(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> It
             patch.syspath_prepend(str(made.stack.home))
             yield made
             for name in (NAME, FORK):
-                stop(Layout(made.layout.warehouse, name), timeout=60)
+                stop_stream(Layout(made.layout.warehouse, name), timeout=60)
         admin.delete_topic(TOPIC)
 
 
@@ -173,8 +173,8 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     amends = [epoch for epoch in epochs if epoch.kind is Kind.AMEND]
     assert sum(epoch.rows for epoch in amends) == 1000
     assert all(epoch.rows <= 150 for epoch in amends)
-    assert joined(epochs)
-    assert holes(epochs) == []
+    assert is_ledger_contiguous(epochs)
+    assert list_open_holes(epochs) == []
     assert shop.counted() == shop.sent
     assert main(["holes", "list", NAME]) == 0
     assert capsys.readouterr().out == ""

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.world import DAYS, Resident, World
 
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.local.flights import Span, flights
+from seamline.local.flights import Span, read_flights
 from seamline.model.time.intervals import parse_moment
 
 VIEW = "flights.delay_by_carrier"
@@ -76,7 +76,7 @@ def test_an_edited_view_is_compared_served_and_given_back(built: World, driver: 
     assert all(row["_departed_before"] > row["_departed_after"] for row in changed)
     late = Counter(
         str(each["carrier"])
-        for each in flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03")))
+        for each in read_flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03")))
         if (each["dep_delay"] or 0) > 0
     )
     assert departed(built) == late

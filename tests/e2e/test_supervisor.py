@@ -19,9 +19,9 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import ChangedByOthers, GaveUp, LeaseHeld, OutOfStep
-from seamline.runtime.processes import elapsed
-from seamline.supervisor.driver_process import LOG_BYTES, rotate, rotate_in_use, session
-from seamline.supervisor.outside import start_detached, status, stop
+from seamline.runtime.processes import boot_clock_seconds
+from seamline.supervisor.driver_process import LOG_BYTES, list_session_processes, rotate_in_use, rotate_log
+from seamline.supervisor.outside import read_stream_status, start_detached, stop_stream
 from seamline.supervisor.process import supervise
 from seamline.supervisor.restart_pace import Pace, wait_before
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
@@ -57,7 +57,7 @@ def layout(tmp_path, monkeypatch):
     layout = Layout(tmp_path / "warehouse", "p")
     ControlTable.ensure(layout).want(Desired.RUNNING, actor="test", reason="", now=datetime.now(UTC))
     yield layout
-    stop(layout, timeout=20)
+    stop_stream(layout, timeout=20)
 
 
 def eventually(condition, seconds=30.0):
@@ -125,11 +125,11 @@ def test_stopping_lets_the_driver_finish_its_epoch(layout, tmp_path):
     """Stop means: finish, write, release; never kill at once."""
     pid = start_detached("p", {})
     _, driver, worker = starts(tmp_path)
-    assert stop(layout, timeout=30)
+    assert stop_stream(layout, timeout=30)
     assert (tmp_path / "finished").read_text() == "epoch"
     assert ControlTable.ensure(layout).read().lease is None
     assert all(gone(each) for each in (pid, driver, worker))
-    assert status("p").desired is Desired.STOPPED
+    assert read_stream_status("p").desired is Desired.STOPPED
 
 
 def test_a_signal_stops_the_stream_too(layout, tmp_path):
@@ -138,7 +138,7 @@ def test_a_signal_stops_the_stream_too(layout, tmp_path):
     _, driver, _ = starts(tmp_path)
     os.kill(pid, signal.SIGTERM)
     eventually(lambda: gone(driver) and ControlTable.ensure(layout).read().lease is None)
-    assert status("p").desired is Desired.RUNNING
+    assert read_stream_status("p").desired is Desired.RUNNING
 
 
 def test_a_driver_that_is_fenced_off_ends_its_supervisor(layout, tmp_path):
@@ -147,7 +147,7 @@ def test_a_driver_that_is_fenced_off_ends_its_supervisor(layout, tmp_path):
     assert supervise("p", layout, pace=Pace(tick=0.02)) == 20
     assert ControlTable.ensure(layout).read().lease is None
     # It ended in this process, which lives: nobody waits for it, or ends us.
-    assert stop(layout, timeout=0)
+    assert stop_stream(layout, timeout=0)
 
 
 def test_a_supervisor_that_loses_its_lease_ends_its_driver(layout, tmp_path):
@@ -198,7 +198,7 @@ def test_a_full_disk_is_waited_for(layout, tmp_path, monkeypatch, capsys):
 def test_a_machine_that_slept_ends_its_driver_and_goes_on_under_another_token(layout, tmp_path):
     """Nobody renewed meanwhile: another may have the stream, so the driver goes; then nobody had, and it goes on."""
     slept, halt, codes = [0.0], threading.Event(), []
-    clock = lambda: elapsed() + slept[0]  # noqa: E731
+    clock = lambda: boot_clock_seconds() + slept[0]  # noqa: E731
     pace = Pace(tick=0.02, renew=0.1)
     run = lambda: codes.append(supervise("p", layout, pace=pace, stop=halt, clock=clock))  # noqa: E731
     running = threading.Thread(target=run)
@@ -227,7 +227,7 @@ def test_the_driver_of_a_dead_supervisor_is_ended_by_the_next(layout, tmp_path):
     second, _, _ = starts(tmp_path, 2)
     assert second > first
     assert gone(driver)
-    assert not [each for each in session(driver) if not gone(each.pid)]
+    assert not [each for each in list_session_processes(driver) if not gone(each.pid)]
 
 
 def test_the_heartbeat_says_what_is_wrong(layout, tmp_path):
@@ -337,7 +337,7 @@ def test_a_large_log_is_moved_away(tmp_path):
     log = tmp_path / "driver.log"
     for content in (b"first", b"second"):
         log.write_bytes(content + b"." * LOG_BYTES)
-        rotate(log)
+        rotate_log(log)
     assert not log.exists()
     assert (tmp_path / "driver.log.1").read_bytes().startswith(b"second")
     assert (tmp_path / "driver.log.2").read_bytes().startswith(b"first")

@@ -24,7 +24,7 @@ from seamline.model.protocol.alert import Kind
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.board import Board
 from seamline.supervisor.observe import observe
-from seamline.supervisor.outside import start_detached, stop
+from seamline.supervisor.outside import start_detached, stop_stream
 from seamline.supervisor.process import supervise
 from seamline.supervisor.restart_pace import Pace
 from seamline.supervisor.said import REFUSED, leave_mark
@@ -71,7 +71,7 @@ def layout(tmp_path, monkeypatch):
     layout = Layout(tmp_path / "warehouse", "shop")
     ControlTable.ensure(layout).want(Desired.RUNNING, actor="test", reason="", now=datetime.now(UTC))
     yield layout
-    stop(layout, timeout=20)
+    stop_stream(layout, timeout=20)
 
 
 def seen(layout):
@@ -118,7 +118,7 @@ def test_every_state_of_a_life_is_seen(layout, tmp_path, capsys):
     left = control.read().lease
     assert left is not None
     control.release(left)
-    assert stop(layout, timeout=20)
+    assert stop_stream(layout, timeout=20)
     assert seen(layout).actual is Actual.STOPPED
 
 

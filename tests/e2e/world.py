@@ -17,8 +17,8 @@ from tests.ports import free_ports
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.local.flights import Span, flights
-from seamline.model.compile.catalog import load
+from seamline.local.flights import Span, read_flights
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -85,12 +85,12 @@ class World:
         }
         self.sent = self.held = self.token = 0
         self.watermark = "2013-01-03T06:00"
-        self.send(flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03"))))
+        self.send(read_flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03"))))
 
     @property
     def pipeline(self) -> CompiledPipeline:
         """The definition as it is now."""
-        return load(self.definition.parent).pipeline("flights")
+        return load_catalog(self.definition.parent).pipeline("flights")
 
     def send(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Hold one epoch, an edge, of these events, by the shipped kernel and writer.

@@ -24,11 +24,11 @@ from tests.lives.streaming import Epoch, Idle, Rules, Serve
 from tests.lives.world import Entry, World
 
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import delta_log
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.audits_table import Audits
-from seamline.lake.tables.claims_table import holding
+from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.comparisons_table import Comparisons
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -164,7 +164,7 @@ class Spark:
                 # Spark lets go of old commits after each checkpoint, but of a table that says it should not.
                 aged(root)
                 self.log(root).checkpoint()
-                assert delta_log.entry(root, 0).exists()
+                assert delta_log.entry_path(root, 0).exists()
             case "VACUUM":
                 self.sql(f"VACUUM {name} RETAIN 0 HOURS")
             case _:
@@ -197,7 +197,7 @@ def cleaned(table: DeltaTable, root: Path) -> None:
     aged(root)
     table.create_checkpoint()
     table.cleanup_metadata()
-    assert not delta_log.entry(root, 0).exists()
+    assert not delta_log.entry_path(root, 0).exists()
 
 
 def shape() -> Shape:
@@ -248,7 +248,7 @@ def decide(world: World, number: int) -> None:
     world.wanted = f"person {number}"
     control.want(Desired.RUNNING, actor=world.wanted, reason="so", now=now)
     day = Interval(NOW, NOW + timedelta(days=1))
-    with holding(world.layout, f"run {number}", "ada", [day]):
+    with claim_intervals(world.layout, f"run {number}", "ada", [day]):
         pass
     Audits.ensure(world.layout).append(Audit("life", now, 1.0, "ada", number, (), {}, {}, (), ()))
     made = Comparison("v", f"{number}", "g", 0, "", 0, now, 1, 0, 0, 0, {}, {})
@@ -312,7 +312,7 @@ def require_refused(world: World, table: str) -> None:
         world.gone()
     if table in OF_UPKEEP:
         with pytest.raises(ChangedByOthers):
-            maintain(world.pipeline, world.layout)
+            maintain_tables(world.pipeline, world.layout)
 
 
 def goes_on(world: World, table: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from seamline.runtime.failpoints import alive
+from seamline.runtime.failpoints import is_process_running
 
 ORPHANS_END_WITHIN = 20.0
 
@@ -24,7 +24,7 @@ def working_in(home: Path) -> list[psutil.Process]:
                 found.append(process)
         except psutil.Error:
             continue
-    return [process for process in found if alive(process)]
+    return [process for process in found if is_process_running(process)]
 
 
 def require_none(home: Path, *, within: float = ORPHANS_END_WITHIN) -> float:

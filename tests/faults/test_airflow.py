@@ -17,8 +17,8 @@ from tests.ports import free_ports
 from seamline.kafka.connections import KafkaConnection
 from seamline.lake.log.ledger import Ledger
 from seamline.local.airflow import AirflowStandalone
-from seamline.runtime.failpoints import Family, alive
-from seamline.supervisor.driver_process import session
+from seamline.runtime.failpoints import Family, is_process_running
+from seamline.supervisor.driver_process import list_session_processes
 
 ROOT = Path(__file__).parents[2]
 SLOW_START = 600.0
@@ -52,7 +52,7 @@ class Watched:
     def pieces(self, words: str) -> list[psutil.Process]:
         """List Airflow's processes of a kind."""
         assert self.airflow._child
-        found = [each for each in session(self.airflow._child.pid) if alive(each)]
+        found = [each for each in list_session_processes(self.airflow._child.pid) if is_process_running(each)]
         return [each for each in found if words in title(each)]
 
 
@@ -109,7 +109,7 @@ def test_a_piece_of_airflow_that_is_killed(piece: str, watched: Watched, trial: 
 def running(process: psutil.Process) -> bool:
     """Return whether a process that was killed is still there a moment later."""
     psutil.wait_procs([process], 5)
-    return alive(process)
+    return is_process_running(process)
 
 
 def test_a_metadata_database_that_is_locked(watched: Watched, trial: Trial) -> None:

@@ -13,10 +13,10 @@ from tests.e2e.world import DAYS, World
 
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.publish.publishing import publish_run
-from seamline.local.flights import Span, flights
+from seamline.local.flights import Span, read_flights
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.quality.certify import certify_run, require_passed
-from seamline.spark.build.build import build
+from seamline.spark.build.build import build_intervals
 
 pytestmark = pytest.mark.faults
 
@@ -73,7 +73,7 @@ def run(spark: SparkSession, world: World, name: str, asked: Interval | None) ->
     plan = plan_run(pipeline, layout, asked=asked, dirty=asked is None)
     if not plan.builds:
         return
-    build(spark, pipeline, layout, job_of(pipeline, plan, run=name))
+    build_intervals(spark, pipeline, layout, job_of(pipeline, plan, run=name))
     before = world.held
     assert before <= sum(counted(world).values()) <= world.sent
     require_passed(certify_run(pipeline, layout, name))
@@ -88,7 +88,7 @@ def counted(world: World) -> Counter[tuple[str, datetime]]:
 
 def serial(late: list[str]) -> Counter[tuple[str, datetime]]:
     """Count the flights that were sent, one by one."""
-    first = flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03")))
+    first = read_flights(Span(parse_moment("2013-01-01"), parse_moment("2013-01-03")))
     found = Counter((str(each["carrier"]), hour(str(each["sched_dep"]))) for each in first)
     found.update(("UA", hour(moment)) for moment in late)
     return found

@@ -16,7 +16,7 @@ from seamline import Stream
 from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.spark.tasks.task import REPORT, gathered, kernel_task, reported
+from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 
 RAW = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, headers STRING"
 
@@ -36,7 +36,7 @@ def judged(spark: SparkSession, folder: Path, values: Sequence[bytes]) -> Kernel
     now = datetime(2024, 3, 1, 12, tzinfo=UTC)
     rows = [(None, value, "t", 0, at, now, None) for at, value in enumerate(values)]
     frame = spark.createDataFrame(rows, RAW)
-    return gathered(reported(frame.coalesce(1).mapInArrow(kernel_task(config), REPORT)))
+    return merge_task_reports(collect_reports(frame.coalesce(1).mapInArrow(kernel_task(config), REPORT)))
 
 
 def test_a_worker_that_wants_more_than_its_memory_fails_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from tests.protocol.shipped import Stream
 
 from seamline.lake.log.log_lines import LINE
 from seamline.lake.log.master import Master
-from seamline.lake.storage.delta_log import entry
+from seamline.lake.storage.delta_log import entry_path
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.log_damage import damage
+from seamline.lake.storage.log_damage import find_log_damage
 
 CUTS = 30
 GOING_DOWN, WITHOUT_A_FLUSH = 0x8004587D, 2
@@ -133,6 +133,8 @@ def newest(stream: Stream, table: str) -> int:
 def lacks(stream: Stream, table: str, before: int) -> int:
     """Count the commits up to a version that are not there, or not whole."""
     folder = root(stream.layout, table)
-    if (found := damage(folder)) is not None:
+    if (found := find_log_damage(folder)) is not None:
         return max(before - found.version + 1, 0)
-    return sum(not entry(folder, version).exists() for version in range(max(before - 100, 0), before + 1))
+    return sum(
+        not entry_path(folder, version).exists() for version in range(max(before - 100, 0), before + 1)
+    )

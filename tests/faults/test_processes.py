@@ -16,7 +16,7 @@ from tests.faults.trial import Trial, eventually
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.model.errors import FenceLost
-from seamline.runtime.failpoints import DAEMON, EPOCH, alive
+from seamline.runtime.failpoints import DAEMON, EPOCH, is_process_running
 from seamline.supervisor.supervisor_heartbeat import Identity
 
 VICTIMS = ("jvm", "python")
@@ -108,7 +108,7 @@ def test_a_supervised_stream_comes_back_from_a_kill_at_any_time(seed: int, owned
         took = owned.await_beyond(epoch + 1)
         trial.measure("SIGKILL to next committed epoch", took)
     after = Ledger.ensure(owned.stack.layout).epochs()[-1].token
-    trial.prove(f"{victim} killed at epoch {epoch}", after > token and not any(map(alive, gone)))
+    trial.prove(f"{victim} killed at epoch {epoch}", after > token and not any(map(is_process_running, gone)))
     owned.drained()
     if seed % 5 == 4:
         owned.judge()

@@ -15,9 +15,9 @@ from tests.faults.workload import FIRST, Sent, bad, write, writer
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.lake.log.ledger import Ledger
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import OffsetGap, TopicRecreated
-from seamline.model.protocol.holes import holes
+from seamline.model.protocol.holes import list_open_holes
 from seamline.model.protocol.offsets import Lane
 from seamline.supervisor.auditing import audit
 
@@ -57,7 +57,7 @@ def test_a_topic_truncated_past_our_position(line: Line, trial: Trial) -> None:
         line.drained()
     line.stop()
     line.require_clean()
-    [hole] = holes(Ledger.ensure(line.stack.layout).epochs())
+    [hole] = list_open_holes(Ledger.ensure(line.stack.layout).epochs())
     assert [(part.lane.partition, part.start, part.end) for part in hole.ranges] == [(1, ours, ours + 40)]
     line.judge(lost=hole.ranges, truth=False)
 
@@ -93,7 +93,9 @@ def test_a_topic_made_again_with_more_records_than_before(line: Line, trial: Tri
     line.stop()
     line.require_clean()
     assert {Lane(old, part) for part in range(3)} == {
-        part.lane for hole in holes(Ledger.ensure(line.stack.layout).epochs()) for part in hole.ranges
+        part.lane
+        for hole in list_open_holes(Ledger.ensure(line.stack.layout).epochs())
+        for part in hole.ranges
     }
     assert first >= 0 and again
     line.doubtful = True
@@ -229,7 +231,7 @@ def test_a_compacted_topic(lines: Callable[..., Line], seed: int, trial: Trial) 
     line.doubtful = True
     line.judge(truth=False)
     # Offsets that the cleaner has taken, before they were read or since, are no findings.
-    pipeline = load(Path(line.stack.settings["SEAMLINE_PIPELINES"])).pipeline(line.stack.name)
+    pipeline = load_catalog(Path(line.stack.settings["SEAMLINE_PIPELINES"])).pipeline(line.stack.name)
     told = audit(pipeline, line.stack.layout, env=line.stack.settings)
     assert told.findings == ()
     trial.prove("offsets that Kafka no longer has", any(lane.blank or lane.untold for lane in told.lanes))

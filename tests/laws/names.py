@@ -40,17 +40,17 @@ from seamline import (
 )
 from seamline.lake.engine import states
 from seamline.lake.engine.lookup_joins import key_name
-from seamline.lake.engine.windowing import windowed
+from seamline.lake.engine.windowing import merge_into_windows
 from seamline.model.compile.compiled_pipeline import (
     GROUPING,
     CompiledPipeline,
     CompiledView,
     compile_pipeline,
-    examine,
+    compile_with_problems,
 )
 from seamline.model.errors import DefinitionError
 from seamline.testing import Scenario
-from seamline.testing.judging import judged
+from seamline.testing.judging import validate_raw_records
 from seamline.testing.scenario import RAW
 
 LETTERS = ("s", "i", "x", "u", "v", "n", "t", "o", "e", "f", "x0", "y0", "x1", "m2", "a")
@@ -254,20 +254,20 @@ def answered(names: dict[str, str], window: Any, *, exploding: bool) -> list[tup
         compiled = compile_pipeline(pipeline(names, window, exploding=exploding))
         rows = accepted(compiled, names, DIALECTS["json"])
         view = compiled.views[0]
-        with states.connection() as con:
+        with states.open_duckdb() as con:
             pieces = []
             for at in (0, 1):
                 con.register(
                     "rows",
                     rows.filter(pa.array([offset % 2 == at for offset in rows["_offset"].to_pylist()])),
                 )
-                pieces.append(states.partial(con, view, "rows"))
-        whole = states.combine(view, pieces)
+                pieces.append(states.compute_row_states(con, view, "rows"))
+        whole = states.combine_states(view, pieces)
         for name, value in (("_speed", 0), ("_newest", -1)):
             whole = whole.append_column(name, pa.array([value] * whole.num_rows, pa.int64()))
-        found = windowed(view, whole)
+        found = merge_into_windows(view, whole)
         keys = [key.name for key in view.keys]
-        shown = states.present(view, found, keep=[GROUPING, *keys, "_start", "_end"])
+        shown = states.present_states(view, found, keep=[GROUPING, *keys, "_start", "_end"])
         beside = decorated(compiled, shown.select(keys))
         return sorted((*one, *extra) for one, extra in zip(plain(shown), plain(beside), strict=True))
     finally:
@@ -322,13 +322,13 @@ def spelled(value: Any) -> str:
 
 def decorated(compiled: CompiledPipeline, keys: pa.Table) -> pa.Table:
     """Look the keys up."""
-    from seamline.lake.read.decorations import matched
+    from seamline.lake.read.decorations import join_lookup_rows
 
     joins = compiled.views[0].decorations
     assert joins
     on, _ = NAMED[-1]
     table = cities().rename_columns([key_name(on), *(field.name for _, field in joins[0].columns)])
-    return matched(keys, {joins[0]: table})
+    return join_lookup_rows(keys, {joins[0]: table})
 
 
 def accepted(compiled: CompiledPipeline, names: dict[str, str], dialect: Dialect) -> pa.Table:
@@ -345,8 +345,8 @@ def accepted(compiled: CompiledPipeline, names: dict[str, str], dialect: Dialect
         }
         for at, record in enumerate(records(names, flat=dialect.flat))
     ]
-    with states.connection() as con:
-        rows, refused = judged(con, compiled, pa.Table.from_pylist(raw, RAW), 0, DAY, {})
+    with states.open_duckdb() as con:
+        rows, refused = validate_raw_records(con, compiled, pa.Table.from_pylist(raw, RAW), 0, DAY, {})
     assert sorted(refused["_offset"].to_pylist()) == [7, 11], refused.to_pylist()[:3]
     return rows
 
@@ -382,7 +382,7 @@ def named(given: Mapping[str, str]) -> dict[str, str]:
 
 def refused(made: Pipeline) -> bool:
     """Return whether a definition is refused, which it must be with file, field and hint."""
-    compiled, problems = examine(made)
+    compiled, problems = compile_with_problems(made)
     for problem in problems:
         assert isinstance(problem, DefinitionError)
         assert problem.field and problem.file == __file__ and problem.hint, problem

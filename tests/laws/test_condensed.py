@@ -14,23 +14,30 @@ from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import ProtocolError, StraddlesCut
 from seamline.model.protocol.condensed import (
     Summed,
-    condensed,
+    condense_epochs,
     count_of,
+    find_last_refusal,
     first_of,
     from_text,
-    refusing,
     runs_of,
     to_text,
 )
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.holes import closed, holes, joined, lacking, positions, rest
-from seamline.model.protocol.manifest import Act, Statement, fold
+from seamline.model.protocol.holes import (
+    count_hole_offsets,
+    is_ledger_contiguous,
+    list_closed_lanes,
+    list_end_offsets,
+    list_missing_ranges,
+    list_open_holes,
+)
+from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Grid
 from seamline.plan.batch.batch_plan import cuts_within, last_edge, plan_batch
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.plan.batch.rejudging_plan import records_of, unjudged
-from seamline.quality.certify import versions
+from seamline.plan.batch.rejudging_plan import list_outdated_epochs, records_of
+from seamline.quality.certify import lookup_versions_by_interval
 from seamline.spark.stream.progress import Progress
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -88,10 +95,10 @@ def pieces(draw: st.DrawFn) -> tuple[list[Epoch], list[Epoch], list[int]]:
     log = draw(logs())
     cuts = draw(st.lists(st.sampled_from([each.number for each in log]), max_size=3)) if log else []
     bounds = sorted({0, len(log), *draw(st.lists(st.integers(0, len(log)), max_size=3))})
-    parts = [condensed(log[low:high], cuts) for low, high in pairwise(bounds)]
+    parts = [condense_epochs(log[low:high], cuts) for low, high in pairwise(bounds)]
     written = [from_text(to_text(part)) for part in parts]
     assert written == parts
-    return log, condensed([row for part in written for row in part], cuts), cuts
+    return log, condense_epochs([row for part in written for row in part], cuts), cuts
 
 
 def totals(log: list[Epoch], name: str) -> dict[str, int]:
@@ -120,22 +127,29 @@ def test_every_fold_over_a_log_is_the_same_over_sums(
     numbers = [number for row in short for first, last in runs_of(row) for number in range(first, last + 1)]
     assert numbers == [each.number for each in log]
     assert [first_of(row) for row in short] == sorted(first_of(row) for row in short)
-    for fold_ in (positions, closed, joined, rest, lacking, versions):
+    for fold_ in (
+        list_end_offsets,
+        list_closed_lanes,
+        is_ledger_contiguous,
+        list_missing_ranges,
+        count_hole_offsets,
+        lookup_versions_by_interval,
+    ):
         assert fold_(short) == fold_(log)
-    assert holes(short) == holes(log)
+    assert list_open_holes(short) == list_open_holes(log)
     for name in ("accepted", "refused", "late"):
         assert totals(short, name) == totals(log, name)
     for version in ("v", "v+y INT", "w"):
         assert in_force(short, version) == in_force(log, version)
         assert in_order(short, version) == in_order(log, version)
-        assert sum(map(records_of, unjudged(short, version, ()))) == sum(
-            map(records_of, unjudged(log, version, ()))
+        assert sum(map(records_of, list_outdated_epochs(short, version, ()))) == sum(
+            map(records_of, list_outdated_epochs(log, version, ()))
         )
     one, other = last_edge(short), last_edge(log)
     assert (one and (one.number, one.watermark)) == (other and (other.number, other.watermark))
     for reason in ("null", "rule"):
-        last = [refusing(row, reason) for row in short if reason in row.refused][-1:]
-        assert last == [refusing(row, reason) for row in log if reason in row.refused][-1:]
+        last = [find_last_refusal(row, reason) for row in short if reason in row.refused][-1:]
+        assert last == [find_last_refusal(row, reason) for row in log if reason in row.refused][-1:]
     if log:
         mine, theirs = (Progress.resumed(some, {}, START) for some in (short, log))
         assert (mine.largest, mine.last_edge) == (theirs.largest, theirs.last_edge)
@@ -164,8 +178,8 @@ def test_rows_up_to_a_cut_are_told_or_refused(drawn: tuple[list[Epoch], list[Epo
 def test_a_plan_is_the_same(log: list[Epoch], cuts: dict[str, int]) -> None:
     """It asks for sums parted at the cuts of what is published and dirty, and for no others."""
     published = [Statement(Act.PUBLISH, "a/1", cut, id, "g", seq=1) for id, cut in cuts.items()]
-    manifest = fold([Statement(Act.BIRTH, "a/1", 0, seq=0), *published], 1)
-    parted = condensed(log, cuts_within(condensed(log), manifest, ["a/1"]))
+    manifest = fold_statements([Statement(Act.BIRTH, "a/1", 0, seq=0), *published], 1)
+    parted = condense_epochs(log, cuts_within(condense_epochs(log), manifest, ["a/1"]))
     made = [plan_batch(some, manifest, GRID, ["a/1"], asked=HOURS[1], dirty=True) for some in (log, parted)]
     assert made[0] == made[1]
 
@@ -181,6 +195,6 @@ def test_a_log_of_one_kind_becomes_two_rows(log: list[Epoch]) -> None:
         )
         ends |= {part.lane: part.end for part in ranges}
         plain.append(replace(each, kind=Kind.READ, record_version="v", lookups={}, ranges=ranges))
-    short = condensed(plain)
+    short = condense_epochs(plain)
     assert len(short) <= 2
     assert all(isinstance(row, Summed) or len(plain) <= 2 or row in plain for row in short)

@@ -13,15 +13,15 @@ from seamline.model.protocol.epoch import Epoch, Kind
 from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
-    fillable,
-    gaps,
-    holes,
-    joined,
-    positions,
-    refusal,
-    rest,
+    build_gap_error,
+    find_gaps,
+    is_ledger_contiguous,
+    list_end_offsets,
+    list_fillable_ranges,
+    list_missing_ranges,
+    list_open_holes,
+    list_undecided_gaps,
     to_register,
-    undecided,
 )
 from seamline.model.protocol.offsets import Lane, OffsetRange
 
@@ -44,7 +44,9 @@ def test_a_gap_is_exactly_what_lies_between_the_read_and_the_kept(reads, kept):
         ledger.append(read(number, Lane("t", partition), ends[partition], ends[partition] + count))
         ends[partition] += count
     beginnings = {Lane("t", part): kept[part] for part in range(3)}
-    lost = {(gap.lane.partition, at) for gap in gaps(ledger, beginnings) for at in range(gap.start, gap.end)}
+    lost = {
+        (gap.lane.partition, at) for gap in find_gaps(ledger, beginnings) for at in range(gap.start, gap.end)
+    }
     touched = {partition for partition, _ in reads}
     assert lost == {(part, at) for part in touched for at in range(ends[part], kept[part])}
 
@@ -52,33 +54,33 @@ def test_a_gap_is_exactly_what_lies_between_the_read_and_the_kept(reads, kept):
 @given(st.integers(1, 20), st.integers(1, 20))
 def test_an_accepted_gap_is_gone_once_it_is_registered(end, more):
     """The position moves over it, in the order of epochs."""
-    [gap] = gaps([read(0, OLD, 0, end)], {OLD: end + more})
+    [gap] = find_gaps([read(0, OLD, 0, end)], {OLD: end + more})
     last = read(0, OLD, 0, end)
     hole = AcceptedGap(gap, "ada", "retention", NOW).epoch(1, 2, NOW, record_version="v", last=last)
     assert (hole.kind, hole.edge, hole.watermark) == (Kind.HOLE, True, last.watermark)
-    assert gaps([last, hole], {OLD: end + more}) == ()
-    assert positions([last, hole]) == {OLD: end + more}
+    assert find_gaps([last, hole], {OLD: end + more}) == ()
+    assert list_end_offsets([last, hole]) == {OLD: end + more}
 
 
 def test_a_topic_made_again_closes_its_lanes_for_ever():
     """Its new offsets mean other records, even where they are higher (C12)."""
     ledger = [read(0, OLD, 0, 7)]
-    [gap] = gaps(ledger, {NEW: 0})
+    [gap] = find_gaps(ledger, {NEW: 0})
     assert gap == Gap(OLD, 7, None)
     ledger.append(
         AcceptedGap(gap, "ada", "made again", NOW).epoch(1, 2, NOW, record_version="v", last=ledger[-1])
     )
-    assert gaps(ledger, {NEW: 0}) == ()
+    assert find_gaps(ledger, {NEW: 0}) == ()
     ledger.append(read(2, NEW, 0, 9))
-    assert positions(ledger) == {NEW: 9}
+    assert list_end_offsets(ledger) == {NEW: 9}
 
 
 def test_a_decision_holds_for_the_very_gap_that_was_shown():
     """Retention may have gone on since."""
     shown, now = Gap(OLD, 5, 9), Gap(OLD, 5, 12)
     accepted = [AcceptedGap(shown, "ada", "", NOW)]
-    assert undecided([shown], accepted) == ()
-    assert undecided([now], accepted) == (now,)
+    assert list_undecided_gaps([shown], accepted) == ()
+    assert list_undecided_gaps([now], accepted) == (now,)
 
 
 def hole(number: int, start: int, end: int) -> Epoch:
@@ -93,8 +95,11 @@ def amend(number: int, start: int, end: int) -> Epoch:
 def test_a_gap_within_what_was_decided_is_decided():
     """Somebody passed over 5..20; Kafka has deleted the first half of it before the stream came to know."""
     accepted = [AcceptedGap(Gap(OLD, 5, 20), "ada", "latest", NOW)]
-    assert undecided([Gap(OLD, 5, 12)], accepted) == ()
-    assert undecided([Gap(NEW, 5, 12), Gap(OLD, 4, 12)], accepted) == (Gap(NEW, 5, 12), Gap(OLD, 4, 12))
+    assert list_undecided_gaps([Gap(OLD, 5, 12)], accepted) == ()
+    assert list_undecided_gaps([Gap(NEW, 5, 12), Gap(OLD, 4, 12)], accepted) == (
+        Gap(NEW, 5, 12),
+        Gap(OLD, 4, 12),
+    )
 
 
 def test_a_decision_is_registered_from_where_the_lane_is_read_to():
@@ -123,26 +128,31 @@ def test_what_is_filled_is_no_longer_missing_and_is_filled_once(fills, begins):
     missing = set(range(3, 11)) | set(range(15, 30))
     for start, count in fills:
         wanted = set(range(start, start + count))
-        pieces = fillable(ledger, [OffsetRange(OLD, start, start + count)], {OLD: begins})
+        pieces = list_fillable_ranges(ledger, [OffsetRange(OLD, start, start + count)], {OLD: begins})
         filled = [at for part in pieces for at in range(part.start, part.end)]
         assert set(filled) == {at for at in missing & wanted if at >= begins}
         assert len(filled) == len(set(filled))
         ledger += [amend(len(ledger) + at, part.start, part.end) for at, part in enumerate(pieces)]
         missing -= set(filled)
-        assert joined(ledger)
-    left = {at for parts in rest(ledger).values() for part in parts for at in range(part.start, part.end)}
+        assert is_ledger_contiguous(ledger)
+    left = {
+        at
+        for parts in list_missing_ranges(ledger).values()
+        for part in parts
+        for at in range(part.start, part.end)
+    }
     assert left == missing
-    assert positions(ledger) == {OLD: 30}, "an amend moves no end"
+    assert list_end_offsets(ledger) == {OLD: 30}, "an amend moves no end"
 
 
 def test_an_amend_of_what_was_read_breaks_the_log():
     """The certificate would else call an event that is counted twice complete."""
     ledger = [read(0, OLD, 0, 5), hole(1, 5, 9)]
-    assert joined([*ledger, amend(2, 5, 9)])
-    assert not joined([*ledger, amend(2, 4, 6)])
-    assert not joined([*ledger, amend(2, 5, 9), amend(3, 8, 9)])
-    assert [each.number for each in holes(ledger)] == [1]
-    assert holes([*ledger, amend(2, 5, 9)]) == []
+    assert is_ledger_contiguous([*ledger, amend(2, 5, 9)])
+    assert not is_ledger_contiguous([*ledger, amend(2, 4, 6)])
+    assert not is_ledger_contiguous([*ledger, amend(2, 5, 9), amend(3, 8, 9)])
+    assert [each.number for each in list_open_holes(ledger)] == [1]
+    assert list_open_holes([*ledger, amend(2, 5, 9)]) == []
 
 
 @pytest.mark.parametrize(
@@ -154,7 +164,7 @@ def test_an_amend_of_what_was_read_breaks_the_log():
 )
 def test_the_refusal_names_the_offsets_and_the_way_out(gap, kind, words):
     """An operator reads it in the supervisor's heartbeat."""
-    found = refusal("shop", {"orders": "new"}, [gap])
+    found = build_gap_error("shop", {"orders": "new"}, [gap])
     assert isinstance(found, kind)
     with pytest.raises(kind, match=f"(?s){words}.*seamline holes accept shop"):
         raise found

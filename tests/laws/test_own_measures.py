@@ -14,15 +14,15 @@ from tests.unit.own_measures import GeometricMean, Letters, MeanOfMeans, Span
 from tests.unit.test_definition import ORDERS, with_view
 
 from seamline import View, count, formula, own, sum
-from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
-from seamline.model.compile.fingerprint import fingerprint
+from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
+from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import Own
 from seamline.model.measures.laws import LAWS, broken_law
-from seamline.model.measures.own import Loaded, loaded
-from seamline.model.measures.values import small, stored
+from seamline.model.measures.own import Loaded, load_user_measure
+from seamline.model.measures.values import list_sample_values, normalize_stored_value
 from seamline.model.types.schema import parse_type
 from seamline.model.user_code import class_hash, name_of
 
@@ -59,7 +59,7 @@ WRONG: dict[str, tuple[Pipeline, str, str]] = {
 def test_a_breaker_is_refused_with_its_counter_example(case: str) -> None:
     """What it would do to a year of answers is not seen until somebody compares the two layers."""
     pipeline, field, fact = WRONG[case]
-    compiled, problems = examine(pipeline)
+    compiled, problems = compile_with_problems(pipeline)
     assert compiled is None
     (found,) = problems
     assert found.field == field
@@ -74,7 +74,7 @@ def test_a_breaker_is_refused_with_its_counter_example(case: str) -> None:
 )
 def test_who_keeps_the_laws_is_taken(by: type, type: str) -> None:
     """A check that refused good measures would be turned off."""
-    assert broken_law(loaded(name_of(by)), parse_type(type, "x")) == ""
+    assert broken_law(load_user_measure(name_of(by)), parse_type(type, "x")) == ""
 
 
 NUMBERS = st.lists(st.floats(0.01, 1000), max_size=6)
@@ -83,7 +83,7 @@ NUMBERS = st.lists(st.floats(0.01, 1000), max_size=6)
 @given(lists=st.tuples(NUMBERS, NUMBERS, NUMBERS), law=st.sampled_from(LAWS))
 def test_who_is_taken_keeps_the_laws_of_all_values(lists: tuple[list[float], ...], law: Any) -> None:
     """The values that are tried at load are few."""
-    assert law(loaded(name_of(GeometricMean)), *lists) == ""
+    assert law(load_user_measure(name_of(GeometricMean)), *lists) == ""
 
 
 def test_a_counter_example_is_small() -> None:
@@ -122,7 +122,11 @@ def test_meaning_by_hand(by: type, values: list[Any], expected: Any) -> None:
 def test_small_values_are_values_of_their_type(type: str) -> None:
     """Else a good measure would fail its check on what it can never meet."""
     made = parse_type(type, "x")
-    assert [stored(value, made) for value in small(made)] == small(made) != []
+    assert (
+        [normalize_stored_value(value, made) for value in list_sample_values(made)]
+        == list_sample_values(made)
+        != []
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_small_values_are_values_of_their_type(type: str) -> None:
 def test_what_a_table_cannot_hold_is_no_state(value: Any, type: str) -> None:
     """Found when the definition loads, not in the stream."""
     with pytest.raises(TypeError):
-        stored(value, parse_type(type, "x"))
+        normalize_stored_value(value, parse_type(type, "x"))
 
 
 def test_its_code_is_part_of_the_fingerprint_and_its_place_is_not() -> None:
@@ -154,7 +158,7 @@ def test_its_code_is_part_of_the_fingerprint_and_its_place_is_not() -> None:
     newer = View(
         "by_customer", view.keys, view.window, {"m": own("CAST(amount AS DOUBLE)", Span, version="2")}
     )
-    assert fingerprint(ORDERS, newer) != fingerprint(ORDERS, view)
+    assert fingerprint_view(ORDERS, newer) != fingerprint_view(ORDERS, view)
 
 
 def test_own_measures_and_formulas_are_stored_and_come_back() -> None:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Act, Manifest, Statement, fold
+from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
 from seamline.model.time.intervals import Grid
 from seamline.plan.batch.batch_plan import plan_batch
-from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, estimated
+from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, add_cost_estimates
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(hours=1), START)
@@ -28,7 +28,7 @@ ledgers = st.lists(accepted, min_size=1, max_size=12).map(
 manifests = st.dictionaries(
     st.tuples(st.sampled_from(VIEWS), st.sampled_from([each.id for each in HOURS])), st.integers(0, 11)
 ).map(
-    lambda cuts: fold(
+    lambda cuts: fold_statements(
         [Statement(Act.PUBLISH, view, cut, id, "g", seq=1) for (view, id), cut in cuts.items()], 1
     )
 )
@@ -81,7 +81,9 @@ def test_bytes_are_counted_like_a_loop_over_files_and_intervals(
     ledger: list[Epoch], found: list[MasterFile]
 ) -> None:
     """The fast count must be the dull count."""
-    plan = estimated(plan_batch(ledger, fold([], 0), GRID, VIEWS, asked=None, dirty=True), found, [])
+    plan = add_cost_estimates(
+        plan_batch(ledger, fold_statements([], 0), GRID, VIEWS, asked=None, dirty=True), found, []
+    )
     met = [
         [
             file

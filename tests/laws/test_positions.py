@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seamline.model.errors import BadRange
 from seamline.model.protocol.holes import Gap
 from seamline.model.protocol.offsets import Lane
-from seamline.plan.stream.start_positions import From, Place, named, passed_over
+from seamline.plan.stream.start_positions import From, Place, find_skipped_gaps, resolve_offsets
 
 ONE, TWO = Lane("t", 0), Lane("t", 1)
 
@@ -30,17 +30,17 @@ def test_a_start_passes_over_what_lies_between_or_is_refused(held, begins, lengt
     allowed = min(at, begins) <= wanted <= ends and not (held is not None and wanted < held)
     if not allowed:
         with pytest.raises(BadRange):
-            passed_over(vector, {ONE: begins}, {ONE: ends}, {ONE: wanted})
+            find_skipped_gaps(vector, {ONE: begins}, {ONE: ends}, {ONE: wanted})
         return
-    found = passed_over(vector, {ONE: begins}, {ONE: ends}, {ONE: wanted})
+    found = find_skipped_gaps(vector, {ONE: begins}, {ONE: ends}, {ONE: wanted})
     assert {offset for gap in found for offset in range(gap.start, gap.end)} == set(range(at, wanted))
 
 
 def test_a_lane_that_is_not_named_goes_on():
     """Explicit offsets may be of one partition only."""
-    assert passed_over({ONE: 5}, {ONE: 0, TWO: 0}, {ONE: 9, TWO: 9}, {ONE: 7}) == (Gap(ONE, 5, 7),)
+    assert find_skipped_gaps({ONE: 5}, {ONE: 0, TWO: 0}, {ONE: 9, TWO: 9}, {ONE: 7}) == (Gap(ONE, 5, 7),)
     with pytest.raises(BadRange, match="no partition 4"):
-        passed_over({}, {ONE: 0}, {ONE: 9}, {Lane("t", 4): 7})
+        find_skipped_gaps({}, {ONE: 0}, {ONE: 9}, {Lane("t", 4): 7})
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_what_is_no_place_is_refused_with_what_is(text):
 
 def test_offsets_name_their_topic_where_there_are_several():
     """A partition number alone could mean either."""
-    assert named(Place.parse("1:7"), {"a": "A"}) == {Lane("A", 1): 7}
-    assert named(Place.parse("b/1:7"), {"a": "A", "b": "B"}) == {Lane("B", 1): 7}
+    assert resolve_offsets(Place.parse("1:7"), {"a": "A"}) == {Lane("A", 1): 7}
+    assert resolve_offsets(Place.parse("b/1:7"), {"a": "A", "b": "B"}) == {Lane("B", 1): 7}
     with pytest.raises(BadRange, match="of which topic"):
-        named(Place.parse("1:7"), {"a": "A", "b": "B"})
+        resolve_offsets(Place.parse("1:7"), {"a": "A", "b": "B"})
     with pytest.raises(BadRange, match="no topic 'c'"):
-        named(Place.parse("c/1:7"), {"a": "A"})
+        resolve_offsets(Place.parse("c/1:7"), {"a": "A"})

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Act, Manifest, Statement, fold
+from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
 from seamline.plan.batch.rejudging_plan import (
     Verdict,
-    as_judged,
-    blocks,
-    floors,
-    foreign,
+    apply_verdicts,
+    list_foreign_epochs,
+    list_outdated_epochs,
+    plan_raised_floors,
     records_of,
-    unjudged,
+    split_epochs,
 )
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -59,7 +59,7 @@ def judged(draw: st.DrawFn) -> tuple[list[Epoch], dict[int, Verdict]]:
 @given(logs(), VERSIONS)
 def test_all_that_is_foreign_is_judged_and_nothing_else(log: list[Epoch], version: str) -> None:
     """A version goes on from another, or it is foreign: no epoch is both, or neither."""
-    theirs = {each.number for each in foreign(log, version)}
+    theirs = {each.number for each in list_foreign_epochs(log, version)}
     for each in log:
         same = each.record_version.split("+")[0] == version.split("+", maxsplit=1)[0]
         assert (each.number in theirs) == (bool(records_of(each)) and not same)
@@ -71,20 +71,20 @@ def test_the_log_as_judged_has_the_same_records_at_the_same_places(
 ) -> None:
     """Judging again moves records between rows and refusals; it neither makes nor loses one."""
     log, verdicts = made
-    found = list(as_judged(log, version, verdicts))
+    found = list(apply_verdicts(log, version, verdicts))
     assert [(each.number, each.ranges, each.edge) for each in found] == [
         (each.number, each.ranges, each.edge) for each in log
     ]
     assert Counter(map(records_of, found)) == Counter(map(records_of, log))
-    waiting = unjudged(log, version, verdicts)
-    assert list(foreign(found, version)) == waiting
-    assert list(as_judged(found, version, verdicts)) == found
+    waiting = list_outdated_epochs(log, version, verdicts)
+    assert list(list_foreign_epochs(found, version)) == waiting
+    assert list(apply_verdicts(found, version, verdicts)) == found
 
 
 @given(logs(), st.integers(1, 40))
 def test_blocks_have_every_epoch_once_and_are_no_larger_than_they_must(log: list[Epoch], size: int) -> None:
     """What a killed job loses is bounded, unless one epoch alone is more."""
-    found = blocks(log, size)
+    found = split_epochs(log, size)
     assert [epoch for block in found for epoch in block] == log
     for block in found:
         assert len(block) == 1 or sum(map(records_of, block)) <= size
@@ -97,16 +97,16 @@ def test_an_interval_with_rows_of_before_the_birth_has_its_floor_there(
     """What the birth took for empty and is not must be built first; nothing else is asked for."""
     _, verdicts = made
     statements = [Statement(Act.BIRTH, "v/1", epoch=birth, interval=filled, definition="{}", seq=0)]
-    manifest = fold(statements, 0)
-    raised = floors(manifest, ["v/1"], verdicts, now=NOW)
-    after = fold([*statements, *(replace(each, seq=1) for each in raised)], 1)
+    manifest = fold_statements(statements, 0)
+    raised = plan_raised_floors(manifest, ["v/1"], verdicts, now=NOW)
+    after = fold_statements([*statements, *(replace(each, seq=1) for each in raised)], 1)
     for day in DAYS:
         before = any(number < birth and day in each.accepted for number, each in verdicts.items())
         known = manifest.floor("v/1", day)
         assert after.floor("v/1", day) == (max(known, birth - 1) if before else known)
-    assert not floors(after, ["v/1"], verdicts, now=NOW)
+    assert not plan_raised_floors(after, ["v/1"], verdicts, now=NOW)
 
 
 def test_a_version_that_was_never_born_has_no_floor() -> None:
     """It has no slices that could be taken for all there is."""
-    assert floors(Manifest(), ["v/1"], {3: Verdict(3, "a", {DAYS[0]: 1})}, now=NOW) == []
+    assert plan_raised_floors(Manifest(), ["v/1"], {3: Verdict(3, "a", {DAYS[0]: 1})}, now=NOW) == []

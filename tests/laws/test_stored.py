@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.compile.fingerprint import fingerprint, record_version, view_facts
+from seamline.model.compile.fingerprint import fingerprint_view, record_version, view_facts
 from seamline.model.compile.stored_definition import CLASSES, from_json, to_json
 from seamline.model.definition import pipeline
 from seamline.model.definition.formats import Avro, Csv, Format, Json, Protobuf, Text
@@ -115,7 +115,7 @@ PIPELINE = st.builds(
 
 def flights() -> Pipeline:
     folder = Path(__file__).parents[2] / "include" / "pipelines"
-    return load(folder).pipeline("flights").definition
+    return load_catalog(folder).pipeline("flights").definition
 
 
 @given(PIPELINE)
@@ -123,8 +123,8 @@ def test_a_definition_comes_back_as_it_was(made: Pipeline) -> None:
     """Equal, with equal fingerprints: the same tables are found and the same numbers made."""
     back = from_json(to_json(made))
     assert back == made
-    assert [fingerprint(back, view) for view in back.views] == [
-        fingerprint(made, view) for view in made.views
+    assert [fingerprint_view(back, view) for view in back.views] == [
+        fingerprint_view(made, view) for view in made.views
     ]
     assert record_version(back) == record_version(made)
     assert to_json(back) == to_json(made)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from seamline.model.errors import BadRange, DefinitionError, OffsetGap
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.offsets import Lane, OffsetRange, advance, ranges_between
+from seamline.model.protocol.offsets import Lane, OffsetRange, advance_vector, ranges_between
 from seamline.model.protocol.watermark import advance_watermark
-from seamline.model.time.intervals import Grid, Interval, parse_duration, parse_moment, spans
+from seamline.model.time.intervals import Grid, Interval, merge_intervals, parse_duration, parse_moment
 
 DAY = timedelta(days=1)
 GRID = Grid(DAY, datetime(2013, 1, 1, tzinfo=UTC))
@@ -26,7 +26,7 @@ def day(number: int) -> datetime:
 def test_spans_cover_exactly_their_intervals(numbers: set[int]) -> None:
     """A run's arguments name spans; the job must build the very same intervals."""
     intervals = [Interval(day(n), day(n + 1)) for n in sorted(numbers)]
-    joined = spans(intervals)
+    joined = merge_intervals(intervals)
     assert [each for span in joined for each in GRID.within(span)] == intervals
     assert all(left.end < right.start for left, right in zip(joined, joined[1:], strict=False))
 
@@ -54,7 +54,7 @@ def test_ranges_join_up(ends: list[int]) -> None:
     """However an epoch is cut, the ranges cover the log once."""
     at: dict[Lane, int] = {LANE: 0}
     for end in sorted(ends):
-        at = advance(at, ranges_between(at, {LANE: end}))
+        at = advance_vector(at, ranges_between(at, {LANE: end}))
     assert at[LANE] == max(ends, default=0)
 
 
@@ -62,7 +62,7 @@ def test_ranges_join_up(ends: list[int]) -> None:
 def test_a_gap_or_an_overlap_stops_the_stream(start: int) -> None:
     """Skipping an offset loses an event, repeating one counts it twice."""
     with pytest.raises(OffsetGap, match="ends at 5"):
-        advance({LANE: 5}, [OffsetRange(LANE, start, 9)])
+        advance_vector({LANE: 5}, [OffsetRange(LANE, start, 9)])
 
 
 def test_watermark() -> None:

@@ -14,9 +14,9 @@ from tests.lives.operations import Operation
 from tests.lives.records import DAY, START
 from tests.lives.world import HERE, World
 
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.flipping import flip_view
-from seamline.lake.publish.generation_history import released, rolled_back
+from seamline.lake.publish.generation_history import release_interval, roll_back_interval
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
@@ -24,8 +24,8 @@ from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import Interval
 from seamline.plan.publish.publication import Decision
 from seamline.quality.certify import certify_run
-from seamline.spark.build.build import build
-from seamline.spark.build.rejudging import rejudge
+from seamline.spark.build.build import build_intervals
+from seamline.spark.build.rejudging import reprocess_epochs
 
 BATCH_POINTS = ("states", "generation", "built", "certified")
 PUBLISH_POINTS = ("published", "served")
@@ -62,7 +62,7 @@ def day_of(day: int) -> Interval:
 
 def build_run(world: World, name: str, asked: Interval | None) -> None:
     """Plan, build and certify a run."""
-    rejudge(HERE, world.pipeline, world.layout, until=world.newest)
+    reprocess_epochs(HERE, world.pipeline, world.layout, until=world.newest)
     plan = plan_run(world.pipeline, world.layout, asked=asked, dirty=asked is None, run=name)
     if not plan.builds:
         return
@@ -72,7 +72,7 @@ def build_run(world: World, name: str, asked: Interval | None) -> None:
 
 def built(world: World, name: str) -> None:
     """Build and certify what was planned for a run."""
-    build(HERE, world.pipeline, world.layout, world.jobs[name])
+    build_intervals(HERE, world.pipeline, world.layout, world.jobs[name])
     certify_run(world.pipeline, world.layout, name)
     if name not in world.runs:
         world.runs.append(name)
@@ -175,10 +175,10 @@ class Rollback(Operation):
         view = world.pipeline.views[0].name
         with suppress(PublishRefused, BadRange, NotFound):
             if self.release:
-                released(world.pipeline, world.layout, view, day_of(self.day), actor="x", reason="y")
+                release_interval(world.pipeline, world.layout, view, day_of(self.day), actor="x", reason="y")
             else:
                 decision = Decision("x", "y", rollback=True, despite=True)
-                rolled_back(world.pipeline, world.layout, view, day_of(self.day), decision=decision)
+                roll_back_interval(world.pipeline, world.layout, view, day_of(self.day), decision=decision)
                 world.seen.clear()
 
 
@@ -212,7 +212,7 @@ class Upkeep(Operation):
         with world.process():
             if self.at >= 0:
                 world.fates.ask(self.mishap, self.at)
-            maintain(world.pipeline, world.layout)
+            maintain_tables(world.pipeline, world.layout)
 
 
 @dataclass(frozen=True)

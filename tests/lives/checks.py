@@ -13,14 +13,14 @@ from tests.lives.definitions import meets
 from tests.lives.oracle import ALL, Claim, Held, Rows, Wrong, answered, named, require_same, same, wanted
 from tests.lives.world import World
 
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.definition.windows import Global, Tumbling
-from seamline.model.protocol.manifest import Manifest, fold
+from seamline.model.protocol.manifest import Manifest, fold_statements
 from seamline.model.protocol.seam import Side
 
 
@@ -31,10 +31,10 @@ def check(world: World, side: Side = Side.MERGED) -> None:
     if not world.log:
         return
     manifest = decided(world)
-    for view in live(world.pipeline, world.layout).views:
+    for view in add_live_versions(world.pipeline, world.layout).views:
         if view.id not in manifest.births or view.id in world.stood:
             continue
-        found = answer(world.pipeline, view, world.layout, side=side, version=view.fingerprint)
+        found = read_merged_answer(world.pipeline, view, world.layout, side=side, version=view.fingerprint)
         if found.epoch != world.newest:
             raise Wrong(f"{view.id} answers at epoch {found.epoch}, the master was given {world.newest}")
         claims = claimed(world, view, manifest, found.until)
@@ -70,7 +70,7 @@ def decided(world: World) -> Manifest:
     if any(each not in said for each in world.statements):
         raise Wrong(f"the manifest has forgotten some of its {len(world.statements)} statements")
     world.statements = said
-    world.state = fold(said, table.table.version)
+    world.state = fold_statements(said, table.table.version)
     return world.state
 
 
@@ -134,7 +134,7 @@ def check_serving(world: World) -> None:
         if manifest.serving.get(view.name) != view.id or not Table.exists(world.layout.serving(view)):
             continue
         Table.open(world.layout.serving(view))
-        found = answer(world.pipeline, view, world.layout, version=view.fingerprint)
+        found = read_merged_answer(world.pipeline, view, world.layout, version=view.fingerprint)
         claims = claimed(world, view, manifest, found.until)
         if settled(world, view, manifest):
             right = wanted(world.con, world.shape, view, world.held, claims)

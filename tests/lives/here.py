@@ -100,9 +100,9 @@ def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: in
     rows = aligned(writer.pipeline, DeltaTable(str(writer.master.table.root)).to_pyarrow_table())
     epochs = rows["_epoch"]
     rows = rows.filter(pc.and_(pc.greater(epochs, after), pc.less_equal(epochs, until)))
-    with states.connection() as con:
+    with states.open_duckdb() as con:
         con.register("held_rows", rows)
-        found = states.partial(con, slices.view, "held_rows", by=["_epoch"])
+        found = states.compute_row_states(con, slices.view, "held_rows", by=["_epoch"])
     numbers = found["_epoch"]
     schema = slices_schema(slices.view)
     whole = found.select(partial_schema(slices.view).names)
@@ -132,10 +132,10 @@ def raw_records(_: object, __: object, layout: Layout, block: Sequence[Epoch]) -
 def sparkless(topics: Callable[..., object]) -> Iterator[None]:
     """Run drivers and builds without Spark and Kafka; ``topics`` stands in the place of ``Topics``."""
     with (
-        patch.object(catch_up, "computed", computed),
+        patch.object(catch_up, "compute_missing_slices", computed),
         patch.object(rejudging, "raw_records", raw_records),
         patch.object(driver_loop, "Topics", topics),
-        patch.object(driver_loop, "warm", lambda _: None),
+        patch.object(driver_loop, "warm_workers", lambda _: None),
         patch.object(driver_loop, "jvm_pid", lambda _: None),
     ):
         yield

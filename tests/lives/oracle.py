@@ -21,9 +21,9 @@ from tests.lives.topic import NAME
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import Side
-from seamline.model.time.intervals import stamp
-from seamline.testing.folding import sources
-from seamline.testing.oracle import Row, counted, presented
+from seamline.model.time.intervals import format_utc_instant
+from seamline.testing.folding import list_fold_sources
+from seamline.testing.oracle import Row, filter_counted_rows, present_oracle_rows
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 """Measures by keys and window."""
@@ -78,12 +78,12 @@ class Claim:
 
 def named(day: int) -> str:
     """Name a day's interval."""
-    return stamp(START + day * DAY)
+    return format_utc_instant(START + day * DAY)
 
 
 def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]:
     """Return the input of a view: what records mean, and nothing that the kernel made of them."""
-    columns = [each.measure.of or None for each in sources(view)]
+    columns = [each.measure.of or None for each in list_fold_sources(view)]
     found = []
     for each in held:
         row = each.record.row
@@ -123,8 +123,8 @@ def wanted(
                 kept += [row for row in rows if claim.floor < row.epoch <= claim.until]
             else:
                 far = max(claim.cut, claim.until)
-                kept += counted(view, rows, {id: claim.cut}, far, side, unique=shape.unique)
-    found = presented(con, view, kept, {id: claim.cut for id, claim in claims.items()}, side)
+                kept += filter_counted_rows(view, rows, {id: claim.cut}, far, side, unique=shape.unique)
+    found = present_oracle_rows(con, view, kept, {id: claim.cut for id, claim in claims.items()}, side)
     return keyed(view, found)
 
 

@@ -12,8 +12,8 @@ from tests.lives.operations import Operation
 from tests.lives.oracle import Wrong, answered, require_same
 from tests.lives.world import Noted, World
 
-from seamline.lake.read.merged_read import answer
-from seamline.lake.tables.view_versions import live
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.errors import BadRange
 from seamline.model.protocol.seam import Side
 
@@ -32,9 +32,11 @@ class Note(Operation):
     def run(self, world: World) -> None:
         if not world.log:
             return
-        for view in live(world.pipeline, world.layout).views:
+        for view in add_live_versions(world.pipeline, world.layout).views:
             if view.id not in world.stood and view.id in world.state.births:
-                found = answer(world.pipeline, view, world.layout, side=self.side, version=view.fingerprint)
+                found = read_merged_answer(
+                    world.pipeline, view, world.layout, side=self.side, version=view.fingerprint
+                )
                 world.noted.append(Noted(datetime.now(UTC), view, self.side, answered(view, found.table)))
 
 
@@ -50,7 +52,7 @@ class Recall(Operation):
             if view.id in world.stood:
                 continue
             with suppress(BadRange):
-                found = answer(
+                found = read_merged_answer(
                     world.pipeline,
                     view,
                     world.layout,

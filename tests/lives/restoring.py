@@ -21,7 +21,7 @@ from tests.lives.sending import Send
 from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import Backup, World
 
-from seamline.lake.maintain.repair import contradictions
+from seamline.lake.maintain.repair import find_contradictions
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.control_table import ControlTable
@@ -29,8 +29,8 @@ from seamline.lake.tables.rejudged import Rejudged
 from seamline.model.errors import OffsetGap, OutOfStep, SeamlineError
 from seamline.model.protocol.holes import AcceptedGap, Gap
 from seamline.plan.maintain.repair_steps import Acceptance
-from seamline.supervisor.operations import fillings
-from seamline.supervisor.repairing import repaired
+from seamline.supervisor.operations import request_hole_fills
+from seamline.supervisor.repairing import repair_pipeline
 
 PLACES: Mapping[str, str] = {
     **{
@@ -151,7 +151,7 @@ class BringBack(Operation):
             Serve(catches_up=True).run(world)
         publish_what_was_built(world)
         if passed_over(world):
-            fillings(world.pipeline, world.layout, None, "a person", "so")
+            request_hole_fills(world.pipeline, world.layout, None, "a person", "so")
 
     def bring_back(self, world: World, backup: Backup) -> None:
         """Copy the folders, and forget what only they have told."""
@@ -183,7 +183,7 @@ class BringBack(Operation):
             with world.process(), world.watched():
                 if at >= 0:
                     world.fates.ask(self.mishap, at)
-                repaired(world.pipeline, world.layout, yes)
+                repair_pipeline(world.pipeline, world.layout, yes)
                 break
         world.forget()
         if told := contradicted(world, tokens=True):
@@ -216,7 +216,7 @@ def roots(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
 
 def contradicted(world: World, *, tokens: bool = False) -> list[str]:
     """Return what `seamline repair` says; of tokens only if asked for: drivers of a life have theirs from no table."""
-    told = contradictions(world.layout, [view.id for view in world.pipeline.views])
+    told = find_contradictions(world.layout, [view.id for view in world.pipeline.views])
     return [why for why in told if tokens or not why.startswith("control ")]
 
 

@@ -16,7 +16,7 @@ from tests.lives.operations import Operation
 from tests.lives.sending import Send
 from tests.lives.world import HERE, World, abandon
 
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.errors import Conflict, FenceLost
 from seamline.spark.stream.catch_up import catch_up
 from seamline.spark.stream.epoch_writer import Writer
@@ -327,7 +327,7 @@ class Rules(Operation):
 
     def run(self, world: World) -> None:
         Stop().run(world)
-        world.stood |= {view.id for view in live(world.pipeline, world.layout).views}
+        world.stood |= {view.id for view in add_live_versions(world.pipeline, world.layout).views}
         world.shape = ruled(world.shape)
         world.divisors[world.pipeline.record_version] = world.shape.divisor
         world.start()

@@ -37,7 +37,7 @@ def test_tables_come_back_from_a_backup(tables: tuple[str, ...], accepted: bool)
         Send(9, 12, 0), Epoch(40), Serve(), BackUp(), Close(1, 2), Send(4, 12, 1), Epoch(40), Idle(3),
         Build(-1, ""), Publish(0, ""), Serve(), Send(5, 12, 2), Epoch(40), back, Send(6, 12, 1), Epoch(40), Serve(),
     ]  # fmt: skip
-    with patch.object(restoring, "repaired", wraps=restoring.repaired) as repaired:
+    with patch.object(restoring, "repair_pipeline", wraps=restoring.repair_pipeline) as repaired:
         failure = lived(Life(1, shape_of(Tumbling("1 hour")), tuple(enumerate(steps))))
     assert failure is None, str(failure)
     assert bool(repaired.call_count) is accepted

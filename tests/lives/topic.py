@@ -12,7 +12,7 @@ from tests.lives.records import START, Record
 
 from seamline.kafka.first_records import Place
 from seamline.model.definition.pipeline import KafkaSource
-from seamline.model.protocol.log_tail import Tail, hashed
+from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.stream.read_topics import Topics
 from seamline.testing.engine import RAW
@@ -98,7 +98,7 @@ class Read(Topics):
         sent = {place: self.admin.lanes[Lane(ID, place[1])] for place in places}
         at = int(SENT_AT.timestamp() * 1000)
         return {
-            place: Tail(offset, at, hashed(sent[place][offset].value))
+            place: Tail(offset, at, hash_record_value(sent[place][offset].value))
             for place, offset in places.items()
             if offset < len(sent[place])
         }

@@ -54,7 +54,7 @@ class Entry:
     def stands(self, root: Path) -> bool:
         """Return whether it is still there, as it was."""
         try:
-            return key_of(delta_log.entry(root, self.version)) == self.file
+            return key_of(delta_log.entry_path(root, self.version)) == self.file
         except FileNotFoundError:
             return False
 
@@ -130,13 +130,13 @@ class World:
         self.noted: list[Noted] = []
         self.manifest: ManifestTable | None = None
         self.state = Manifest()
-        self.con = states.connection()
+        self.con = states.open_duckdb()
         self.stack = ExitStack()
 
     def __enter__(self) -> World:
         self.stack.enter_context(sparkless(partial(Read, self.topic)))
         self.stack.enter_context(fateful(self.fates))
-        self.stack.enter_context(patch.object(repair, "boot", lambda: self.moves))
+        self.stack.enter_context(patch.object(repair, "read_boot_number", lambda: self.moves))
         # Nobody moves the tables under a read here: what is refused is refused again.
         self.stack.enter_context(patch.object(merged_read, "ATTEMPTS", 2))
         # Each start looks so far beyond the end of every table, and no power cut of a life takes more.
@@ -257,7 +257,7 @@ class World:
             self.trim()
         while (commit := self.commit(root)) is not None:
             epoch = ledger_row(commit.info)
-            self.log.append(Entry(commit.version, key_of(delta_log.entry(root, commit.version)), epoch))
+            self.log.append(Entry(commit.version, key_of(delta_log.entry_path(root, commit.version)), epoch))
             if epoch is not None:
                 self.take(epoch)
         self.known = len(self.log)

@@ -12,7 +12,7 @@ from seamline.model.errors import Conflict, PublishRefused
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.manifest import Generation as Stated
 from seamline.model.protocol.seam import NOTHING
-from seamline.plan.publish.publication import Candidate, Decision, flip, publish
+from seamline.plan.publish.publication import Candidate, Decision, plan_flip, plan_publication
 
 BACK = Decision("somebody", "it was better", rollback=True)
 
@@ -134,7 +134,9 @@ def published(
     if not rules.keeps_cut and decision is None:
         decision = BACK
     try:
-        statements = publish(book.manifest, [Candidate(stated, True, expected)], now=NOW, decision=decision)
+        statements = plan_publication(
+            book.manifest, [Candidate(stated, True, expected)], now=NOW, decision=decision
+        )
     except Conflict:
         return None
     except PublishRefused:
@@ -162,7 +164,7 @@ def flipped(book: Book, view: int, epochs: tuple[Held, ...], rules: Rules, bound
     last = epochs[-1].frontiers if epochs else (NOTHING, NOTHING)
     filled = {bounds.day(row) for each in epochs for row in bounds.accepted(each.start, each.end)}
     try:
-        statements = flip(
+        statements = plan_flip(
             book.manifest,
             "v",
             VIEWS[view],

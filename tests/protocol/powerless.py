@@ -12,7 +12,7 @@ from tests.protocol.shipped import VIEW, Mortal, Stream, caught_up
 from seamline.lake.log import pinned_log
 from seamline.lake.log.master import Master
 from seamline.lake.read.answer_cache import REMEMBERED
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import delta_log, log_entries, table_cache
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -36,9 +36,9 @@ def versions(layout: Layout) -> dict[str, int]:
 def lose(folder: Path, kept: int, how: str) -> None:
     """Let a table lose its entries above a version, as a power cut does."""
     version = kept + 1
-    while (file := delta_log.entry(folder, version)).exists():
+    while (file := delta_log.entry_path(folder, version)).exists():
         data = file.read_bytes()
-        adds = log_entries.parsed(version, data).adds
+        adds = log_entries.parse_entry(version, data).adds
         match how:
             case "gone":
                 file.unlink()
@@ -69,7 +69,7 @@ def copied(stream: Stream, home: Path) -> Stream:
 def right_so_far(stream: Stream) -> None:
     """Whoever reads before anybody has repaired gets an error, or no number that claims what is not there."""
     try:
-        found = answer(stream.pipeline, VIEW, stream.layout)
+        found = read_merged_answer(stream.pipeline, VIEW, stream.layout)
     except Exception:  # noqa: BLE001 - whichever engine meets the damage
         return
     counts = dict(zip(*found.table.select(["id", "n"]).to_pydict().values(), strict=True))
@@ -87,7 +87,7 @@ def start(
     stream: Stream, *, boot: int, patch: pytest.MonkeyPatch, acceptance: Acceptance | None = None
 ) -> Mortal:
     """Start as the shipped driver does, after a run of the machine of its own; or repair as a person does."""
-    patch.setattr("seamline.lake.maintain.repair.boot", lambda: boot)
+    patch.setattr("seamline.lake.maintain.repair.read_boot_number", lambda: boot)
     rebooted()
     return stream.start(acceptance)
 

@@ -23,7 +23,7 @@ from tests.protocol.state import (
 )
 from tests.protocol.writers import Moves
 
-from seamline.model.protocol.seam import NOTHING, Slice, counted
+from seamline.model.protocol.seam import NOTHING, Slice, list_seam_slices
 
 RETRY = "retry"
 BUILDING = "building"
@@ -80,7 +80,7 @@ def answered(
         own = tuple(row for row in piece.rows if bounds.day(row) == day)
         if alive and own:
             slices.append(Slice((), NOW, piece.first, piece.last, len(own), own))
-    rows += [row for piece in counted(slices, cut=cut, until=until) for row in piece.states]
+    rows += [row for piece in list_seam_slices(slices, cut=cut, until=until) for row in piece.states]
     return Answer(tuple(sorted(rows)), max(cut, until))
 
 

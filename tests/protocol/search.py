@@ -14,7 +14,7 @@ from tests.protocol.state import NOW, VIEWS, Book, Slices, State, Violation, Wri
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
-from seamline.plan.publish.publication import born
+from seamline.plan.publish.publication import plan_births
 
 S = TypeVar("S", bound=Hashable)
 
@@ -82,7 +82,7 @@ def trace_to(parents: dict[S, tuple[S, str] | None], state: S) -> tuple[str, ...
 
 def initial(bounds: Bounds) -> State:
     """Return the state before the first start: the first version of the view is born, and served."""
-    book = Book.of(()).plus(born(Manifest(), {VIEWS[0]: ""}, held=NOTHING, now=NOW))
+    book = Book.of(()).plus(plan_births(Manifest(), {VIEWS[0]: ""}, held=NOTHING, now=NOW))
     return State(book, (Slices(),) * bounds.views, (Writer(),) * bounds.writers)
 
 

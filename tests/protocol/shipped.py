@@ -21,10 +21,10 @@ from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.log.master import Master
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import delta_log
 from seamline.lake.storage.arrow_types import generations_schema, partial_schema, slices_schema
-from seamline.lake.storage.data_files import write
+from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_entries import Commit
@@ -232,7 +232,7 @@ class Stream:
         if found.num_rows:
             whole = found.append_column("generation", pa.array([id] * found.num_rows, pa.string()))
             path = f"{id}/{day}.parquet"
-            write(whole.select(generations_schema(view).names[:-1]), generations.table.root, path)
+            write_data_file(whole.select(generations_schema(view).names[:-1]), generations.table.root, path)
             files.append((generations.table.root / path, interval))
         manifest = ManifestTable.ensure(self.layout).read()
         current = manifest.published.get((view.id, interval.id))
@@ -249,7 +249,7 @@ class Stream:
 
     def answered(self) -> dict[int, int]:
         """Return how often each record is counted."""
-        found = answer(self.pipeline, VIEW, self.layout).table
+        found = read_merged_answer(self.pipeline, VIEW, self.layout).table
         return dict(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True))
 
     def wanted(self) -> dict[int, int]:
@@ -261,9 +261,9 @@ def partials(rows: pa.Table, view: CompiledView = VIEW) -> pa.Table:
     """Make the states of some rows of the master."""
     if not rows.num_rows:
         return partial_schema(view).empty_table()
-    with states.connection() as con:
+    with states.open_duckdb() as con:
         con.register("held_rows", rows)
-        return states.partial(con, view, "held_rows")
+        return states.compute_row_states(con, view, "held_rows")
 
 
 def computed(spark: object, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
@@ -282,5 +282,5 @@ def computed(spark: object, writer: Writer, slices: Slices, *, after: int, until
 
 def caught_up(writer: Writer, patch: Callable[..., None], *, most: int = catch_up.STEP) -> bool:
     """Catch the view up a step, as the shipped driver does."""
-    patch(catch_up, "computed", computed)
+    patch(catch_up, "compute_missing_slices", computed)
     return catch_up.catch_up(None, writer, most=most)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, NamedTuple
 
-from seamline.model.protocol.manifest import Manifest, Statement, fold
+from seamline.model.protocol.manifest import Manifest, Statement, fold_statements
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval
 
@@ -33,7 +33,7 @@ class Book:
 
     def __init__(self, statements: tuple[Statement, ...]) -> None:
         self.statements = statements
-        self.manifest: Manifest = fold(statements, len(statements) - 1)
+        self.manifest: Manifest = fold_statements(statements, len(statements) - 1)
 
     @classmethod
     def of(cls, statements: tuple[Statement, ...]) -> Book:

@@ -15,12 +15,12 @@ from tests.protocol.shipped import DAY, LANE, PIPELINE, START, Stream
 from seamline import Batch, KafkaSource, Pipeline, Rule, Tumbling, View, count
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.read.answer_cache import REMEMBERED
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.compile.evolution import Timed
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import Side
-from seamline.plan.stream.serving_refresh import moved
+from seamline.plan.stream.serving_refresh import list_changed_intervals
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.progress import Progress
 from seamline.testing import Scenario
@@ -124,7 +124,9 @@ def told(pipeline: CompiledPipeline, stream: Stream, **asked: Any) -> list[tuple
     """Ask for whether windows are complete."""
     REMEMBERED.answers.clear()
     [view] = pipeline.views
-    rows = answer(pipeline, view, stream.layout, side=Side.SPEED, version=view.fingerprint, **asked).table
+    rows = read_merged_answer(
+        pipeline, view, stream.layout, side=Side.SPEED, version=view.fingerprint, **asked
+    ).table
     return [(row["complete"], row["phase"]) for row in rows.to_pylist() if row["id"] == 0]
 
 
@@ -172,5 +174,8 @@ def test_a_topic_that_ends_closes_by_another_column_too() -> None:
 def test_a_serving_table_is_shown_anew_by_another_column() -> None:
     """Every one of its rows says whether it is complete."""
     rows = [epoch(0, "due", day=9), epoch(1, "placed", day=10)]
-    assert moved(rows, 0, PIPELINE.grid, timedelta(0)) is None
-    assert moved([rows[0], replace(rows[1], clock="due")], 0, PIPELINE.grid, timedelta(0)) is not None
+    assert list_changed_intervals(rows, 0, PIPELINE.grid, timedelta(0)) is None
+    assert (
+        list_changed_intervals([rows[0], replace(rows[1], clock="due")], 0, PIPELINE.grid, timedelta(0))
+        is not None
+    )

@@ -18,7 +18,7 @@ from tests.protocol.search import Found, explore
 from tests.protocol.state import Violation
 
 from seamline.model.compile.evolution import Timed
-from seamline.model.protocol.certificate import Evidence, judge
+from seamline.model.protocol.certificate import Evidence, validate_evidence
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.watermark import advance_watermark
 from seamline.model.time.intervals import Interval
@@ -154,7 +154,7 @@ def certified(log: Log, cut: int, rules: Rules) -> bool:
         not_selected=0,
         state_rows=found,
     )
-    passed = all(check.passed for check in judge(evidence))
+    passed = all(check.passed for check in validate_evidence(evidence))
     if passed and found != rows:
         raise Violation(f"the day is certified with {found} of {rows} rows")
     return passed

@@ -20,9 +20,9 @@ from tests.protocol.search import initial, judge, protocol_moves
 from tests.protocol.shipped import PHASES, PIPELINE, START, VIEW, Mortal, Stream, unanswered
 
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.publishing import publish_run
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict, FenceLost, PublishRefused
 from seamline.model.time.intervals import Interval
@@ -80,12 +80,12 @@ class Tables(RuleBasedStateMachine):
         self.built: list[str] = []
         self.names = count()
         self.claims: dict[int, int] = {}
-        self.real = catch_up.computed
-        catch_up.computed = shipped.computed  # type: ignore[assignment]
+        self.real = catch_up.compute_missing_slices
+        catch_up.compute_missing_slices = shipped.computed  # type: ignore[assignment]
 
     def teardown(self) -> None:
         """Leave nothing."""
-        catch_up.computed = self.real
+        catch_up.compute_missing_slices = self.real
         shutil.rmtree(self.folder)
 
     @rule(days=st.lists(st.sampled_from([0, 1, None]), min_size=1, max_size=3))
@@ -159,7 +159,7 @@ class Tables(RuleBasedStateMachine):
 
     @rule()
     def upkeep(self) -> None:
-        assert maintain(PIPELINE, self.stream.layout).refused == ()
+        assert maintain_tables(PIPELINE, self.stream.layout).refused == ()
 
     @precondition(lambda self: Master.open(self.stream.layout).edge >= 0)
     @rule(day=st.integers(0, 1))
@@ -177,7 +177,7 @@ class Tables(RuleBasedStateMachine):
 
     @invariant()
     def every_answer_is_right_and_none_goes_back(self) -> None:
-        found = answer(PIPELINE, VIEW, self.stream.layout)
+        found = read_merged_answer(PIPELINE, VIEW, self.stream.layout)
         manifest = ManifestTable.ensure(self.stream.layout).read()
         claims = {}
         for day in (0, 1):

@@ -21,16 +21,23 @@ from tests.protocol.state import NOW, Violation
 
 from seamline import Rule, Tumbling, View, count
 from seamline.lake.read.answer_cache import REMEMBERED
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.rejudged import Rejudged, raise_floors
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Act, Manifest, Statement, fold
+from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import Grid
-from seamline.plan.batch.rejudging_plan import Verdict, as_judged, filled, floors, narrowed, unjudged
-from seamline.plan.publish.publication import born
+from seamline.plan.batch.rejudging_plan import (
+    Verdict,
+    apply_verdicts,
+    complete_births,
+    last_filled_interval,
+    list_outdated_epochs,
+    plan_raised_floors,
+)
+from seamline.plan.publish.publication import plan_births
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(days=1), START)
@@ -62,7 +69,7 @@ class Rules:
 
 def manifest_of(world: World) -> Manifest:
     """Add up what was stated."""
-    return fold(world.stated, len(world.stated))
+    return fold_statements(world.stated, len(world.stated))
 
 
 def say(world: World, statements: list[Statement]) -> World:
@@ -100,16 +107,16 @@ def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
             yield f"read to {end}", world._replace(epochs=(*world.epochs, made))
     if world.version == WRONG:
         held = len(log) - 1
-        known = filled(log if rules.waits else trusted(log), RIGHT, GRID, below=held + 1)
-        first = born(manifest, {VIEW: ""}, held=held, now=NOW, filled=known)
+        known = last_filled_interval(log if rules.waits else trusted(log), RIGHT, GRID, below=held + 1)
+        first = plan_births(manifest, {VIEW: ""}, held=held, now=NOW, filled=known)
         yield "mend", say(world._replace(version=RIGHT), first)
         return
-    waiting = [each.number for each in unjudged(log, RIGHT, world.judged)]
+    waiting = [each.number for each in list_outdated_epochs(log, RIGHT, world.judged)]
     for number in waiting:
         yield f"judge {number} again", world._replace(judged=tuple(sorted((*world.judged, number))))
-    judged = list(as_judged(log, RIGHT, verdicts(world)))
-    told = narrowed(manifest, [VIEW], judged if rules.whole else trusted(judged), RIGHT, GRID, now=NOW)
-    told += floors(manifest, [VIEW], verdicts(world), now=NOW)
+    judged = list(apply_verdicts(log, RIGHT, verdicts(world)))
+    told = complete_births(manifest, [VIEW], judged if rules.whole else trusted(judged), RIGHT, GRID, now=NOW)
+    told += plan_raised_floors(manifest, [VIEW], verdicts(world), now=NOW)
     if told:
         yield "state what is known", say(world, told)
     for day in DAYS if not waiting else ():
@@ -163,22 +170,22 @@ def test_a_rule_that_is_turned_off_is_missed(rules: Rules) -> None:
 def test_days_without_a_row_of_before_are_answered_once_that_is_known() -> None:
     """They would wait for a build for ever otherwise."""
     world = World(RIGHT, ((WRONG, (0,)), (RIGHT, (1,))), (0,))
-    world = say(world, born(Manifest(), {VIEW: "text"}, held=0, now=NOW))
+    world = say(world, plan_births(Manifest(), {VIEW: "text"}, held=0, now=NOW))
     manifest = manifest_of(world)
     assert [manifest.building(VIEW, day) for day in DAYS] == [True, True]
-    log = list(as_judged(log_of(world), RIGHT, verdicts(world)))
-    told = narrowed(manifest, [VIEW], log, RIGHT, GRID, now=NOW)
+    log = list(apply_verdicts(log_of(world), RIGHT, verdicts(world)))
+    told = complete_births(manifest, [VIEW], log, RIGHT, GRID, now=NOW)
     after = manifest_of(say(world, told))
     assert [after.building(VIEW, day) for day in DAYS] == [True, False]
     assert (after.births, after.definitions) == (manifest.births, {VIEW: "text"})
-    assert narrowed(after, [VIEW], log, RIGHT, GRID, now=NOW) == []
+    assert complete_births(after, [VIEW], log, RIGHT, GRID, now=NOW) == []
 
 
 def test_a_version_that_is_born_again_forgets_what_it_knew() -> None:
     """Its birth is another one, and so are the days with rows of before."""
     birth = Statement(Act.BIRTH, VIEW, 1, DAYS[0], seq=0)
     again = Statement(Act.BIRTH, VIEW, 5, seq=2)
-    manifest = fold([birth, Statement(Act.RETIRE, VIEW, seq=1), again], 3)
+    manifest = fold_statements([birth, Statement(Act.RETIRE, VIEW, seq=1), again], 3)
     assert manifest.building(VIEW, DAYS[1])
 
 
@@ -198,7 +205,7 @@ def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) ->
 
     def told() -> list[tuple[Status, list[int]]]:
         REMEMBERED.answers.clear()
-        found = answer(mended, view, stream.layout)
+        found = read_merged_answer(mended, view, stream.layout)
         rows = {row["window_start"]: row["n"] for row in found.table.to_pylist()}
         return [
             (each.status, [n for at, n in rows.items() if GRID.of(at).id == id])

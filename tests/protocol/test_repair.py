@@ -27,11 +27,11 @@ from tests.protocol.powerless import (
 from tests.protocol.shipped import DAY, PIPELINE, START, VIEW, Died, Stream
 
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.repair import contradictions
-from seamline.lake.maintain.upkeep import maintain
-from seamline.lake.publish.generation_history import rolled_back
+from seamline.lake.maintain.repair import find_contradictions
+from seamline.lake.maintain.upkeep import maintain_tables
+from seamline.lake.publish.generation_history import roll_back_interval
 from seamline.lake.publish.publishing import publish_run
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import delta_log, durability, set_aside
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -42,8 +42,8 @@ from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import Interval
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import Decision
-from seamline.spark.build.build import build
-from seamline.supervisor.repairing import repaired
+from seamline.spark.build.build import build_intervals
+from seamline.supervisor.repairing import repair_pipeline
 
 BACK = Decision("somebody", "it was right", rollback=True)
 
@@ -88,7 +88,7 @@ def test_slices_that_the_master_relies_on_and_that_are_lost_are_not_claimed(
     """Their newest commit is empty: the answer was of fewer rows, and said that it was complete."""
     ran(stream)
     cut(stream, {"slices": versions(stream.layout)["slices"] - 1}, "empty")
-    found = answer(PIPELINE, VIEW, stream.layout)
+    found = read_merged_answer(PIPELINE, VIEW, stream.layout)
     assert found.table["id"].to_pylist() == [0]
     assert found.until == 0
     recovers(stream, monkeypatch)
@@ -98,7 +98,7 @@ def test_what_only_the_master_has_lost_counts_once(stream: Stream, monkeypatch: 
     """Its range is read again under another number; the slices and the ledger's row of the lost one stayed."""
     ran(stream)
     cut(stream, {"master": versions(stream.layout)["master"] - 1}, "gone")
-    assert answer(PIPELINE, VIEW, stream.layout).table["id"].to_pylist() == [0]
+    assert read_merged_answer(PIPELINE, VIEW, stream.layout).table["id"].to_pylist() == [0]
     writer = start(stream, boot=8, patch=monkeypatch)
     assert stream.position(writer) == 2
     reads_on(stream, writer, monkeypatch.setattr)
@@ -147,7 +147,7 @@ def test_what_a_checkpoint_sums_up_is_on_disk_before_it(
     """Entries may be let go for it, and whoever syncs the table later goes by it."""
     monkeypatch.setenv("SEAMLINE_FSYNC", "on")
     done: list[Path] = []
-    monkeypatch.setattr(durability, "flushed", lambda path, *_: done.append(path))
+    monkeypatch.setattr(durability, "sync_or_exit", lambda path, *_: done.append(path))
     ran(stream)
     master = Table.open(root(stream.layout, "master"))
     master._checkpoint_every = 1
@@ -177,7 +177,7 @@ def test_upkeep_leaves_what_was_set_aside_for_a_week(stream: Stream, monkeypatch
     folder = root(stream.layout, "slices")
     cut(stream, {"slices": before["slices"]}, "empty")
     [lost] = [path for path in folder.glob("*.parquet") if "000000000002" in path.name]
-    [why] = maintain(PIPELINE, stream.layout).refused
+    [why] = maintain_tables(PIPELINE, stream.layout).refused
     assert "the master relies on it up to 2" in why
     writer = start(stream, boot=8, patch=monkeypatch)
     [place] = (folder / set_aside.FOLDER).iterdir()
@@ -185,9 +185,9 @@ def test_upkeep_leaves_what_was_set_aside_for_a_week(stream: Stream, monkeypatch
         f"{version:020d}.json" for version in range(before["slices"] + 1, before["slices"] + 3)
     }
     reads_on(stream, writer, monkeypatch.setattr)
-    maintain(PIPELINE, stream.layout)
-    assert place.exists() and lost.exists() == (lost.name in set_aside.files(folder))
-    set_aside.swept(folder, now=datetime.now(UTC) + set_aside.KEPT + timedelta(days=1))
+    maintain_tables(PIPELINE, stream.layout)
+    assert place.exists() and lost.exists() == (lost.name in set_aside.list_aside_files(folder))
+    set_aside.delete_expired_aside(folder, now=datetime.now(UTC) + set_aside.KEPT + timedelta(days=1))
     assert not place.exists()
     is_right(stream)
 
@@ -196,7 +196,7 @@ def test_upkeep_waits_for_a_start(stream: Stream) -> None:
     """It would take the ledger's word for what is held, and merge slices of epochs that the master has lost."""
     ran(stream)
     cut(stream, {"master": versions(stream.layout)["master"] - 1}, "gone")
-    [why] = maintain(PIPELINE, stream.layout).refused
+    [why] = maintain_tables(PIPELINE, stream.layout).refused
     assert "the ledger has epoch 2, and the master ends at 1" in why
 
 
@@ -211,8 +211,8 @@ def test_nothing_is_built_or_published_before_a_start_has_repaired(
         publish_run(PIPELINE, stream.layout, "g")
     span = Interval(START, START + DAY)
     with pytest.raises(OutOfStep, match="(?s)the master relies on it up to 1.*start the stream"):
-        build(None, PIPELINE, stream.layout, BuildJob("shop", "g", 2, (span,), ""))  # type: ignore[arg-type]
-    [why] = maintain(PIPELINE, stream.layout).refused
+        build_intervals(None, PIPELINE, stream.layout, BuildJob("shop", "g", 2, (span,), ""))  # type: ignore[arg-type]
+    [why] = maintain_tables(PIPELINE, stream.layout).refused
     assert "quarantine ends at epoch -1" in why
     recovers(stream, monkeypatch)
     with pytest.raises(PublishRefused, match="epochs up to 2, which the log has lost since"):
@@ -235,12 +235,12 @@ def test_a_generation_of_epochs_that_the_log_has_lost_is_not_served(
     stream.build(0, 2, "new")
     if back:
         publish_run(PIPELINE, stream.layout, "new")
-        rolled_back(PIPELINE, stream.layout, VIEW.name, Interval(START, START + DAY), decision=BACK)
+        roll_back_interval(PIPELINE, stream.layout, VIEW.name, Interval(START, START + DAY), decision=BACK)
     cut(stream, {"master": before["master"]}, "gone")
     reads_on(stream, start(stream, boot=8, patch=monkeypatch), monkeypatch.setattr)
     is_right(stream)
     day = Interval(START, START + DAY)
-    again = partial(rolled_back, PIPELINE, stream.layout, VIEW.name, day, to="new", decision=BACK)
+    again = partial(roll_back_interval, PIPELINE, stream.layout, VIEW.name, day, to="new", decision=BACK)
     with pytest.raises(PublishRefused, match="epochs up to 2, which the log has lost since"):
         (again if back else partial(publish_run, PIPELINE, stream.layout, "new"))()
     is_right(stream)
@@ -316,7 +316,7 @@ def test_whatever_comes_back_from_a_backup_is_right_or_refused(
     for folder in (each for table in FROM_BACKUP for each in folders(stream, table)):
         copytree(folder, tmp_path / "backup" / folder.relative_to(stream.home))
     stream.epoch(writer, 3)
-    maintain(PIPELINE, stream.layout)
+    maintain_tables(PIPELINE, stream.layout)
     stream.build(1, 1, "g")
     publish_run(PIPELINE, stream.layout, "g")
     stream.epoch(writer, 4)
@@ -329,7 +329,7 @@ def test_whatever_comes_back_from_a_backup_is_right_or_refused(
         writer = start(stream, boot=boot, patch=monkeypatch)
         reads_on(stream, writer, monkeypatch.setattr)
         is_right(stream)
-        assert not maintain(PIPELINE, stream.layout).refused
+        assert not maintain_tables(PIPELINE, stream.layout).refused
     later: list[str] = []
     for run in ("g", "h"):
         with refusing(later):
@@ -345,7 +345,7 @@ def test_whatever_comes_back_from_a_backup_is_right_or_refused(
 
 def require_told(stream: Stream) -> None:
     """Days that wait for a build say so, and of all others each record counts once that the answer says it counts."""
-    found = answer(PIPELINE, VIEW, stream.layout)
+    found = read_merged_answer(PIPELINE, VIEW, stream.layout)
     counts = dict(zip(found.table["id"].to_pylist(), found.table["n"].to_pylist(), strict=True))
     manifest = ManifestTable.ensure(stream.layout).read()
     waiting = {day for _, day in manifest.floors if manifest.building(VIEW.id, day)}
@@ -376,7 +376,7 @@ def test_a_quarantine_from_a_backup_takes_nothing_out_of_the_master(
     restored(stream, "quarantine", tmp_path / "old")
     with pytest.raises(OutOfStep, match="the quarantine ends at epoch -1, and the master relies on later"):
         start(stream, boot=8, patch=monkeypatch)
-    assert list(contradictions(stream.layout, [VIEW.id]))
+    assert list(find_contradictions(stream.layout, [VIEW.id]))
     restored(stream, "quarantine", tmp_path / "right")
     recovers(stream, monkeypatch)
 
@@ -396,7 +396,7 @@ def test_a_manifest_from_before_an_acceptance_is_not_believed(
     accepted(stream, 7, monkeypatch)
     restored(stream, "manifest", tmp_path / "manifest")
     told = "generation g is served up to epoch 1, which the log"
-    assert [why for why in contradictions(stream.layout, [VIEW.id]) if told in why]
+    assert [why for why in find_contradictions(stream.layout, [VIEW.id]) if told in why]
     with pytest.raises(OutOfStep, match=told):
         stream.answered()
     with pytest.raises(OutOfStep, match=told):
@@ -420,7 +420,7 @@ def test_a_generation_whose_table_came_back_without_it_is_told_of_and_withdrawn(
     rebooted()
     with pytest.raises(ReadUnstable, match="generations hold 0 rows"):
         stream.answered()
-    [why] = contradictions(stream.layout, [VIEW.id])
+    [why] = find_contradictions(stream.layout, [VIEW.id])
     assert why == f"generation g of {VIEW.id} 2024-01-01T00:00:00Z is served, and its table lacks rows of it"
     accepted(stream, 7, monkeypatch)
 
@@ -433,7 +433,7 @@ def test_slices_of_a_version_that_nobody_knows_any_more_keep_nobody_waiting(
     copytree(root(stream.layout, "slices"), stream.layout.slices_of("forgotten/0123456789ab"))
     start(stream, boot=8, patch=monkeypatch)
     require_repaired(stream.layout)
-    assert not maintain(PIPELINE, stream.layout).refused
+    assert not maintain_tables(PIPELINE, stream.layout).refused
 
 
 def test_an_acceptance_that_dies_is_done_again(
@@ -449,7 +449,7 @@ def test_an_acceptance_that_dies_is_done_again(
     restored(stream, "master", tmp_path / "master")
     yes = Acceptance("somebody", "it is gone")
     with monkeypatch.context() as patch:
-        patch.setattr("seamline.lake.maintain.repair.trim", raising)
+        patch.setattr("seamline.lake.maintain.repair.trim_ledger", raising)
         with pytest.raises(Died):
             start(stream, boot=7, patch=monkeypatch, acceptance=yes)
     start(stream, boot=7, patch=monkeypatch, acceptance=yes)
@@ -463,17 +463,17 @@ def test_a_person_s_repair_leaves_an_edge_to_build_at(stream: Stream, tmp_path: 
     stream.epoch(writer, 1)
     copytree(root(stream.layout, "master"), tmp_path / "master")
     stream.epoch(writer, 3)
-    maintain(PIPELINE, stream.layout)
+    maintain_tables(PIPELINE, stream.layout)
     stream.build(0, 1, "g")
     publish_run(PIPELINE, stream.layout, "g")
     restored(stream, "master", tmp_path / "master")
-    lines = repaired(PIPELINE, stream.layout, Acceptance("somebody", "it is gone"))
+    lines = repair_pipeline(PIPELINE, stream.layout, Acceptance("somebody", "it is gone"))
     assert lines[0].startswith(f"withdrawn: {VIEW.id} 2024-01-01")
     manifest, edge = ManifestTable.ensure(stream.layout).read(), Master.open(stream.layout).epoch
     assert edge > max(manifest.floors.values(), default=0)
     assert lines[-1] == f"shop: the tables are of one history, which ends at epoch {edge}."
     rebooted()
-    assert not list(contradictions(stream.layout, [VIEW.id]))
+    assert not list(find_contradictions(stream.layout, [VIEW.id]))
 
 
 def raising(*_: object, **__: object) -> None:
@@ -518,7 +518,7 @@ def test_slices_of_a_version_that_the_manifest_has_forgotten_are_told_of(
     restored(stream, "master", tmp_path / "master")
     restored(stream, "manifest", tmp_path / "manifest")
     told = f"{VIEW.id} is of line 2, and the master of line 1"
-    assert told in [*contradictions(stream.layout, [VIEW.id])]
+    assert told in [*find_contradictions(stream.layout, [VIEW.id])]
     with pytest.raises(OutOfStep, match="is of line 2, and the master of line 1"):
         start(stream, boot=8, patch=monkeypatch)
     accepted(stream, 8, monkeypatch)
@@ -526,14 +526,14 @@ def test_slices_of_a_version_that_the_manifest_has_forgotten_are_told_of(
 
 def accepted(stream: Stream, boot: int, patch: pytest.MonkeyPatch) -> None:
     """A person lets the master stand: nothing is counted twice meanwhile, and once it is built nothing is left out."""
-    assert list(contradictions(stream.layout, [VIEW.id]))
+    assert list(find_contradictions(stream.layout, [VIEW.id]))
     start(stream, boot=boot, patch=patch, acceptance=Acceptance("somebody", "the backup is what there is"))
-    assert not list(contradictions(stream.layout, [VIEW.id]))
+    assert not list(find_contradictions(stream.layout, [VIEW.id]))
     require_told(stream)
     writer = start(stream, boot=boot, patch=patch)
     reads_on(stream, writer, patch.setattr)
     require_told(stream)
-    assert not maintain(PIPELINE, stream.layout).refused
+    assert not maintain_tables(PIPELINE, stream.layout).refused
     if Master.open(stream.layout).epoch < writer.number:
         stream.epoch(writer)
     edge = Master.open(stream.layout).epoch
@@ -541,7 +541,7 @@ def accepted(stream: Stream, boot: int, patch: pytest.MonkeyPatch) -> None:
         stream.build(day, edge, f"again-{day}")
         publish_run(PIPELINE, stream.layout, f"again-{day}")
     is_right(stream)
-    assert not maintain(PIPELINE, stream.layout).refused
+    assert not maintain_tables(PIPELINE, stream.layout).refused
     is_right(stream)
 
 

@@ -14,10 +14,10 @@ from tests.unit.clocks import Clock
 
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read import snapshot
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import delta_log
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables import manifest_table
@@ -69,7 +69,7 @@ def test_a_death_after_any_commit_loses_and_repeats_nothing(stream: Stream, phas
         # The number of an attempt that left something is not given out again.
         assert whole.number == (0 if phase == "files" else 1)
     is_right(stream)
-    maintain(PIPELINE, stream.layout)
+    maintain_tables(PIPELINE, stream.layout)
     is_right(stream)
 
 
@@ -220,7 +220,7 @@ def without_entries(table: Table, below: int) -> None:
     """Write a checkpoint and take the entries of earlier commits away, as log clean-up does after 30 days."""
     table.handle.create_checkpoint()
     for version in range(below):
-        delta_log.entry(table.root, version).unlink()
+        delta_log.entry_path(table.root, version).unlink()
 
 
 def test_an_epoch_whose_entry_is_gone_is_answered_by_the_ledger(stream: Stream) -> None:
@@ -296,7 +296,7 @@ def test_a_reader_misses_nothing_whatever_happens_between_its_pins(
         stream.epoch(writer, end, edge=end == 2)
     before = stream.wanted()
     looks, happened = 0, False
-    look = snapshot.look
+    look = snapshot.read_cached_table
 
     def meanwhile(*given: object) -> object:
         nonlocal looks, happened
@@ -308,8 +308,8 @@ def test_a_reader_misses_nothing_whatever_happens_between_its_pins(
 
     with monkeypatch.context() as patch:
         for module in (snapshot, manifest_table):
-            patch.setattr(module, "look", meanwhile)
-        found = answer(PIPELINE, VIEW, stream.layout)
+            patch.setattr(module, "read_cached_table", meanwhile)
+        found = read_merged_answer(PIPELINE, VIEW, stream.layout)
     assert happened == (looks == moment + 1)
     if not happened:
         happens(stream, writer)
@@ -325,7 +325,7 @@ def happens(stream: Stream, writer: Mortal) -> None:
     stream.epoch(writer)
     stream.build(0, 1, "g")
     publish_run(PIPELINE, stream.layout, "g")
-    assert maintain(PIPELINE, stream.layout).refused == ()
+    assert maintain_tables(PIPELINE, stream.layout).refused == ()
 
 
 def test_a_birth_comes_before_the_first_slice(stream: Stream) -> None:

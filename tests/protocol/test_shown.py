@@ -15,7 +15,7 @@ from tests.protocol.shipped import PIPELINE, VIEW, Stream
 
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read import serving_table
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import BadRange
 from seamline.plan.maintain.repair_steps import Acceptance
@@ -39,7 +39,7 @@ def brought_back(stream: Stream, backup: Path, *names: str) -> None:
 
 def shown(stream: Stream) -> list[Row]:
     """Bring the serving table up to date; give its rows by record: how often it counts, and in a generation."""
-    while serving_table.refresh(PIPELINE, stream.layout, VIEW):
+    while serving_table.refresh_serving_table(PIPELINE, stream.layout, VIEW):
         pass
     rows = Table.open(stream.layout.serving(VIEW)).read(["id", "n", "batch_part"]).to_pydict()
     return sorted(zip(rows["id"], rows["n"], rows["batch_part"], strict=True))
@@ -47,7 +47,7 @@ def shown(stream: Stream) -> list[Row]:
 
 def right(stream: Stream) -> list[Row]:
     """Return the answer, as ``shown`` does."""
-    rows = answer(PIPELINE, VIEW, stream.layout).table.to_pydict()
+    rows = read_merged_answer(PIPELINE, VIEW, stream.layout).table.to_pydict()
     return sorted(zip(rows["id"], rows["n"], rows["batch_part"], strict=True))
 
 
@@ -102,7 +102,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], datetime]:
 
 def told(stream: Stream, at: datetime) -> list[int]:
     """Return the records that were counted at an instant."""
-    return sorted(answer(PIPELINE, VIEW, stream.layout, served_at=at).table["id"].to_pylist())
+    return sorted(read_merged_answer(PIPELINE, VIEW, stream.layout, served_at=at).table["id"].to_pylist())
 
 
 @pytest.mark.parametrize("how", ["a power cut", "a person's decision"])

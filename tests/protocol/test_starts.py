@@ -10,7 +10,7 @@ import pytest
 
 from seamline.model.errors import KafkaUnavailable, OffsetGap, TopicRecreated
 from seamline.model.protocol.offsets import Lane
-from seamline.plan.stream.epoch_numbers import Begin, Checkpoint, Resume, position
+from seamline.plan.stream.epoch_numbers import Begin, Checkpoint, Resume, decide_start_position
 from seamline.spark.stream.read_topics import Topics
 
 MASTER = {"orders": {0: 5, 1: 3}}
@@ -31,13 +31,13 @@ BEHIND, AHEAD = {"orders": {0: 4, 1: 3}}, {"orders": {0: 9, 1: 9}}
 )
 def test_a_checkpoint_that_differs_from_the_master_is_not_gone_on_with(checkpoint: Checkpoint | None) -> None:
     """Behind, it would read a range twice; ahead, it would leave one out (C4)."""
-    assert position(MASTER, checkpoint) == Begin(MASTER)
-    assert position({}, checkpoint) == Begin({})
+    assert decide_start_position(MASTER, checkpoint) == Begin(MASTER)
+    assert decide_start_position({}, checkpoint) == Begin({})
 
 
 def test_a_checkpoint_that_ends_where_the_master_ends_is_gone_on_with() -> None:
     """A restart need not plan anew what nobody has lost."""
-    assert position(MASTER, Checkpoint(4, 4, MASTER)) == Resume()
+    assert decide_start_position(MASTER, Checkpoint(4, 4, MASTER)) == Resume()
 
 
 class Reader:

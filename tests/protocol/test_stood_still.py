@@ -9,7 +9,7 @@ import pytest
 from tests.protocol.powerless import cut, reads_on, rebooted, start, versions
 from tests.protocol.shipped import PIPELINE, VIEW, Stream
 
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.pipeline import Rule
 
@@ -20,7 +20,9 @@ EDITED = compile_pipeline(replace(PIPELINE.definition, rules=[Rule("positive", "
 def claimed(stream: Stream) -> tuple[list[int], int]:
     """Answer by the version that stands still: the records that it counts, and the epoch up to which it says so."""
     rebooted()
-    found = answer(stream.pipeline, stream.pipeline.views[0], stream.layout, version=VIEW.fingerprint)
+    found = read_merged_answer(
+        stream.pipeline, stream.pipeline.views[0], stream.layout, version=VIEW.fingerprint
+    )
     return found.table["id"].to_pylist(), found.until
 
 

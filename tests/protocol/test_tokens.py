@@ -10,7 +10,7 @@ import pytest
 from tests.protocol.powerless import rebooted
 from tests.protocol.shipped import PIPELINE, Mortal, Stream
 
-from seamline.lake.maintain.repair import contradictions
+from seamline.lake.maintain.repair import find_contradictions
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.fencing_tokens import newest_token
@@ -57,11 +57,11 @@ def test_a_token_is_above_those_of_all_tables(stream: Stream, back: tuple[str, .
     """A day of renewals is 17,000 versions: start after start was told that a newer writer runs."""
     carried = newest_token(stream.layout.table("master").parent)
     restore(stream, *back)
-    [why] = [each for each in contradictions(stream.layout) if "control" in each]
+    [why] = [each for each in find_contradictions(stream.layout) if "control" in each]
     assert why.endswith(f"and the tables carry {carried}")
     token = ControlTable.ensure(stream.layout).take("here:1:1", now=NOW).token
     assert token == carried + 1
-    assert not [each for each in contradictions(stream.layout) if "control" in each]
+    assert not [each for each in find_contradictions(stream.layout) if "control" in each]
 
 
 def test_a_control_table_that_is_gone_gives_out_higher_tokens(stream: Stream) -> None:

@@ -21,15 +21,15 @@ from seamline.model.protocol.epoch import Epoch, Kind
 from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
-    fillable,
-    gaps,
-    joined,
-    positions,
-    rest,
+    find_gaps,
+    is_ledger_contiguous,
+    list_end_offsets,
+    list_fillable_ranges,
+    list_missing_ranges,
+    list_undecided_gaps,
     to_register,
-    undecided,
 )
-from seamline.model.protocol.offsets import Lane, OffsetRange, advance
+from seamline.model.protocol.offsets import Lane, OffsetRange, advance_vector
 
 SIZE = 3
 CONTROL = 1
@@ -108,13 +108,13 @@ def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
 
 def starts(world: World) -> Iterator[tuple[str, World]]:
     """Compare the topic with the log, and register what a person has accepted, or ask one."""
-    found = gaps(ledger(world.log), {lane(world.topic): world.first})
-    if open_ := undecided(found, decisions(world.accepted)):
+    found = find_gaps(ledger(world.log), {lane(world.topic): world.first})
+    if open_ := list_undecided_gaps(found, decisions(world.accepted)):
         more = tuple((int(gap.lane.topic_id[2:]), gap.start, gap.end) for gap in open_)
         if len(world.accepted) < 2:
             yield "a person accepts", world._replace(accepted=(*world.accepted, *more))
         return
-    here = positions(ledger(world.log)).get(lane(world.topic), world.first)
+    here = list_end_offsets(ledger(world.log)).get(lane(world.topic), world.first)
     if not world.accepted and here < world.end:
         over = (world.topic, here, world.end)
         yield "a person passes over what is unread", world._replace(accepted=(*world.accepted, over))
@@ -122,7 +122,7 @@ def starts(world: World) -> Iterator[tuple[str, World]]:
     for each in to_register(ledger(log), decisions(world.accepted)):
         part = each.gap.range
         log = (*log, Entry(Kind.HOLE, int(part.lane.topic_id[2:]), part.start, part.end))
-    at = positions(ledger(log)).get(lane(world.topic), world.first)
+    at = list_end_offsets(ledger(log)).get(lane(world.topic), world.first)
     yield "a driver starts", world._replace(log=log, driver=(world.topic, at))
 
 
@@ -133,7 +133,7 @@ def reads(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
     if rules.asserts_id and topic != world.topic:
         return
     asked = [OffsetRange(lane(topic), 0, SIZE)]
-    for part in fillable(ledger(world.log), asked, {lane(world.topic): world.first}):
+    for part in list_fillable_ranges(ledger(world.log), asked, {lane(world.topic): world.first}):
         entry = taken(world, topic, part.start, part.end, Kind.AMEND)
         yield f"{part} is filled", world._replace(log=(*world.log, entry))
     for end in range(at + 1, world.end + 1):
@@ -143,9 +143,9 @@ def reads(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
         if not rules.plans:
             offsets = [offset for _, offset in entry.rows]
             entry = entry._replace(end=max(offsets, default=at - 1) + 1)
-        known = {lane(topic): at} if not world.log else positions(ledger(world.log))
+        known = {lane(topic): at} if not world.log else list_end_offsets(ledger(world.log))
         try:
-            advance(known, ledger((entry._replace(start=at),))[0].ranges)
+            advance_vector(known, ledger((entry._replace(start=at),))[0].ranges)
         except OffsetGap as gap:
             raise Violation(str(gap)) from gap
         yield f"[{at},{end}) is read", world._replace(log=(*world.log, entry), driver=(topic, end))
@@ -160,7 +160,7 @@ def taken(world: World, topic: int, start: int, end: int, kind: Kind) -> Entry:
 def check(world: World) -> None:
     """Hold the log against the truth."""
     log = ledger(world.log)
-    if not joined(log):
+    if not is_ledger_contiguous(log):
         raise Violation("the ranges do not join")
     rows = [row for entry in world.log for row in entry.rows]
     if len(rows) != len(set(rows)):
@@ -168,7 +168,7 @@ def check(world: World) -> None:
     for entry in world.log:
         if any(topic != entry.topic for topic, _ in entry.rows):
             raise Violation(f"records of another topic are in {entry}")
-    missing = [part for parts in rest(log).values() for part in parts]
+    missing = [part for parts in list_missing_ranges(log).values() for part in parts]
     begun: dict[int, int] = {}
     ends: dict[int, int] = {}
     for entry in world.log:

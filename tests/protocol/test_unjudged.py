@@ -14,9 +14,9 @@ from tests.protocol.powerless import TABLES, cut, is_right, reads_on, start, ver
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline.lake.log.master import Master
-from seamline.lake.log.record_files import Sink, filled
+from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.maintain import rejudging_attempts
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.rejudged import ATTEMPT, Rejudged, rows_schema
@@ -28,7 +28,7 @@ from seamline.model.time.intervals import Interval
 from seamline.plan.batch.rejudging_plan import Verdict
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.spark.build import rejudging
-from seamline.spark.build.fast_path import touching
+from seamline.spark.build.fast_path import list_touched_files
 from seamline.spark.build.rejudging_task import Found
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("positive", "id >= 0"),)))
@@ -44,7 +44,7 @@ class Attempt:
         rows = Master.open(stream.layout).table.read()
         rows = rows.filter(pc.is_in(rows["_epoch"], pa.array(epochs, pa.int64())))
         sink = Sink(root, f"{ATTEMPT}={name}/0.parquet", rows_schema(EDITED), partition={ATTEMPT: name})
-        sink.write(filled(rows, sink.schema))
+        sink.write(fill_missing_columns(rows, sink.schema))
         self.files = sink.close()
         counts = {number: pc.sum(pc.equal(rows["_epoch"], number)).as_py() for number in epochs}
         interval = EDITED.grid.of(START).id
@@ -59,7 +59,7 @@ def built_of(stream: Stream) -> int:
     """Count the rows of which a build of all that is held is made."""
     master, end = Master.open(stream.layout), Master.open(stream.layout).epoch
     found = [Files.of(master.table), Rejudged(EDITED, stream.layout).files()]
-    return sum(each.rows for files in found for each in touching(EDITED, files, [SPAN], end))
+    return sum(each.rows for files in found for each in list_touched_files(EDITED, files, [SPAN], end))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_records_judged_again_of_lost_epochs_do_not_count(
     # The rows of the master are of another record version: a task leaves them out.
     assert built_of(stream) == 3 + 1
     monkeypatch.setattr(rejudging_attempts, "PINNED_HOURS", 0)
-    maintain(PIPELINE, stream.layout)
+    maintain_tables(PIPELINE, stream.layout)
     left = Rejudged(EDITED, stream.layout).rows()
     assert left.read([ATTEMPT])[ATTEMPT].to_pylist() == ["first"]
     assert not (left.root / f"{ATTEMPT}=second").exists()
@@ -134,7 +134,7 @@ def read_again(stream: Stream, epoch: Epoch, *, short: int = 0) -> None:
     found.accepted[epoch.number].subtract({"2024-01-01T00:00:00Z": short})
     with (
         patch.object(rejudging, "raw_records", lambda *_: None),
-        patch.object(rejudging, "outlived", lambda *_: [found.to_json().encode()]),
+        patch.object(rejudging, "run_past_deadly_records", lambda *_: [found.to_json().encode()]),
     ):
         rejudging.judge_again(None, EDITED, stream.layout, [epoch])  # type: ignore[arg-type]
 

@@ -17,9 +17,9 @@ from seamline import Tumbling, View, count
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read.answer_cache import REMEMBERED
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.kept_panes import PANE, as_kept
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition import windows
 from seamline.model.errors import ProtocolError
@@ -48,14 +48,17 @@ TIMES = [13.5 / 24, 14.5 / 24, 15.5 / 24]
 def told(pipeline: CompiledPipeline, stream: Stream, **asked: Any) -> list[tuple[Any, int]]:
     """Ask for the days and their counts."""
     REMEMBERED.answers.clear()
-    rows = answer(pipeline, pipeline.views[0], stream.layout, **asked).table.to_pylist()
+    rows = read_merged_answer(pipeline, pipeline.views[0], stream.layout, **asked).table.to_pylist()
     return [(row["window_start"], row["n"]) for row in rows]
 
 
 def statuses(pipeline: CompiledPipeline, stream: Stream) -> set[Status]:
     """Ask how intervals are answered."""
     REMEMBERED.answers.clear()
-    return {each.status for each in answer(pipeline, pipeline.views[0], stream.layout).intervals.values()}
+    return {
+        each.status
+        for each in read_merged_answer(pipeline, pipeline.views[0], stream.layout).intervals.values()
+    }
 
 
 def read(home: Path, pipeline: CompiledPipeline) -> Stream:
@@ -114,7 +117,7 @@ def test_a_change_that_is_to_come_touches_nothing_that_was_read(tmp_path: Path) 
 def test_an_older_tzdata_cuts_no_longer_panes_than_there_are(tmp_path: Path) -> None:
     """A host that was not brought up to date would take the finer ones away again."""
     stream = read(tmp_path, NEW)
-    assert [view.pane for view in live(OLD, stream.layout).views] == [timedelta(hours=1)]
+    assert [view.pane for view in add_live_versions(OLD, stream.layout).views] == [timedelta(hours=1)]
     stream.pipeline = OLD
     writer = stream.start()
     assert [view.pane for view in writer.pipeline.views] == [timedelta(hours=1)]
@@ -125,8 +128,8 @@ def test_an_older_tzdata_cuts_no_longer_panes_than_there_are(tmp_path: Path) -> 
 def test_slices_that_say_nothing_of_their_panes_are_believed(tmp_path: Path) -> None:
     """Those of earlier releases; the next start says it."""
     with (
-        patch("seamline.lake.tables.slices.said", lambda _: {}),
-        patch("seamline.spark.stream.epoch_writer.state"),
+        patch("seamline.lake.tables.slices.pane_length_mark", lambda _: {}),
+        patch("seamline.spark.stream.epoch_writer.commit_pane_length"),
     ):
         stream = read(tmp_path, OLD)
     assert sum(n for _, n in told(OLD, stream)) == 3

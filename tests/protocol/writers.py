@@ -39,10 +39,10 @@ from tests.protocol.state import (
 )
 
 from seamline.model.errors import OffsetGap
-from seamline.model.protocol.offsets import Lane, OffsetRange, advance
+from seamline.model.protocol.offsets import Lane, OffsetRange, advance_vector
 from seamline.model.protocol.seam import NOTHING
-from seamline.plan.publish.publication import born
-from seamline.plan.stream.epoch_numbers import Checkpoint, Resume, next_number, position
+from seamline.plan.publish.publication import plan_births
+from seamline.plan.stream.epoch_numbers import Checkpoint, Resume, decide_start_position, next_number
 
 LANE = Lane("t", 0)
 Moves = Iterator[tuple[str, State]]
@@ -158,7 +158,7 @@ def fenced(held: Master | Quarantine | Ledger | Slices, token: int, *, counts: b
 def births(book: Book, edited: bool, held: int, filled: str, rules: Rules) -> Book:
     """Record the birth of the version that a definition declares, as the shipped decision says."""
     view = VIEWS[edited]
-    statements = born(
+    statements = plan_births(
         book.manifest, {view: ""}, held=held if rules.births else NOTHING, now=NOW, filled=filled
     )
     return book.plus(statements) if statements else book
@@ -192,7 +192,7 @@ def resumed(end: int, size: int) -> set[int]:
     for seen in (None, *range(size + 1)):
         for finished in (0, 1):
             checkpoint = None if seen is None else Checkpoint(1, finished, {"t": {0: seen}})
-            decision = position(ends, checkpoint)
+            decision = decide_start_position(ends, checkpoint)
             assert checkpoint or not isinstance(decision, Resume)
             offsets = checkpoint.ends if checkpoint and isinstance(decision, Resume) else ends
             found.add(offsets.get("t", {}).get(0, 0))
@@ -373,7 +373,7 @@ def refusal(state: State, writer: Writer, plan: Plan, rules: Rules) -> str:
         return "not above the last"
     if rules.asserts_join:
         try:
-            advance({LANE: state.master.end}, [OffsetRange(LANE, plan.start, plan.end)])
+            advance_vector({LANE: state.master.end}, [OffsetRange(LANE, plan.start, plan.end)])
         except OffsetGap as gap:
             if rules.fenced == "all":
                 raise Violation(f"the newest driver is stopped by a gap that is none: {gap}") from gap

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.unit.shop import DAY, START, Shop
 
-from seamline.lake.publish.generation_history import past
-from seamline.lake.read.merged_read import answer
+from seamline.lake.publish.generation_history import list_past_generations
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.model.protocol.certificate import Certificate, Check
@@ -87,10 +87,10 @@ def build(
 def past_of(shop: Shop, day: int = 0) -> list[Past]:
     """List a day's generations."""
     interval = Interval(START + day * DAY, START + (day + 1) * DAY)
-    return past(shop.layout, shop.manifest.read(), shop.view.name, interval)
+    return list_past_generations(shop.layout, shop.manifest.read(), shop.view.name, interval)
 
 
 def query(shop: Shop, column: str) -> list[Any]:
     """Return a column of the answer."""
-    found: list[Any] = answer(shop.compiled, shop.view, shop.layout).table[column].to_pylist()
+    found: list[Any] = read_merged_answer(shop.compiled, shop.view, shop.layout).table[column].to_pylist()
     return found

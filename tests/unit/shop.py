@@ -216,7 +216,9 @@ class Shop:
             for at, sale in enumerate(sales)
         ]
         table = pa.Table.from_pylist(rows, schema=master_schema(self.compiled))
-        return data_files.write(table, self.master.table.root, f"{number:06d}.parquet", stats=PRUNES)
+        return data_files.write_data_file(
+            table, self.master.table.root, f"{number:06d}.parquet", stats=PRUNES
+        )
 
     def build(
         self,
@@ -241,7 +243,7 @@ class Shop:
         if rows.num_rows:
             own = rows.append_column("generation", pa.array([id] * rows.num_rows))
             name = f"{day:03d}-{id}.parquet"
-            written = data_files.write(
+            written = data_files.write_data_file(
                 own,
                 self.generations.root,
                 name,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.lake.audit.answer_accuracy import accuracy, last_intervals
+from seamline.lake.audit.answer_accuracy import last_intervals, measure_answer_accuracy
 from seamline.model.time.intervals import Interval
 
 HOUR = 3600
@@ -30,7 +30,7 @@ def shop(tmp_path: Path) -> Shop:
 
 def test_answers_grow_until_they_are_final(shop: Shop) -> None:
     """What is not there yet is told apart from what moves."""
-    found = accuracy(shop.compiled, shop.view, shop.layout, FIRST)
+    found = measure_answer_accuracy(shop.compiled, shop.view, shop.layout, FIRST)
     minutes = timedelta(minutes=1)
     total = {each.age // minutes: (each.there, each.typical) for each in found if each.measure == "total"}
     assert total == {
@@ -50,4 +50,4 @@ def test_what_is_looked_at_is_what_has_rows(shop: Shop) -> None:
     """An empty warehouse has nothing to say, and neither has a span without rows."""
     assert last_intervals(shop.compiled, shop.layout) == FIRST
     later = Interval(START + 9 * DAY, START + 10 * DAY)
-    assert accuracy(shop.compiled, shop.view, shop.layout, later) == []
+    assert measure_answer_accuracy(shop.compiled, shop.view, shop.layout, later) == []

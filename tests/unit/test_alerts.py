@@ -17,13 +17,13 @@ from tests.unit.shop import sales_pipeline
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.compile.fingerprint import fingerprint
+from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.protocol.alert import Kind, Standing, Statement
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
-from seamline.plan.stream.alerts import PATIENCE, decide, findings
-from seamline.plan.stream.observation import Behind, Lag, Observation, astray
+from seamline.plan.stream.alerts import PATIENCE, decide_alerts, find_stream_problems
+from seamline.plan.stream.observation import Behind, Lag, Observation, count_astray_records
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor import alert_telling as telling
 from seamline.supervisor.alert_telling import WEBHOOK, tell_alerts
@@ -38,7 +38,7 @@ GROWS = Lag(900, 9.0, NOW, True, {}, arriving=30.0, drained=20.0)
 
 
 def kinds(observation: Observation) -> set[Kind]:
-    return {kind for kind, subjects in findings(observation).items() if subjects}
+    return {kind for kind, subjects in find_stream_problems(observation).items() if subjects}
 
 
 def test_the_partition_of_a_wrong_clock_is_named():
@@ -46,10 +46,10 @@ def test_the_partition_of_a_wrong_clock_is_named():
     lanes = {Lane("T", 3): 90, Lane("U", 0): 200, Lane("T", 1): 7}
     old = Epoch(1, 1, NOW - timedelta(minutes=11), "v", astray={Lane("T", 1): 5_000})
     recent = [old, *(Epoch(at, 1, NOW - timedelta(minutes=3), "v", astray=lanes) for at in (2, 3))]
-    counts = astray(recent, {"T": "sales"}, now=NOW)
+    counts = count_astray_records(recent, {"T": "sales"}, now=NOW)
     assert counts == {("sales", 3): 180, ("U", 0): 400, ("sales", 1): 14}
-    assert set(findings(replace(FINE, astray=counts))[Kind.CLOCK] or ()) == {"sales/3", "U/0"}
-    assert findings(FINE)[Kind.CLOCK] is None
+    assert set(find_stream_problems(replace(FINE, astray=counts))[Kind.CLOCK] or ()) == {"sales/3", "U/0"}
+    assert find_stream_problems(FINE)[Kind.CLOCK] is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_each_trouble_is_found_and_named(change, kind, words):
     """The message is read on a telephone: it says what is wrong by itself."""
     found = replace(FINE, **change)
     assert kinds(found) == {kind}
-    assert any(words in message for message in (findings(found)[kind] or {}).values())
+    assert any(words in message for message in (find_stream_problems(found)[kind] or {}).values())
 
 
 def test_what_is_as_it_should_be_is_no_finding():
@@ -84,7 +84,7 @@ def test_what_is_as_it_should_be_is_no_finding():
 
 def test_what_nobody_can_tell_is_neither_found_nor_over():
     """A broker that is away for a minute must not clear a hole, nor a broken file the rest."""
-    told = findings(Observation("p", NOW))
+    told = find_stream_problems(Observation("p", NOW))
     assert {kind for kind, found in told.items() if found is None} == {
         Kind.STALE,
         Kind.LAG,
@@ -94,9 +94,9 @@ def test_what_nobody_can_tell_is_neither_found_nor_over():
         Kind.CLOCK,
     }
     raised = {(Kind.HOLE, ""): Standing(Kind.HOLE, "", "gone", raised=True, at=NOW)}
-    assert decide(told, raised, now=NOW + timedelta(days=1)) == (raised, [])
+    assert decide_alerts(told, raised, now=NOW + timedelta(days=1)) == (raised, [])
     # Between full and free it stays what it was.
-    assert findings(replace(FINE, disk_free=0.06))[Kind.DISK] is None
+    assert find_stream_problems(replace(FINE, disk_free=0.06))[Kind.DISK] is None
 
 
 def run(kind: Kind, looks: str, *, every: float = 10) -> str:
@@ -104,7 +104,7 @@ def run(kind: Kind, looks: str, *, every: float = 10) -> str:
     standing, drawn = {}, ""
     for number, look in enumerate(looks):
         found = {kind: None if look == "?" else {"": "m"} if look == "x" else {}}
-        standing, told = decide(found, standing, now=NOW + timedelta(seconds=number * every))
+        standing, told = decide_alerts(found, standing, now=NOW + timedelta(seconds=number * every))
         drawn += {(): " ", (True,): "R", (False,): "C"}[tuple(each.raised for each in told)]
     return drawn
 
@@ -144,7 +144,7 @@ def test_raised_and_cleared_alternate_and_follow_what_was_seen(looks, kind, ever
 def test_who_looks_last_clears_at_once_and_raises_nothing_sooner():
     """A stream that is stopped has nobody who would take its alert back half a minute later."""
     raised = {(Kind.STALE, ""): Standing(Kind.STALE, "", "m", raised=True, at=NOW)}
-    standing, told = decide({Kind.STALE: {}, Kind.LAG: {"": "m"}}, raised, now=NOW, last=True)
+    standing, told = decide_alerts({Kind.STALE: {}, Kind.LAG: {"": "m"}}, raised, now=NOW, last=True)
     assert [(each.alert, each.state) for each in told] == [("stale_stream", "cleared")]
     assert [each.raised for each in standing.values()] == [False]
 
@@ -152,11 +152,11 @@ def test_who_looks_last_clears_at_once_and_raises_nothing_sooner():
 def test_each_view_has_an_alert_of_its_own():
     """One that is mended says so while another is still behind; one that is retired is over."""
     both = replace(FINE, behind={"a/1": Behind(4), "b/1": Behind(5)})
-    standing, _ = decide(findings(both), {}, now=NOW)
-    standing, told = decide(findings(both), standing, now=NOW + timedelta(minutes=1))
+    standing, _ = decide_alerts(find_stream_problems(both), {}, now=NOW)
+    standing, told = decide_alerts(find_stream_problems(both), standing, now=NOW + timedelta(minutes=1))
     assert [each.alert for each in told] == ["view_set_aside/a/1", "view_set_aside/b/1"]
     left = replace(FINE, behind={"b/1": Behind(5)})
-    standing, told = decide(findings(left), standing, now=NOW + timedelta(minutes=3))
+    standing, told = decide_alerts(find_stream_problems(left), standing, now=NOW + timedelta(minutes=3))
     assert [(each.alert, each.state, each.message) for each in told] == [
         ("view_set_aside/a/1", "cleared", "over after 2 min: complete to epoch 4 of 9")
     ]
@@ -294,7 +294,7 @@ def test_a_teller_that_dies_is_followed_by_another(stream, hook, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(telling, "deliver", die)
+        patched.setattr(telling, "deliver_alerts", die)
         with pytest.raises(KeyboardInterrupt):
             stream(0)
     # It may only be slow: another waits a minute before it takes over.
@@ -321,8 +321,8 @@ def test_who_is_told_changes_no_version_of_a_view():
     """`on_alert` is in no fingerprint, and in the definition that is stored with a birth."""
     plain = sales_pipeline().definition
     told = replace(plain, on_alert="alerts.page")
-    assert [fingerprint(plain, view) for view in plain.views] == [
-        fingerprint(told, view) for view in told.views
+    assert [fingerprint_view(plain, view) for view in plain.views] == [
+        fingerprint_view(told, view) for view in told.views
     ]
     assert from_json(to_json(told)).on_alert == "alerts.page"
     older = json.loads(to_json(plain))

@@ -20,13 +20,13 @@ from seamline.model.memory import parse_memory
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
-from seamline.spark.session.session import careful
+from seamline.spark.session.session import halved_driver_settings
 from seamline.spark.stream import epoch_maker as epochs_module
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.progress import Progress
-from seamline.spark.stream.read_topics import fetches
-from seamline.spark.tasks.kernel_attempts import unread
+from seamline.spark.stream.read_topics import fetch_options
+from seamline.spark.tasks.kernel_attempts import make_unread_record
 
 A, B = Lane("t", 0), Lane("t", 1)
 
@@ -113,8 +113,8 @@ class Machine:
 @pytest.fixture(autouse=True)
 def whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The frame is nobody's."""
-    monkeypatch.setattr(epochs_module, "narrow", lambda frame, _: frame)
-    monkeypatch.setattr(epochs_module, "answers", lambda _: True)
+    monkeypatch.setattr(epochs_module, "coalesce_small_epoch", lambda frame, _: frame)
+    monkeypatch.setattr(epochs_module, "is_frame_alive", lambda _: True)
 
 
 def counted(machine: Machine) -> list[tuple[Lane, int]]:
@@ -201,7 +201,7 @@ def test_a_note_that_nobody_can_read_is_none(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_has_its_place_in_the_quarantine() -> None:
     """Its bytes are Kafka's alone."""
-    made = unread(Note((OffsetRange(B, 7, 8),)), {"orders": "t"})
+    made = make_unread_record(Note((OffsetRange(B, 7, 8),)), {"orders": "t"})
     assert pa.Table.from_batches([made]).drop_columns("timestamp").to_pylist() == [
         {"key": None, "value": None, "headers": None, "topic": "orders", "partition": 1, "offset": 7}
     ]
@@ -217,16 +217,16 @@ def test_memory_is_spelled_as_spark_spells_it() -> None:
 
 def test_an_epoch_that_was_halved_is_not_given_the_records_beside_its_own() -> None:
     """One poll gave 5,000 of a batch, all in the heap: an epoch of one record died of those that came with it."""
-    polled = [fetches(records)["kafka.max.poll.records"] for records in (1, 9, 300, 1_000_000, 0)]
+    polled = [fetch_options(records)["kafka.max.poll.records"] for records in (1, 9, 300, 1_000_000, 0)]
     assert polled == ["1", "9", "300", "5000", "1"]
 
 
 def test_a_driver_that_knows_of_trouble_keeps_nothing_that_consumers_have_fetched(tmp_path: Path) -> None:
     """Those of the query before kept 130 MB for five minutes, and each record of a huge batch cost a driver."""
     file = tmp_path / "attempt.json"
-    assert careful(file) == {}
+    assert halved_driver_settings(file) == {}
     Attempted(file).begin(Note((OffsetRange(A, 0, 9),), JUDGED))
     # Killed once, by whatever it was.
-    assert careful(file) == {}
+    assert halved_driver_settings(file) == {}
     Attempted(file).begin(Note((OffsetRange(A, 0, 9),), JUDGED, {"failures": 1}))
-    assert careful(file)["spark.kafka.consumer.cache.timeout"] == "1s"
+    assert halved_driver_settings(file)["spark.kafka.consumer.cache.timeout"] == "1s"

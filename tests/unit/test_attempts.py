@@ -12,7 +12,7 @@ from tests.unit.shop import Sale, Shop
 
 from seamline.lake.maintain import rejudging_attempts
 from seamline.lake.maintain.rejudging_attempts import REASON
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables import rejudged
@@ -51,7 +51,7 @@ class Attempt:
         rows = [{"_epoch": number, "id": number} for number in epochs]
         table = pa.Table.from_pylist(rows, schema=rows_schema(shop.compiled))
         place = f"{ATTEMPT}={name}/0.parquet"
-        self.file = data_files.write(table, self.root, place, partition={ATTEMPT: name})
+        self.file = data_files.write_data_file(table, self.root, place, partition={ATTEMPT: name})
 
     def rows(self) -> None:
         self.held.rows().append([self.file])
@@ -74,25 +74,25 @@ def test_dead_attempts_leave_their_table_and_a_day_later_the_disk(
     asleep = Attempt(shop, "asleep", [2, 3])
     killed.rows()
     asleep.rows()
-    assert maintain(shop.compiled, shop.layout).deleted == {}
+    assert maintain_tables(shop.compiled, shop.layout).deleted == {}
     done = Attempt(shop, "done", [0, 1])
     done.verdicts()
     counted = done.held.files()
     assert counted is not None
-    first = maintain(shop.compiled, shop.layout)
+    first = maintain_tables(shop.compiled, shop.layout)
     assert alive(shop) == {"asleep", "done"}
     assert first.deleted == {REASON: 1}
     assert (killed.root / killed.file.path).is_file()
     assert not (unwritten.root / unwritten.file.path).parent.exists()
-    assert maintain(shop.compiled, shop.layout).deleted == {}
+    assert maintain_tables(shop.compiled, shop.layout).deleted == {}
 
     monkeypatch.setattr(rejudging_attempts, "PINNED_HOURS", 0)
-    assert maintain(shop.compiled, shop.layout).deleted == {REASON: 1}
+    assert maintain_tables(shop.compiled, shop.layout).deleted == {REASON: 1}
     assert not (killed.root / killed.file.path).parent.exists()
     again = done.held.files()
     assert again is not None and again.paths == counted.paths
     assert (asleep.root / asleep.file.path).is_file()
-    assert maintain(shop.compiled, shop.layout).deleted == {}
+    assert maintain_tables(shop.compiled, shop.layout).deleted == {}
 
 
 @slow
@@ -112,7 +112,7 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
 
         def late(written: list[data_files.DataFile]) -> int:
             version = append(written)
-            maintain(shop.compiled, shop.layout)
+            maintain_tables(shop.compiled, shop.layout)
             return version
 
         monkeypatch.setattr(table, "append", late)
@@ -133,6 +133,6 @@ def test_without_its_note_an_attempt_is_known_by_its_rows(shop: Shop) -> None:
         (each.root / f"{ATTEMPT}={each.name}" / rejudged.EPOCHS).unlink()
     (cut.root / cut.file.path).write_bytes(b"PAR1")
     Attempt(shop, "done", [0]).verdicts()
-    assert maintain(shop.compiled, shop.layout).deleted == {REASON: 1}
+    assert maintain_tables(shop.compiled, shop.layout).deleted == {REASON: 1}
     assert not (old.root / old.file.path).exists()
     assert (cut.root / cut.file.path).is_file()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seamline.plan.batch.attribution import Cause, Known, Place, causes, tally
+from seamline.plan.batch.attribution import Cause, Known, Place, count_causes, find_difference_causes
 
 EXACT, ESTIMATED = "n", "planes"
 
@@ -30,16 +30,19 @@ def place(before: int, after: int, *, spare: int = 0, unsliced: int = 0, measure
 )
 def test_a_cause_explains_all_of_a_difference(found: Place, expected: tuple[Cause, ...]) -> None:
     """A duplicate somewhere is no excuse for a record that was lost."""
-    assert causes(found, Known(), [ESTIMATED]) == expected
+    assert find_difference_causes(found, Known(), [ESTIMATED]) == expected
 
 
 def test_what_was_judged_again_may_change_any_number() -> None:
     """By a person's decision or another definition: both are named."""
-    assert causes(place(5, 2), Known(restated=True), []) == (Cause.RESTATED,)
-    assert causes(place(5, 2), Known(restated=True, judged_again=True), []) == (Cause.RESTATED, Cause.VERSION)
+    assert find_difference_causes(place(5, 2), Known(restated=True), []) == (Cause.RESTATED,)
+    assert find_difference_causes(place(5, 2), Known(restated=True, judged_again=True), []) == (
+        Cause.RESTATED,
+        Cause.VERSION,
+    )
 
 
 def test_places_are_counted_by_cause() -> None:
     """With each, where there are two."""
     some = [(Cause.DUPLICATE,), (Cause.DUPLICATE, Cause.BEHIND), (Cause.NONE,)]
-    assert tally(some) == {"duplicates removed": 2, "view was behind": 1, "unattributed": 1}
+    assert count_causes(some) == {"duplicates removed": 2, "view was behind": 1, "unattributed": 1}

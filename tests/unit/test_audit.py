@@ -10,15 +10,22 @@ import pytest
 from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.audit.recounted import recounted
-from seamline.lake.audit.volumes import unproven
+from seamline.lake.audit.recounted import recount_states
+from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import PRUNES
-from seamline.lake.maintain.upkeep import maintain
-from seamline.lake.storage.data_files import described
-from seamline.lake.storage.delta_table import properties
+from seamline.lake.maintain.upkeep import maintain_tables
+from seamline.lake.storage.data_files import describe_data_file
+from seamline.lake.storage.delta_table import build_commit_properties
 from seamline.lake.tables.held_log import HeldLog
-from seamline.model.protocol.audit import LaneEvidence, Wrong, audited, by_interval, miscounted, ranges_of
+from seamline.model.protocol.audit import (
+    LaneEvidence,
+    Wrong,
+    audit_lane,
+    by_interval,
+    list_miscounted_epochs,
+    ranges_of,
+)
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
 
@@ -34,7 +41,7 @@ def evidence(**known: object) -> LaneEvidence:
 
 def test_a_lane_that_is_all_there_has_nothing_wrong() -> None:
     """An audit that cries wolf is switched off."""
-    lane, found = audited(evidence())
+    lane, found = audit_lane(evidence())
     assert found == []
     assert (lane.records, lane.blank, lane.untold, lane.waiting) == (100, 0, 0, 0)
 
@@ -43,7 +50,7 @@ def test_a_record_that_kafka_still_has_is_lost_and_named() -> None:
     """One in a million has to be found, with its offset."""
     one = evidence(held=[(0, 42), (43, 100)])
     assert one.askable == [(42, 43)]
-    lane, [finding] = audited(replace(one, there=[(40, 45)]))
+    lane, [finding] = audit_lane(replace(one, there=[(40, 45)]))
     assert (finding.wrong, finding.count) == (Wrong.LOST, 1)
     assert finding.said.endswith("not in the log: 42")
     assert (lane.records, lane.blank) == (99, 0)
@@ -51,38 +58,38 @@ def test_a_record_that_kafka_still_has_is_lost_and_named() -> None:
 
 def test_an_offset_without_a_record_is_none_that_was_lost() -> None:
     """Markers of transactions, aborted records and compacted ones are offsets, too."""
-    lane, found = audited(evidence(held=[(0, 42), (43, 50), (60, 100)], there=[(41, 42), (43, 45)]))
+    lane, found = audit_lane(evidence(held=[(0, 42), (43, 50), (60, 100)], there=[(41, 42), (43, 45)]))
     assert found == [] and lane.blank == 11
 
 
 def test_what_kafka_no_longer_has_is_not_called_lost() -> None:
     """Nobody can tell a marker from a record any more; it is counted apart."""
-    lane, found = audited(evidence(held=[(0, 5), (6, 100)]))
+    lane, found = audit_lane(evidence(held=[(0, 5), (6, 100)]))
     assert found == [] and (lane.untold, lane.blank) == (1, 0)
-    gone, _ = audited(evidence(kept=None, held=[(0, 90)]))
+    gone, _ = audit_lane(evidence(kept=None, held=[(0, 90)]))
     assert (gone.untold, gone.end, gone.waiting) == (10, None, 0)
 
 
 def test_what_waits_and_what_was_passed_over_is_no_loss() -> None:
     """New partitions, lag and registered holes are known by other names."""
-    new, found = audited(evidence(read=[], held=[]))
+    new, found = audit_lane(evidence(read=[], held=[]))
     assert found == [] and new.waiting == 90
-    holed, found = audited(evidence(read=[(0, 20), (30, 80)], held=[(0, 20), (30, 80)], passed=[(20, 30)]))
+    holed, found = audit_lane(evidence(read=[(0, 20), (30, 80)], held=[(0, 20), (30, 80)], passed=[(20, 30)]))
     assert found == [] and (holed.holes, holed.waiting, holed.read_to) == (10, 20, 80)
 
 
 @pytest.mark.parametrize("known", [{}, {"read": [], "held": [], "read_to": 100}], ids=["whole", "a day"])
 def test_records_that_kafka_has_lost_after_they_were_read_are_told(known: dict[str, object]) -> None:
     """A leader that lacked them gives their offsets to others: once it is as far as before nobody can tell."""
-    lane, [finding] = audited(evidence(kept=(10, 93), **known))
+    lane, [finding] = audit_lane(evidence(kept=(10, 93), **known))
     assert (finding.wrong, finding.count, lane.waiting) == (Wrong.TRUNCATED, 7, 0)
     assert finding.said == "the log was read to 100, and Kafka ends at 93: it has lost what was read"
-    assert audited(evidence(kept=(100, 100)))[1] == []
+    assert audit_lane(evidence(kept=(100, 100)))[1] == []
 
 
 def test_records_that_are_there_twice_or_were_never_read_are_named() -> None:
     """Either is a number that is too high somewhere."""
-    _, found = audited(evidence(held=[(0, 103)], twice={7: 2, 8: 3}))
+    _, found = audit_lane(evidence(held=[(0, 103)], twice={7: 2, 8: 3}))
     assert [(each.wrong, each.count) for each in found] == [(Wrong.DUPLICATE, 3), (Wrong.UNSTATED, 3)]
     assert "7..8" in found[0].said and found[1].said.endswith("100..102")
 
@@ -107,7 +114,7 @@ def test_the_log_is_read_as_runs_and_counts(shop: Shop) -> None:
     log = HeldLog.pin(shop.compiled, shop.layout)
     read, passed = ranges_of(log.epochs)
     assert lanes(shop) == {LANE: ([(0, 4)], {})} and (read, passed) == ({LANE: [(0, 4)]}, {})
-    assert miscounted(log.epochs, log.rows()) == []
+    assert list_miscounted_epochs(log.epochs, log.rows()) == []
     assert {id: (day.accepted, day.rows) for id, day in by_interval(log.epochs, log.rows()).items()} == {
         FIRST: (3, 3),
         "2013-01-02T00:00:00Z": (1, 1),
@@ -118,22 +125,24 @@ def test_a_file_that_is_there_twice_shows_in_offsets_and_counts(shop: Shop) -> N
     """The same rows under another name: what a careless restore does."""
     root = shop.master.table.root
     shutil.copy(root / "000000.parquet", root / "again.parquet")
-    shop.master.table.append([described(root, "again.parquet", stats=PRUNES)])
+    shop.master.table.append([describe_data_file(root, "again.parquet", stats=PRUNES)])
     assert lanes(shop) == {LANE: ([(0, 4)], {0: 2, 1: 2})}
     log = HeldLog.pin(shop.compiled, shop.layout)
-    [finding] = miscounted(log.epochs, log.rows())
+    [finding] = list_miscounted_epochs(log.epochs, log.rows())
     assert (finding.wrong, finding.place, finding.count) == (Wrong.MISCOUNTED, "epoch 0", 2)
     assert finding.said == f"4 rows of interval {FIRST}, the ledger says 2"
 
 
 def test_a_file_that_is_gone_shows_as_absent_offsets(shop: Shop) -> None:
     """What Kafka would be asked about."""
-    shop.master.table.handle.delete("_epoch = 1 AND _offset = 2", commit_properties=properties({}))
+    shop.master.table.handle.delete(
+        "_epoch = 1 AND _offset = 2", commit_properties=build_commit_properties({})
+    )
     shop.master.table.refresh()
     log = HeldLog.pin(shop.compiled, shop.layout)
     [(lane, runs, twice)] = log.offsets()
     assert (lane, runs, twice) == (LANE, [(0, 2), (3, 4)], {})
-    [finding] = miscounted(log.epochs, log.rows())
+    [finding] = list_miscounted_epochs(log.epochs, log.rows())
     assert finding.said == f"0 rows of interval {FIRST}, the ledger says 1"
 
 
@@ -147,25 +156,25 @@ def test_what_no_master_holds_is_no_part_of_the_log(shop: Shop) -> None:
 
 def recount(shop: Shop) -> list[str]:
     """Make the slices' states again; give what is wrong."""
-    found = recounted(shop.compiled, shop.view, shop.layout, HeldLog.pin(shop.compiled, shop.layout))
+    found = recount_states(shop.compiled, shop.view, shop.layout, HeldLog.pin(shop.compiled, shop.layout))
     return [each.said for each in found.findings]
 
 
 def test_slices_are_what_their_records_make(shop: Shop) -> None:
     """Compacted or not, above a floor or below it."""
     log = HeldLog.pin(shop.compiled, shop.layout)
-    assert recounted(shop.compiled, shop.view, shop.layout, log).states == 3
+    assert recount_states(shop.compiled, shop.view, shop.layout, log).states == 3
     assert recount(shop) == []
     interval = shop.build(0, 1, "g")
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     assert recount(shop) == []
-    assert unproven(shop.compiled, shop.view, shop.layout) == (1, [])
+    assert check_published_generations(shop.compiled, shop.view, shop.layout) == (1, [])
     assert interval.id == FIRST
 
 
 def test_a_state_that_was_changed_is_found(shop: Shop) -> None:
     """As many records, another total: no count tells it."""
-    shop.slices.table.handle.delete("from_epoch = 1", commit_properties=properties({}))
+    shop.slices.table.handle.delete("from_epoch = 1", commit_properties=build_commit_properties({}))
     shop.slices.table.refresh()
     changed = shop.partials([Sale(3, amount=6), Sale(1500)])
     shop.slices.append(changed, from_epoch=1, to_epoch=1)
@@ -178,7 +187,7 @@ def test_a_state_that_was_changed_is_found(shop: Shop) -> None:
 
 def test_slices_that_are_gone_or_of_nothing_are_found(shop: Shop) -> None:
     """A reader would count too little, or too much."""
-    shop.slices.table.handle.delete("from_epoch = 0", commit_properties=properties({}))
+    shop.slices.table.handle.delete("from_epoch = 0", commit_properties=build_commit_properties({}))
     shop.slices.table.refresh()
     shop.slices.append(shop.partials([Sale(7, "b")]), from_epoch=2, to_epoch=2)
     [said] = recount(shop)
@@ -199,11 +208,11 @@ def test_what_upkeep_merged_meanwhile_is_left_for_the_next_time(shop: Shop) -> N
     log = HeldLog.pin(shop.compiled, shop.layout)
     shop.epoch([Sale(4)], edge=False)
     shop.epoch([Sale(5)])
-    maintain(shop.compiled, shop.layout)
-    assert recounted(shop.compiled, shop.view, shop.layout, log).findings == ()
+    maintain_tables(shop.compiled, shop.layout)
+    assert recount_states(shop.compiled, shop.view, shop.layout, log).findings == ()
     held = HeldLog.pin(shop.compiled, shop.layout).epochs[:4]
     pinned = replace(log, log=held, epochs=held, frontiers={shop.view.id: 3})
-    found = recounted(shop.compiled, shop.view, shop.layout, pinned)
+    found = recount_states(shop.compiled, shop.view, shop.layout, pinned)
     assert (found.until, found.findings) == (2, ())
 
 
@@ -211,7 +220,7 @@ def test_a_view_that_is_not_born_yet_is_not_behind(shop: Shop) -> None:
     """A definition was edited, and its stream has not been started since."""
     later = sales_pipeline("2 hours")
     assert later.views[0].id != shop.view.id
-    assert recounted(later, later.views[0], shop.layout, HeldLog.pin(later, shop.layout)).findings == ()
+    assert recount_states(later, later.views[0], shop.layout, HeldLog.pin(later, shop.layout)).findings == ()
 
 
 def test_a_view_that_is_behind_is_named(shop: Shop) -> None:
@@ -224,8 +233,8 @@ def test_a_generation_that_lost_rows_is_found(shop: Shop) -> None:
     """The manifest and the build have written down what was in it."""
     build(shop, "g", cut=1)
     shop.generations.refresh()
-    shop.generations.handle.delete("generation = 'g'", commit_properties=properties({}))
-    said = [each.said for each in unproven(shop.compiled, shop.view, shop.layout)[1]]
+    shop.generations.handle.delete("generation = 'g'", commit_properties=build_commit_properties({}))
+    said = [each.said for each in check_published_generations(shop.compiled, shop.view, shop.layout)[1]]
     assert said == [
         "generation g has 0 rows, the manifest says 1",
         "generation g counts 0 records, its build wrote 3",
@@ -242,14 +251,14 @@ def test_an_audit_of_a_day_looks_at_what_brought_its_rows(tmp_path: Path) -> Non
     log = HeldLog.pin(shop.compiled, shop.layout, first)
     assert [each.number for each in log.epochs] == [0, 1, 2]
     assert log.epoch == 3
-    assert miscounted(log.epochs, log.rows()) == []
+    assert list_miscounted_epochs(log.epochs, log.rows()) == []
     assert by_interval(log.epochs, log.rows())[first.id].rows == 3
     assert len(by_interval(log.epochs, log.rows())) == 1
-    found = recounted(shop.compiled, shop.view, shop.layout, log)
+    found = recount_states(shop.compiled, shop.view, shop.layout, log)
     assert (found.states, found.findings) == (3, ())
     shop.slices.append(shop.partials([Sale(2000), Sale(2001)]), from_epoch=3, to_epoch=3)
-    assert recounted(shop.compiled, shop.view, shop.layout, log).findings == ()
-    [wrong] = recounted(
+    assert recount_states(shop.compiled, shop.view, shop.layout, log).findings == ()
+    [wrong] = recount_states(
         shop.compiled, shop.view, shop.layout, HeldLog.pin(shop.compiled, shop.layout, second)
     ).findings
     assert wrong.count == 1

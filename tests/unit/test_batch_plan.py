@@ -17,15 +17,15 @@ from seamline.model.errors import BadRange
 from seamline.model.protocol.claims import Claim
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.protocol.manifest import Act, How, Manifest, Statement, fold
+from seamline.model.protocol.manifest import Act, How, Manifest, Statement, fold_statements
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.batch_plan import NAMED, BatchPlan, LeftOut, needs_approval, plan_batch
 from seamline.plan.batch.build_causes import Cause, Kind
-from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, estimated
+from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, add_cost_estimates
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.plan.stream.overdue_intervals import overdue
-from seamline.plan.wording.plan_text import facts, lines
+from seamline.plan.stream.overdue_intervals import list_overdue_intervals
+from seamline.plan.wording.plan_text import format_plan, serialize_plan
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(days=1), START)
@@ -50,7 +50,7 @@ def epoch(number: int, rows: dict[int, int], *, edge: bool = False, mark: int | 
 
 
 def published(**cuts: int) -> Manifest:
-    return fold(
+    return fold_statements(
         [
             Statement(Act.PUBLISH, VIEW, epoch=cut, interval=day(int(at[1:])).id, generation="g", seq=1)
             for at, cut in cuts.items()
@@ -107,9 +107,9 @@ def test_an_interval_whose_floor_is_above_its_cut_is_built_without_a_late_row():
     at, floor = day(1).id, Statement(Act.FLOOR, VIEW, epoch=7, interval=day(1).id, seq=2)
     stated = Statement(Act.PUBLISH, VIEW, epoch=4, interval=at, generation="g", seq=1)
     other = Statement(Act.PUBLISH, VIEW, epoch=7, interval=day(2).id, generation="g", seq=1)
-    found = plan(LEDGER, fold([stated, other, floor], 2))
+    found = plan(LEDGER, fold_statements([stated, other, floor], 2))
     assert built(found) == [("01", "to be built above its floor")]
-    told = "\n".join(lines(found, why=True))
+    told = "\n".join(format_plan(found, why=True))
     assert "what is published does not reach the interval's floor; cut 4" in told
 
 
@@ -123,7 +123,14 @@ def test_every_reason_of_every_view_is_told_with_the_epoch_that_gave_it():
     ]
     views = [VIEW, "totals/new"]
     found = plan_batch(
-        LEDGER, fold(statements, 2), GRID, views, asked=day(1), dirty=True, restated=[decision], most=1
+        LEDGER,
+        fold_statements(statements, 2),
+        GRID,
+        views,
+        asked=day(1),
+        dirty=True,
+        restated=[decision],
+        most=1,
     )
     first, second = found.builds
     assert first.causes == (
@@ -137,7 +144,7 @@ def test_every_reason_of_every_view_is_told_with_the_epoch_that_gave_it():
         (VIEW, Kind.NEVER, 4),
         ("totals/new", Kind.NEVER, 4),
     ]
-    assert "\n".join(lines(found, why=True)).splitlines() == [
+    assert "\n".join(format_plan(found, why=True)).splitlines() == [
         "cut 7, watermark 2013-01-03T00:00:00Z",
         f"  build 2013-01-01T00:00:00Z  11 rows  0 B  {first.reason}",
         "    asked for",
@@ -175,8 +182,8 @@ def test_junk_is_in_nobodys_way():
     found = plan(ledger, published(d3=1), most=3)
     assert [each.interval for each in found.builds] == [day(3), day(5), day(5_001)]
     assert (len(found.left_out), found.unnamed) == (NAMED, 4_994 - NAMED)
-    assert "  ... and 4974 more" in list(lines(found))
-    assert facts(found)["unnamed"] == 4_994 - NAMED
+    assert "  ... and 4974 more" in list(format_plan(found))
+    assert serialize_plan(found)["unnamed"] == 4_994 - NAMED
 
 
 def test_the_bound_is_not_for_what_was_asked_for():
@@ -230,11 +237,13 @@ def test_an_interval_is_overdue_by_the_clock_until_every_served_view_has_it():
     early = Statement(
         Act.PUBLISH, "totals/old", interval=day(2).id, generation="g", seq=2, how=How.PROVISIONAL
     )
-    manifest = fold([Statement(Act.BIRTH, "totals/new", epoch=9, seq=1), *served, *built, early], 2)
+    manifest = fold_statements(
+        [Statement(Act.BIRTH, "totals/new", epoch=9, seq=1), *served, *built, early], 2
+    )
 
     def at(number: int) -> list[Interval]:
         now = day(number).start + timedelta(hours=6)
-        return overdue(LEDGER, manifest, GRID, within=timedelta(hours=6), now=now)
+        return list_overdue_intervals(LEDGER, manifest, GRID, within=timedelta(hours=6), now=now)
 
     assert at(3) == []
     assert at(4) == [day(2)]
@@ -251,7 +260,7 @@ FILES = [
 
 def test_bytes_are_those_of_the_files_that_may_hold_the_rows():
     """A file of two days is named in both and read once; the last was written after the cut."""
-    found = estimated(plan(LEDGER, published()), FILES, [])
+    found = add_cost_estimates(plan(LEDGER, published()), FILES, [])
     assert [each.bytes for each in found.builds] == [110, 10]
     assert (found.bytes, found.seconds) == (110, None)
 
@@ -275,7 +284,7 @@ def test_a_build_is_small_where_the_files_that_it_meets_are(
         (max(file.size, other.size), 0, [touched], True),
     ):
         monkeypatch.setattr(planning, "SMALL", most)
-        assert planning.small(shop.layout, BuildJob("shop", "r", cut, tuple(spans))) is expected
+        assert planning.is_small_build(shop.layout, BuildJob("shop", "r", cut, tuple(spans))) is expected
 
 
 def test_seconds_are_what_past_builds_took():
@@ -284,7 +293,7 @@ def test_seconds_are_what_past_builds_took():
     made = Pace.of(past)
     assert made is not None
     assert (made.fixed, made.per_row) == (2, pytest.approx(0.01))
-    assert estimated(plan(LEDGER, published()), [], past).seconds == pytest.approx(2.23)
+    assert add_cost_estimates(plan(LEDGER, published()), [], past).seconds == pytest.approx(2.23)
 
 
 def test_past_builds_are_read_once_however_many_views_they_had(tmp_path: Path) -> None:
@@ -366,7 +375,7 @@ def test_an_open_interval_is_planned_where_it_may_be_provisional_and_again_when_
         said = Statement(
             Act.PUBLISH, VIEW, epoch=cut, interval=day(1).id, generation="g", seq=1, how=how or How.CERTIFIED
         )
-        manifest = fold([said] if how else [], 1)
+        manifest = fold_statements([said] if how else [], 1)
         return built(plan_batch(ledger, manifest, GRID, [VIEW], asked=None, dirty=True, provisional=True))
 
     open_ = [epoch(0, {1: 3}, edge=True, mark=1)]

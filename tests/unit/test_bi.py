@@ -15,7 +15,7 @@ from tests.unit.shop import Sale, Shop, opened
 from seamline.cli import main
 from seamline.lake.read import serving_table
 from seamline.lake.storage.layout import Layout
-from seamline.serve.bi import ENGINES, statements, text
+from seamline.serve.bi import ENGINES, bi_views_sql, quote_string
 from seamline.serve.read import read
 
 
@@ -25,7 +25,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     made = opened(tmp_path, monkeypatch)
     made.epoch([Sale(1, "a", 10), Sale(2, "b", 5)])
     build(made, "g", cut=0)
-    serving_table.refresh(made.compiled, made.layout, made.view, ["2013-01-01T00:00:00Z"])
+    serving_table.refresh_serving_table(made.compiled, made.layout, made.view, ["2013-01-01T00:00:00Z"])
     return made
 
 
@@ -34,11 +34,11 @@ def test_the_table_that_is_named_holds_the_answer(shop: Shop) -> None:
     place = shop.layout.serving(shop.view)
     rows = DeltaTable(place).to_pyarrow_table().sort_by("customer")
     assert rows["total"].to_pylist() == read("shop.sales").sort_by("customer")["total"].to_pylist() == [10, 5]
-    [duckdb] = statements(shop.compiled, shop.layout, shop.compiled.views, "duckdb")
+    [duckdb] = bi_views_sql(shop.compiled, shop.layout, shop.compiled.views, "duckdb")
     assert duckdb == f"CREATE OR REPLACE VIEW \"shop_sales\" AS SELECT * FROM delta_scan('{place}');"
-    [spark] = statements(shop.compiled, shop.layout, shop.compiled.views, "spark")
+    [spark] = bi_views_sql(shop.compiled, shop.layout, shop.compiled.views, "spark")
     assert spark == f"CREATE TABLE IF NOT EXISTS `shop_sales` USING DELTA LOCATION '{place}';"
-    [trino] = statements(shop.compiled, shop.layout, shop.compiled.views, "trino")
+    [trino] = bi_views_sql(shop.compiled, shop.layout, shop.compiled.views, "trino")
     assert "register_table" in trino and f"'file://{place}'" in trino
 
 
@@ -47,8 +47,10 @@ def test_duckdb_s_view_gives_the_rows(shop: Shop) -> None:
     place = str(shop.layout.serving(shop.view))
     con = duckdb.connect()
     con.register("held", DeltaTable(place).to_pyarrow_dataset())
-    con.execute(f"CREATE MACRO delta_scan(place) AS TABLE SELECT * FROM held WHERE place = {text(place)}")
-    for statement in statements(shop.compiled, shop.layout, shop.compiled.views, "duckdb"):
+    con.execute(
+        f"CREATE MACRO delta_scan(place) AS TABLE SELECT * FROM held WHERE place = {quote_string(place)}"
+    )
+    for statement in bi_views_sql(shop.compiled, shop.layout, shop.compiled.views, "duckdb"):
         con.execute(statement)
     assert con.sql("SELECT customer, total FROM shop_sales ORDER BY 1").fetchall() == [("a", 10), ("b", 5)]
 
@@ -59,7 +61,7 @@ def test_each_engine_s_own_grammar_reads_it(shop: Shop, tmp_path: Path, engine: 
     """As one statement, wherever the warehouse is."""
     elsewhere = Layout(tmp_path / folder, "shop")
     place = elsewhere.serving(shop.view)
-    for statement in statements(shop.compiled, elsewhere, shop.compiled.views, engine):
+    for statement in bi_views_sql(shop.compiled, elsewhere, shop.compiled.views, engine):
         # What is called is read as a function.
         [read] = sqlglot.parse(statement.replace("CALL ", "SELECT ", 1), dialect=engine)
         assert read is not None

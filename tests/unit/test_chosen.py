@@ -8,7 +8,7 @@ import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.read import answering_files
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 
 DAYS = 6
 
@@ -36,12 +36,12 @@ def test_an_answer_after_an_epoch_goes_by_what_is_known(shop: Shop, monkeypatch:
 
     monkeypatch.setattr(answering_files.Files, "partition", partitions)
     span = {"start": START + DAY, "end": START + 2 * DAY}
-    answer(shop.compiled, shop.view, shop.layout, **span)
+    read_merged_answer(shop.compiled, shop.view, shop.layout, **span)
     assert len(read) >= 2 * DAYS
     for number in range(3):
         shop.epoch([Sale(1440 + 6 + number)])
         read.clear()
-        found = answer(shop.compiled, shop.view, shop.layout, **span)
+        found = read_merged_answer(shop.compiled, shop.view, shop.layout, **span)
         assert found.table["orders"].to_pylist() == [1 + number + 1]
         # The one file of the day.
         assert len(read) <= 2
@@ -49,10 +49,10 @@ def test_an_answer_after_an_epoch_goes_by_what_is_known(shop: Shop, monkeypatch:
 
 def test_what_is_published_later_is_seen(shop: Shop) -> None:
     """A manifest of another version is another, and so are the files."""
-    answer(shop.compiled, shop.view, shop.layout)
+    read_merged_answer(shop.compiled, shop.view, shop.layout)
     shop.epoch([Sale(7)], edge=True)
     shop.build(0, DAYS, "g-again")
-    found = answer(shop.compiled, shop.view, shop.layout)
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     assert found.intervals["2013-01-01T00:00:00Z"].generation == "g-again"
     assert found.table["orders"].to_pylist() == [2, *([1] * (DAYS - 1))]
-    assert answer(shop.compiled, shop.view, shop.layout, as_of=DAYS - 1).table.num_rows == DAYS
+    assert read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=DAYS - 1).table.num_rows == DAYS

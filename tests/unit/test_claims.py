@@ -17,12 +17,21 @@ from tests.unit.clocks import Clock
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables import claims_table as module
-from seamline.lake.tables.claims_table import APP, BEAT, STATES, TTL, Claims, Waiting, claims_of, holding
-from seamline.lake.tables.decision_rows import packed
+from seamline.lake.tables.claims_table import (
+    APP,
+    BEAT,
+    STATES,
+    TTL,
+    Claims,
+    Waiting,
+    claim_intervals,
+    claims_of,
+)
+from seamline.lake.tables.decision_rows import compact_decision_rows
 from seamline.model.errors import IntervalRunning
 from seamline.model.protocol.claims import Claim
-from seamline.model.time.intervals import Interval, stamp
-from seamline.runtime.processes import myself, named
+from seamline.model.time.intervals import Interval, format_utc_instant
+from seamline.runtime.processes import name_process, own_process_name
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 DAY = Interval.parse("2024-01-01/2024-01-02")
@@ -104,11 +113,11 @@ def test_beats_leave_no_more_ids_behind_than_were_held_at_once(layout: Layout) -
     claims = Claims.ensure(layout)
     for number in range(6):
         for run in (f"{number}", f"{number} beside"):
-            claims.take(claim(run, DAY if run.isdigit() else NEXT, process=myself()), now=NOW)
-            assert claims.renew(run, myself())
+            claims.take(claim(run, DAY if run.isdigit() else NEXT, process=own_process_name()), now=NOW)
+            assert claims.renew(run, own_process_name())
         assert [each.beat for each in claims.read()] == [number + 1, number + 1]
         for run in (f"{number}", f"{number} beside"):
-            claims.release(run, myself())
+            claims.release(run, own_process_name())
     table = claims.decisions.table
     log = (table.root / "_delta_log").glob("*.json")
     ids = {
@@ -121,16 +130,16 @@ def test_between_two_tasks_a_claim_holds_for_a_while_and_no_longer(layout: Layou
     """Nobody beats then: clocks have to do, and none that is hours ahead."""
     claims = Claims.ensure(layout)
     for hours, ago, holds in ((0, 9, True), (0, 0, True), (0, 10, False), (2, 0, False), (-2, 0, False)):
-        claims.take(claim("a", DAY, process=myself()), now=NOW)
-        claims.hand_over("a", myself(), now=NOW + timedelta(hours=hours, milliseconds=3))
+        claims.take(claim("a", DAY, process=own_process_name()), now=NOW)
+        claims.hand_over("a", own_process_name(), now=NOW + timedelta(hours=hours, milliseconds=3))
         assert bool(claims_of(layout, now=NOW + timedelta(minutes=ago, milliseconds=ago))) is holds
 
 
 def test_a_foreign_optimize_takes_no_claim_away(layout: Layout) -> None:
     """Two would build the same interval."""
     claims = Claims.ensure(layout)
-    claims.take(claim("a", DAY, process=myself()), now=NOW)
-    claims.take(claim("b", NEXT, process=myself()), now=NOW)
+    claims.take(claim("a", DAY, process=own_process_name()), now=NOW)
+    claims.take(claim("b", NEXT, process=own_process_name()), now=NOW)
     before = claims.read()
     DeltaTable(str(claims.decisions.table.root)).optimize.compact()
     assert Claims.ensure(layout).read() == before
@@ -144,15 +153,15 @@ def test_claims_of_an_earlier_release_hold(layout: Layout) -> None:
         "run": "a",
         "owner": "o",
         "spans": [str(DAY)],
-        "since": stamp(NOW),
-        "until": stamp(NOW),
+        "since": format_utc_instant(NOW),
+        "until": format_utc_instant(NOW),
         "process": me,
     }
     table.append([], txns={APP: 1}, metadata={APP: json.dumps([first])})
     clock, claims = Clock(), Claims.ensure(layout)
 
     def renew() -> None:
-        later = {**first, "until": stamp(NOW + timedelta(seconds=len(clock.waits)))}
+        later = {**first, "until": format_utc_instant(NOW + timedelta(seconds=len(clock.waits)))}
         table.append([], txns={APP: table.refresh().version + 1}, metadata={APP: json.dumps([later])})
 
     clock.meanwhile = renew
@@ -168,11 +177,11 @@ def test_upkeep_keeps_the_newest_row_alone(layout: Layout) -> None:
     """What was claimed is of no use to anybody once it is given back."""
     claims = Claims.ensure(layout)
     for number in range(9):
-        claims.take(claim(f"{number}", DAY, process=myself()), now=NOW)
-        claims.release(f"{number}", myself())
-    claims.take(claim("last", DAY, process=myself()), now=NOW)
+        claims.take(claim(f"{number}", DAY, process=own_process_name()), now=NOW)
+        claims.release(f"{number}", own_process_name())
+    claims.take(claim("last", DAY, process=own_process_name()), now=NOW)
     before = claims.read()
-    assert packed(claims.decisions, passing=STATES).packed == {"claims": 18}
+    assert compact_decision_rows(claims.decisions, passing=STATES).packed == {"claims": 18}
     assert claims.decisions.table.actions().num_rows == 1
     assert Claims.ensure(layout).read() == before
 
@@ -194,7 +203,7 @@ def test_a_killed_process_of_this_host_holds_nothing(layout: Layout) -> None:
     """After kill -9 the next run begins at once."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     claims, clock = Claims.ensure(layout), Clock()
-    claims.take(claim("a", DAY, process=named(child.pid)), now=NOW)
+    claims.take(claim("a", DAY, process=name_process(child.pid)), now=NOW)
     with pytest.raises(IntervalRunning):
         claims.take(claim("b", DAY), now=NOW, waiting=Waiting(clock, clock.wait))
     child.kill()
@@ -219,15 +228,15 @@ def test_a_block_holds_renews_and_gives_back(layout: Layout, monkeypatch: pytest
     monkeypatch.setattr(Claims, "renew", seen)
 
     def fail() -> None:
-        with holding(layout, "a", "me", [DAY]):
+        with claim_intervals(layout, "a", "me", [DAY]):
             assert renewed.wait(30)
-            with pytest.raises(IntervalRunning), holding(layout, "b", "you", [WEEK]):
+            with pytest.raises(IntervalRunning), claim_intervals(layout, "b", "you", [WEEK]):
                 pass
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    with holding(layout, "b", "you", [WEEK], hand_over=True):
+    with claim_intervals(layout, "b", "you", [WEEK], hand_over=True):
         pass
     now = datetime.now(UTC)
     [left] = claims_of(layout, now=now)
@@ -244,7 +253,9 @@ def test_of_many_at_once_one_gets_it(layout: Layout) -> None:
         claims = Claims.ensure(layout)
         start.wait()
         try:
-            claims.take(claim(f"run {number}", DAY if number % 2 else WEEK, process=myself()), now=NOW)
+            claims.take(
+                claim(f"run {number}", DAY if number % 2 else WEEK, process=own_process_name()), now=NOW
+            )
         except IntervalRunning:
             return
         took.append(number)

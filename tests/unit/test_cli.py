@@ -12,7 +12,7 @@ import pytest
 from tests.unit.shop import DEFINITION, START, Sale, Shop
 
 from seamline.cli import main
-from seamline.lake.tables.claims_table import Claims, claims_of, holding
+from seamline.lake.tables.claims_table import Claims, claim_intervals, claims_of
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.time.intervals import Interval
 
@@ -125,7 +125,7 @@ def test_an_interval_that_is_running_is_refused_before_anything_starts(
     """Two at the same day would do the work twice, and one of them for nothing."""
     shop.epoch([], watermark=START.replace(day=3))
     span = ["--from", "2013-01-01", "--to", "2013-01-02"]
-    with holding(shop.layout, "r7", "airflow:shop__batch", [Interval.parse("2013-01-01/2013-01-03")]):
+    with claim_intervals(shop.layout, "r7", "airflow:shop__batch", [Interval.parse("2013-01-01/2013-01-03")]):
         assert main(["run", "shop", *span]) == 22
         refused = capsys.readouterr().err
         assert main(["plan", "shop"]) == 0
@@ -271,7 +271,9 @@ def test_what_kafka_may_delete_unread_is_named_before_it_is_gone(
 ) -> None:
     """A hole is for ever; a stream that is down over a long weekend is not yet one."""
     monkeypatch.setattr("seamline.supervisor.topic_losses.TopicAdmin", Topic)
-    monkeypatch.setattr("seamline.supervisor.topic_losses.resolve", lambda name, env=None: name)
+    monkeypatch.setattr(
+        "seamline.supervisor.topic_losses.read_airflow_connection", lambda name, env=None: name
+    )
     assert main(["holes", "list", "shop"]) == 0
     assert capsys.readouterr().out.startswith(
         "soon: partition 0 of topic id t: offsets 3..8: unread, and older"

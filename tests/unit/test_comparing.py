@@ -9,12 +9,12 @@ import pytest
 from tests.unit.past import build
 from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
-from seamline.lake.audit.generation_comparing import compared, presented
-from seamline.lake.engine.duckdb_scans import relations
+from seamline.lake.audit.generation_comparing import compare_generations, present_interval_states
+from seamline.lake.engine.duckdb_scans import register_tables
 from seamline.lake.log.epoch_log import known_epochs
-from seamline.lake.read.side_by_side import INTERVAL, evidence, joined
+from seamline.lake.read.side_by_side import INTERVAL, difference_evidence_sql, side_by_side_sql
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
-from seamline.lake.storage.delta_table import properties
+from seamline.lake.storage.delta_table import build_commit_properties
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.comparisons_table import Comparisons
 from seamline.lake.tables.rejudged import rows_schema
@@ -36,7 +36,7 @@ def changes(shop: Shop, id: str, cut: int) -> Comparison:
     """Build the first day, not published, and compare it."""
     build(shop, id, cut=cut, publish=False)
     rows = Builds.ensure(shop.layout).of(f"run-{id}")
-    [found] = compared(shop.compiled, shop.view, shop.layout, rows, known_epochs(shop.layout))
+    [found] = compare_generations(shop.compiled, shop.view, shop.layout, rows, known_epochs(shop.layout))
     return found
 
 
@@ -95,7 +95,7 @@ def test_a_record_that_a_layer_lost_is_an_alarm(shop: Shop) -> None:
 
 def test_slices_that_were_tampered_with_are_an_alarm(shop: Shop) -> None:
     """As many records, another total."""
-    shop.slices.table.handle.delete("from_epoch = 1", commit_properties=properties({}))
+    shop.slices.table.handle.delete("from_epoch = 1", commit_properties=build_commit_properties({}))
     shop.slices.table.refresh()
     shop.slices.append(shop.partials([Sale(3, "a", 6), Sale(70, "b", 2)]), from_epoch=1, to_epoch=1)
     found = changes(shop, "g", 1)
@@ -114,15 +114,19 @@ def test_a_comparison_takes_no_name_from_a_definition(tmp_path: Path) -> None:
         .replace("largest", "measures")
     )
     [asked] = view.views
-    answer = presented(asked, partial_schema(asked).append(pa.field(INTERVAL, INSTANT)).empty_table())
+    answer = present_interval_states(
+        asked, partial_schema(asked).append(pa.field(INTERVAL, INSTANT)).empty_table()
+    )
     marks = pa.table(
         {INTERVAL: pa.array([], INSTANT)}
         | {name: pa.array([], pa.int64()) for name in ("_before", "_until", "_cut")}
     )
-    with relations(before=answer, after=answer, marks=marks, blank=rows_schema(view).empty_table()) as con:
-        differing = con.sql(joined(asked)).to_arrow_table()
-        with relations(differing=differing):
-            found = con.sql(evidence(view, asked, [])).to_arrow_table()
+    with register_tables(
+        before=answer, after=answer, marks=marks, blank=rows_schema(view).empty_table()
+    ) as con:
+        differing = con.sql(side_by_side_sql(asked)).to_arrow_table()
+        with register_tables(differing=differing):
+            found = con.sql(difference_evidence_sql(view, asked, [])).to_arrow_table()
     assert len(set(differing.column_names)) == len(differing.column_names)
     assert found.column_names == [*differing.column_names, "_spare", "_unsliced"]
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from seamline.kafka.connections import KafkaConnection, resolve
+from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.model.errors import ConnectionMissing
 
 SECURE = {
@@ -20,7 +20,7 @@ SECURE = {
 
 
 def of(text: str) -> KafkaConnection:
-    return resolve("my_kafka", {"AIRFLOW_CONN_MY_KAFKA": text})
+    return read_airflow_connection("my_kafka", {"AIRFLOW_CONN_MY_KAFKA": text})
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_password_is_not_shown() -> None:
 def test_missing_connection_names_the_variable() -> None:
     """The way out is to set it."""
     with pytest.raises(ConnectionMissing, match="my_kafka") as caught:
-        resolve("my_kafka", {})
+        read_airflow_connection("my_kafka", {})
     assert "AIRFLOW_CONN_MY_KAFKA" in caught.value.hint
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from tests.unit.clocks import Clock
 
 from seamline.lake.storage import data_files
-from seamline.lake.storage.delta_table import Table, properties
+from seamline.lake.storage.delta_table import Table, build_commit_properties
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables import decision_rows
 from seamline.lake.tables.control_table import (
@@ -24,7 +24,7 @@ from seamline.lake.tables.control_table import (
     Desired,
     Drained,
     Lease,
-    restatements,
+    list_restatements,
 )
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.control import Control as State
@@ -96,7 +96,7 @@ def test_a_renewal_is_a_commit_without_a_file(layout: Layout) -> None:
 
 def test_rows_that_were_taken_away_are_missed(layout: Layout) -> None:
     """Whoever it was, and in whose name: to go by the rows that are left would forget what was decided."""
-    control, ours = decided(layout), properties({})
+    control, ours = decided(layout), build_commit_properties({})
     DeltaTable(str(control.table.root)).restore(2, commit_properties=ours)
     with pytest.raises(ProtocolError, match="has lost decisions"):
         seen(layout)
@@ -112,7 +112,9 @@ def earlier(layout: Layout, **facts: object) -> Table:
     table = Table.ensure(layout.table("control"), OLD)
     for number, wish in enumerate(("running", "paused")):
         row = {"state": wish, "actor": "ada", "reason": "", "at": NOW}
-        file = data_files.write(pa.Table.from_pylist([row], schema=OLD), table.root, f"{number}.parquet")
+        file = data_files.write_data_file(
+            pa.Table.from_pylist([row], schema=OLD), table.root, f"{number}.parquet"
+        )
         state = {
             "desired": wish,
             "actor": "ada",
@@ -170,7 +172,7 @@ def test_upkeep_packs_old_rows_and_leaves_the_newest(layout: Layout) -> None:
         if lease := control.read().lease:
             control.release(lease)
     before, version = control.read(), control.table.version
-    done = decision_rows.packed(control.decisions, passing=PASSING)
+    done = decision_rows.compact_decision_rows(control.decisions, passing=PASSING)
     assert done.packed["control"] > 8 and not done.refused
     assert control.table.refresh().version == version + 1
     assert seen(layout) == before
@@ -184,7 +186,7 @@ def test_upkeep_packs_old_rows_and_leaves_the_newest(layout: Layout) -> None:
         "again",
         *map(str, range(0, 12, 2)),
     ]
-    assert decision_rows.packed(control.decisions, passing=PASSING).packed == {}
+    assert decision_rows.compact_decision_rows(control.decisions, passing=PASSING).packed == {}
     control.want(Desired.RUNNING, actor="ada", reason="on", now=NOW)
     assert seen(layout).desired is Desired.RUNNING
 
@@ -192,10 +194,10 @@ def test_upkeep_packs_old_rows_and_leaves_the_newest(layout: Layout) -> None:
 def test_what_was_restated_is_read_beside_renewals(layout: Layout) -> None:
     """Answers look at the decisions each time: a renewal must not make them read rows again."""
     control = decided(layout)
-    assert restatements(layout) == ()
+    assert list_restatements(layout) == ()
     lease = control.read().lease
     assert isinstance(lease, Lease)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decision_rows, "found_in", lambda *_: pytest.fail("a row was read"))
         control.renew(lease, now=NOW)
-        assert restatements(layout) == ()
+        assert list_restatements(layout) == ()

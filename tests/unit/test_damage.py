@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from seamline.lake.storage import delta_log, log_damage, set_aside
-from seamline.lake.storage.data_files import write
+from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_damage import Damage
 
@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> Table:
     found = Table.ensure(tmp_path / "table", SCHEMA)
     for number in range(1, 5):
         rows = pa.table({"n": [number]}, schema=SCHEMA)
-        found.append([write(rows, found.root, f"{number}.parquet", stats=["n"])])
+        found.append([write_data_file(rows, found.root, f"{number}.parquet", stats=["n"])])
         if number == 2:
             found.handle.create_checkpoint()
     return found
@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> Table:
 
 def entry(table: Table, version: int) -> Path:
     """Name an entry."""
-    return delta_log.entry(table.root, version)
+    return delta_log.entry_path(table.root, version)
 
 
 def rows(table: Table) -> list[int]:
@@ -41,10 +41,10 @@ def rows(table: Table) -> list[int]:
 
 def test_a_whole_log_has_no_end(table: Table) -> None:
     """Also where the entries below its checkpoint were cleaned away."""
-    assert log_damage.damage(table.root) is None
+    assert log_damage.find_log_damage(table.root) is None
     for version in range(2):
         entry(table, version).unlink()
-    assert log_damage.damage(table.root) is None
+    assert log_damage.find_log_damage(table.root) is None
 
 
 def test_entries_that_go_meanwhile_below_a_checkpoint_end_nothing(
@@ -59,20 +59,20 @@ def test_entries_that_go_meanwhile_below_a_checkpoint_end_nothing(
         return read(root, version)
 
     monkeypatch.setattr(log_damage, "bytes_of", meanwhile)
-    assert log_damage.damage(table.root) is None
+    assert log_damage.find_log_damage(table.root) is None
 
 
 def test_a_broken_entry_below_a_checkpoint_ends_a_log_that_can_do_without(table: Table) -> None:
     """The checkpoint reached the disk before it: what the commit said of itself is lost."""
     entry(table, 1).write_bytes(b"")
-    assert log_damage.damage(table.root) == Damage(1, "it is empty", 4, 3)
+    assert log_damage.find_log_damage(table.root) == Damage(1, "it is empty", 4, 3)
 
 
 def test_a_broken_entry_below_a_checkpoint_is_let_be_where_the_log_needs_what_is_above(table: Table) -> None:
     """The checkpoint has what it said; nothing older can be opened."""
     entry(table, 0).unlink()
     entry(table, 1).write_bytes(b"")
-    assert log_damage.damage(table.root) is None
+    assert log_damage.find_log_damage(table.root) is None
 
 
 def test_a_broken_entry_is_let_be_in_a_table_that_is_synced_as_it_is_written(tmp_path: Path) -> None:
@@ -82,28 +82,28 @@ def test_a_broken_entry_is_let_be_in_a_table_that_is_synced_as_it_is_written(tmp
     table.append([])
     table.handle.create_checkpoint()
     entry(table, 1).write_bytes(b"")
-    assert log_damage.damage(table.root) is None
+    assert log_damage.find_log_damage(table.root) is None
 
 
 def test_a_log_ends_before_its_first_broken_entry_though_later_ones_are_whole(table: Table) -> None:
     """They were decided on what is not there."""
     entry(table, 3).write_bytes(b"")
-    assert log_damage.damage(table.root) == Damage(3, "it is empty", 4, 1)
+    assert log_damage.find_log_damage(table.root) == Damage(3, "it is empty", 4, 1)
     set_aside.set_aside(table.root, 3, "it is empty", now=NOW)
     assert rows(table) == [1, 2]
-    assert log_damage.damage(table.root) is None
+    assert log_damage.find_log_damage(table.root) is None
 
 
 def test_a_gap_ends_a_log(table: Table) -> None:
     """The next commit would meet what comes after it."""
     entry(table, 3).unlink()
-    assert log_damage.damage(table.root) == Damage(3, "it is not there, and later ones are", 4, 1)
+    assert log_damage.find_log_damage(table.root) == Damage(3, "it is not there, and later ones are", 4, 1)
 
 
 def test_a_file_that_is_lost_below_a_checkpoint_ends_the_log_there(table: Table) -> None:
     """The checkpoint was written out before what it names: it is set aside with the entries."""
     (table.root / "2.parquet").unlink()
-    found = log_damage.damage(table.root)
+    found = log_damage.find_log_damage(table.root)
     assert found == Damage(2, "2.parquet is not there", 4, 2)
     names = set_aside.set_aside(table.root, found.version, found.why, now=NOW)
     assert {"_last_checkpoint", "00000000000000000002.checkpoint.parquet"} < set(names)
@@ -128,8 +128,8 @@ def test_a_start_that_dies_while_it_sets_aside_is_followed_by_one_that_goes_on(t
             patch.setattr(Path, "rename", rename)
             with pytest.raises(OSError, match="no power"):
                 set_aside.set_aside(table.root, 2, "lost", now=NOW.replace(minute=survives))
-        found = log_damage.damage(table.root)
+        found = log_damage.find_log_damage(table.root)
         assert found is not None and found.version == 2
     set_aside.set_aside(table.root, 2, "lost", now=NOW.replace(hour=1))
-    assert log_damage.damage(table.root) is None
+    assert log_damage.find_log_damage(table.root) is None
     assert rows(table) == [1]

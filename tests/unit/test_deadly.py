@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.spark.tasks.deadly_records import culprit, halves
+from seamline.spark.tasks.deadly_records import find_deadly_record, halve_ranges
 
 RANGES = st.lists(
     st.builds(
@@ -34,7 +34,7 @@ def ends(ranges: Sequence[OffsetRange]) -> set[tuple[Lane, int]]:
 @given(RANGES)
 def test_halves_have_every_record_once(ranges: list[OffsetRange]) -> None:
     """Or a record would be judged by nobody."""
-    one, other = halves(ranges)
+    one, other = halve_ranges(ranges)
     assert sorted(places([*one, *other]), key=str) == sorted(places(ranges), key=str)
     assert len(places(one)) == len(places(ranges)) // 2
 
@@ -50,10 +50,10 @@ def test_the_culprit_is_found_in_few_trials(ranges: list[OffsetRange], data: st.
         trials.append(some)
         return not deadly.isdisjoint(places(some))
 
-    found = culprit(ranges, dies)
+    found = find_deadly_record(ranges, dies)
     assert (
         (found.lane, found.start) in deadly if found else len(every) == len(deadly) or ends(ranges) <= deadly
     )
     assert len(trials) <= len(every).bit_length() + 7
-    assert culprit(ranges, lambda _: True) is None
-    assert culprit(ranges, lambda some: len(places(some)) > 1) is None
+    assert find_deadly_record(ranges, lambda _: True) is None
+    assert find_deadly_record(ranges, lambda some: len(places(some)) > 1) is None

@@ -22,26 +22,26 @@ from tests.unit import records
 from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
 from seamline import Avro, Csv, Protobuf, Text, Tumbling, View, count
-from seamline.cli.doctor import digits as digits_of
+from seamline.cli.doctor import check_decimals as digits_of
 from seamline.kernel.formats import reader_of
-from seamline.kernel.formats.decimals import decimal as spelled
-from seamline.lake.engine.states import asked, present
+from seamline.kernel.formats.decimals import decimal_sql as spelled
+from seamline.lake.engine.states import present_states, query_tables
 from seamline.lake.log.epoch_log import known_epochs
-from seamline.model.compile.compiled_pipeline import compile_pipeline, rounded_version
-from seamline.model.compile.evolution import fits, require_order
+from seamline.model.compile.compiled_pipeline import compile_pipeline, rounded_record_version
+from seamline.model.compile.evolution import is_compatible_version, require_order
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.pipeline import EXACT, ROUNDED
 from seamline.model.errors import BadRange
 from seamline.model.measures import Maximum, Sum
-from seamline.model.measures.values import stored
+from seamline.model.measures.values import normalize_stored_value
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.types.exact_json import dumps, loads
-from seamline.model.types.schema import Field, SqlType, decimal
-from seamline.plan.batch.rejudging_plan import Verdict, rounded
-from seamline.serve.asked import as_json, literal
-from seamline.serve.explain import typed
-from seamline.serve.pipeline_status import judged_again
-from seamline.serve.query import rows_written, shown
+from seamline.model.types.exact_json import dump_exact_json, load_exact_json
+from seamline.model.types.schema import Field, SqlType, build_decimal_type
+from seamline.plan.batch.rejudging_plan import Verdict, list_rounded_epochs
+from seamline.serve.asked import as_json, key_literal_sql
+from seamline.serve.explain import parse_key_values
+from seamline.serve.pipeline_status import format_reprocessing
+from seamline.serve.query import format_cell, rows_written
 from seamline.web import charts, render
 
 AT = '"at": "2024-03-01T00:00:00Z"'
@@ -58,7 +58,7 @@ numbers = st.builds(
     st.just("") | digits.map(lambda text: f".{text}"),
     st.just("") | st.integers(-50, 50).map(lambda by: f"e{by}") | st.sampled_from(["E+3", "e99999999999"]),
 )
-types = st.integers(1, 38).flatmap(lambda p: st.integers(0, p).map(lambda s: decimal(p, s)))
+types = st.integers(1, 38).flatmap(lambda p: st.integers(0, p).map(lambda s: build_decimal_type(p, s)))
 
 
 def meant(text: str, type: SqlType) -> Decimal | None:
@@ -74,7 +74,7 @@ def meant(text: str, type: SqlType) -> Decimal | None:
 def test_a_text_is_the_decimal_that_python_reads_or_none(given: list[str], type: SqlType) -> None:
     """No digit is rounded away, whatever the exponent; DuckDB's own cast does so."""
     texts = pa.table({"t": given})
-    found = asked(f"SELECT {spelled(type, 't')} AS d FROM texts", texts=texts)["d"].to_pylist()
+    found = query_tables(f"SELECT {spelled(type, 't')} AS d FROM texts", texts=texts)["d"].to_pylist()
     assert found == [meant(each, type) for each in given]
 
 
@@ -94,7 +94,7 @@ LOST = ["0.1234567890123456789", "1e-19", "123456789012345678901", "1E400", "1e4
 
 def test_what_a_decimal_is_costs_a_query_little_to_plan() -> None:
     """Each epoch plans it anew, once for each column: spelled out eight times over it took 30 ms."""
-    assert len(spelled(decimal(38, 18), "d")) < 1200
+    assert len(spelled(build_decimal_type(38, 18), "d")) < 1200
 
 
 def test_many_decimals_of_a_type_are_spelled_once() -> None:
@@ -106,7 +106,9 @@ def test_many_decimals_of_a_type_are_spelled_once() -> None:
     values = "".join(
         reader_of(made).value(field, at) for at, field in enumerate(made.record.parsed.fields, 1)
     )
-    assert (steps + values).count("DECIMAL(9,3)") == spelled(decimal(9, 3), "d").count("DECIMAL(9,3)")
+    assert (steps + values).count("DECIMAL(9,3)") == spelled(build_decimal_type(9, 3), "d").count(
+        "DECIMAL(9,3)"
+    )
 
 
 @pytest.mark.parametrize("number", [*KEPT, *LOST])
@@ -268,20 +270,26 @@ def test_added_decimals_say_by_themselves_how_they_are_read() -> None:
     wider = replace(plain, source=replace(plain.source, added=["tip DECIMAL(8,2)"]))
     before = replace(wider, source=replace(wider.source, decimals=ROUNDED))
     none, new, old = (compile_pipeline(each).record_version for each in (plain, wider, before))
-    assert fits(none, new) and fits(none, old) and not fits(old, new)
-    assert rounded_version(compile_pipeline(wider)) == old
+    assert (
+        is_compatible_version(none, new)
+        and is_compatible_version(none, old)
+        and not is_compatible_version(old, new)
+    )
+    assert rounded_record_version(compile_pipeline(wider)) == old
     epoch = Epoch(1, 1, records.ARRIVED, old, accepted={"2024-03-01T00:00:00Z": 1})
     require_order(new, [epoch])
-    assert rounded([epoch], new, old, ()) == [epoch]
+    assert list_rounded_epochs([epoch], new, old, ()) == [epoch]
     assert (
-        rounded([epoch], new, old, {1}) == rounded([replace(epoch, record_version=new)], new, old, ()) == []
+        list_rounded_epochs([epoch], new, old, {1})
+        == list_rounded_epochs([replace(epoch, record_version=new)], new, old, ())
+        == []
     )
 
 
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False)))
 def test_json_has_every_digit(given: list[Decimal]) -> None:
     """The numbers of answers and of statistics; a text that looks like ours stays a text."""
-    found = loads(dumps([*given, "1", {"a": given}]))
+    found = load_exact_json(dump_exact_json([*given, "1", {"a": given}]))
     assert found == [*given, "1", {"a": given}]
 
 
@@ -304,19 +312,19 @@ def test_answers_are_written_exactly() -> None:
 )
 def test_a_filter_of_an_answer_is_exact(text: str, spelled: str | None) -> None:
     """Rounded it would find the row of another key."""
-    key = Field("k", decimal(19, 2))
+    key = Field("k", build_decimal_type(19, 2))
     if spelled is None:
         with pytest.raises(BadRange, match="is no DECIMAL"):
-            literal(key, text)
+            key_literal_sql(key, text)
     else:
-        assert literal(key, text) == f"CAST('{spelled}' AS DECIMAL(19,2))"
+        assert key_literal_sql(key, text) == f"CAST('{spelled}' AS DECIMAL(19,2))"
 
 
 def test_totals_in_plain_python_keep_their_digits() -> None:
     """Its own arithmetic rounds to 28, and the oracle of the engines would be wrong."""
     a, b = Decimal("99999999999999999999.000000000000000001"), Decimal("0.100000000000000001")
     assert Sum("x").fold([a, b]) == Decimal("99999999999999999999.100000000000000002")
-    assert stored(a, decimal(38, 18)) == a
+    assert normalize_stored_value(a, build_decimal_type(38, 18)) == a
 
 
 AVRO = {
@@ -458,7 +466,7 @@ def test_a_binary_format_stored_before_is_what_it_was(said: str) -> None:
     made = records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", format=AVRO_FORMAT)
     old = replace(made, source=replace(made.source, decimals=said))
     assert not compile_pipeline(old).exact
-    assert compile_pipeline(old).record_version == rounded_version(compile_pipeline(made))
+    assert compile_pipeline(old).record_version == rounded_record_version(compile_pipeline(made))
     assert compile_pipeline(old).record_version != compile_pipeline(made).record_version
     [one, other] = records.judged(old, [avro("1e3"), avro("1.5")])
     assert (one, other["d"]) == (["mistyped field d", "VARCHAR 1e3 is no DECIMAL(38,18)"], Decimal("1.5"))
@@ -482,11 +490,11 @@ def test_a_number_is_explained_by_a_key_with_all_digits(text: str, value: str | 
     view = compile_pipeline(records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", views=[keyed])).views[0]
     if value is None:
         with pytest.raises(BadRange, match=r"is not a DECIMAL\(38,18\)"):
-            typed(view, {"d": text})
+            parse_key_values(view, {"d": text})
         return
-    read = typed(view, {"d": text})
+    read = parse_key_values(view, {"d": text})
     assert read == {"d": Decimal(value)}
-    assert shown(read["d"]) == value
+    assert format_cell(read["d"]) == value
 
 
 def test_epochs_that_lost_digits_are_named_until_they_are_read_anew(
@@ -497,7 +505,7 @@ def test_epochs_that_lost_digits_are_named_until_they_are_read_anew(
     compiled = sales_pipeline(text=text)
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
     assert [*digits_of("shop", compiled)] == []
-    before = replace(compiled, record_version=rounded_version(compiled))
+    before = replace(compiled, record_version=rounded_record_version(compiled))
     shop = Shop(tmp_path, compiled=before)
     shop.epoch([Sale(0)])
     shop.epoch([Sale(1)])
@@ -505,14 +513,16 @@ def test_epochs_that_lost_digits_are_named_until_they_are_read_anew(
     assert str(said).startswith("LACKS decimals of shop: 2 epochs were read through a double.")
     assert "seamline quarantine replay shop, then seamline flip" in str(said)
     epochs = known_epochs(shop.layout)
-    lines = [*judged_again(compiled, epochs, {})]
+    lines = [*format_reprocessing(compiled, epochs, {})]
     assert "2 epochs were read when DECIMAL columns went through a double" in lines[-1]
     assert "`seamline quarantine replay shop` reads their digits anew" in lines[-1]
     shop.compiled = compiled
     shop.epoch([Sale(2)])
     verdicts = {each.number: Verdict(each.number, "") for each in epochs}
     assert not [
-        line for line in judged_again(compiled, known_epochs(shop.layout), verdicts) if "double" in line
+        line
+        for line in format_reprocessing(compiled, known_epochs(shop.layout), verdicts)
+        if "double" in line
     ]
 
 
@@ -520,11 +530,11 @@ def test_what_a_chart_writes_has_all_digits() -> None:
     """A point's place on a screen may be a double, the number beside it may not."""
     row = {"window_start": datetime(2024, 3, 1, tzinfo=UTC), "speed_part": 0, "_explain": ""}
     value = Decimal("1234567890123456.78")
-    drawn = charts.answers([("a", [row | {"total": value}, row | {"total": None}])], "total", None)
+    drawn = charts.draw_measure([("a", [row | {"total": value}, row | {"total": None}])], "total", None)
     [trace] = drawn["data"]
     assert (trace["hovertext"], trace["hoverinfo"]) == (["1,234,567,890,123,456.78", ""], "x+text+name")
-    assert render.cell(value) == trace["hovertext"][0]
-    [trace] = charts.answers([("a", [row | {"n": 1}])], "n", None)["data"]
+    assert render.format_table_cell(value) == trace["hovertext"][0]
+    [trace] = charts.draw_measure([("a", [row | {"n": 1}])], "n", None)["data"]
     assert "hovertext" not in trace
 
 
@@ -549,5 +559,5 @@ def test_a_product_has_room_for_all_of_its_digits(tmp_path: Path) -> None:
     product = WIDE.multiply(Decimal("9999999999999999.99"), Decimal("999999.999999"))
     assert (row["due"], result.failed) == (product, {})
     view = compiled.views[0]
-    [answered] = present(view, result.states[view.id][0], []).to_pylist()
+    [answered] = present_states(view, result.states[view.id][0], []).to_pylist()
     assert (answered["total"], answered["most"]) == (Decimal("29999999999999999.97"), product)

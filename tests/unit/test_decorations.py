@@ -15,9 +15,9 @@ from tests.unit.shop import Sale, Shop, sales_pipeline
 from seamline import Lookup, Tumbling, View, count
 from seamline.lake.read import serving_table
 from seamline.lake.read.decorations import _known
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, examine
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, compile_with_problems
 from seamline.spark.stream.serving_refresher import Refresher
 from seamline.testing import Scenario
 
@@ -51,7 +51,7 @@ def opened(folder: Path) -> Shop:
 
 
 def shown(shop: Shop, **asked: Any) -> list[tuple[Any, ...]]:
-    rows = answer(shop.compiled, shop.view, shop.layout, **asked).table.to_pylist()
+    rows = read_merged_answer(shop.compiled, shop.view, shop.layout, **asked).table.to_pylist()
     return [(row["customer"], row["people_name"], row["people_born"], row["sizes_word"]) for row in rows]
 
 
@@ -63,7 +63,7 @@ def served(shop: Shop) -> list[Mapping[str, Any]]:
 def test_columns_stand_behind_the_keys(folder: Path) -> None:
     """One row for a row, in the same order, whatever is found."""
     shop = opened(folder)
-    found = answer(shop.compiled, shop.view, shop.layout)
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     assert found.table.column_names[:5] == [
         "customer", "people_name", "people_born", "sizes_word", "window_start"
     ]  # fmt: skip
@@ -73,7 +73,7 @@ def test_columns_stand_behind_the_keys(folder: Path) -> None:
     assert str(shown(shop)[0][2]) == "1815-12-10"
     plain = Shop(folder / "plain", sales_pipeline("1 hour"))
     plain.epoch([Sale(1), Sale(2, "b"), Sale(3, None), Sale(25 * 60, "zz")])
-    bare = answer(plain.compiled, plain.view, plain.layout)
+    bare = read_merged_answer(plain.compiled, plain.view, plain.layout)
     assert found.table.select(bare.table.column_names).equals(bare.table)
     assert shown(shop, where="customer = 'b'") == shown(shop)[1:2]
     assert shown(shop, where="customer = 'nobody'") == []
@@ -89,17 +89,17 @@ def test_it_changes_no_number() -> None:
 def test_a_corrected_table_shows_at_the_next_refresh_in_every_row(folder: Path) -> None:
     """Not only in the intervals that have new rows."""
     shop = opened(folder)
-    serving_table.refresh(shop.compiled, shop.layout, shop.view, DAYS[:1])
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, DAYS[:1])
     assert [row["people_name"] for row in served(shop)] == ["Ada", "Bob", None, None]
     before = Table.open(shop.layout.serving(shop.view)).version
-    serving_table.refresh(shop.compiled, shop.layout, shop.view, [])
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, [])
     assert Table.open(shop.layout.serving(shop.view)).version == before
     (folder / "people.csv").write_text(TABLE.replace("Ada", "Ada Lovelace") + "zz,Zoe,\n")
-    serving_table.refresh(shop.compiled, shop.layout, shop.view, [])
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, [])
     assert [row["people_name"] for row in served(shop)] == ["Ada Lovelace", "Bob", None, "Zoe"]
     assert [row["orders"] for row in served(shop)] == [1, 1, 1, 1]
     told = json.loads(Table.open(shop.layout.serving(shop.view)).metadata()[serving_table.LOOKUPS])
-    assert told == dict(answer(shop.compiled, shop.view, shop.layout).lookups)
+    assert told == dict(read_merged_answer(shop.compiled, shop.view, shop.layout).lookups)
 
 
 def test_the_stream_notices_a_corrected_table_without_a_new_row(folder: Path) -> None:
@@ -120,13 +120,13 @@ def test_a_view_is_decorated_after_its_birth(folder: Path) -> None:
     plain = sales_pipeline("1 hour")
     shop = Shop(folder / "warehouse", plain)
     shop.epoch([Sale(1)])
-    serving_table.refresh(plain, shop.layout, shop.view, DAYS)
+    serving_table.refresh_serving_table(plain, shop.layout, shop.view, DAYS)
     shop.compiled = decorated()
     shop.view = shop.compiled.views[0]
-    serving_table.refresh(shop.compiled, shop.layout, shop.view, [])
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, [])
     assert [(row["people_name"], row["orders"]) for row in served(shop)] == [("Ada", 1)]
     shop.view = plain.views[0]
-    serving_table.refresh(plain, shop.layout, shop.view, [])
+    serving_table.refresh_serving_table(plain, shop.layout, shop.view, [])
     assert "people_name" not in served(shop)[0]
 
 
@@ -136,7 +136,7 @@ def test_a_broken_table_is_shown_as_it_was(
 ) -> None:
     """Numbers do not wait for names; a process that never saw the table finds it as it was last served."""
     shop = opened(folder)
-    serving_table.refresh(shop.compiled, shop.layout, shop.view, DAYS)
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, DAYS)
     before = shown(shop)
     (folder / "people.csv").unlink()
     if text:
@@ -163,7 +163,7 @@ def test_a_key_without_a_value_finds_nothing(folder: Path) -> None:
     other = replace(SIZES, on={"n": "4 div (length(customer) - 1)"})
     shop = Shop(folder / "warehouse", decorated(other))
     shop.epoch([Sale(1), Sale(2, None), Sale(3, "zz")])
-    rows = answer(shop.compiled, shop.view, shop.layout).table.to_pylist()
+    rows = read_merged_answer(shop.compiled, shop.view, shop.layout).table.to_pylist()
     assert {row["customer"]: row["sizes_word"] for row in rows} == {"a": None, "zz": "two", None: None}
 
 
@@ -225,7 +225,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
 @pytest.mark.parametrize(("made", "field", "why"), WRONG.values(), ids=WRONG)
 def test_a_wrong_decoration_is_told(made: Any, field: str, why: str) -> None:
     """It is told once, where the definition is written."""
-    problems = examine(made)[1]
+    problems = compile_with_problems(made)[1]
     assert [each.field for each in problems].count(field) == 1
     found = next(each for each in problems if each.field == field)
     assert why in found.message

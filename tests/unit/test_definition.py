@@ -34,9 +34,9 @@ from seamline import (
     top,
 )
 from seamline.model.compile import catalog
-from seamline.model.compile.catalog import load
-from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
-from seamline.model.compile.fingerprint import fingerprint, record_version
+from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
+from seamline.model.compile.fingerprint import fingerprint_view, record_version
 from seamline.model.errors import DefinitionError, NotFound
 
 SOURCE = KafkaSource(
@@ -334,7 +334,7 @@ WRONG = {
 def test_a_wrong_definition_names_file_line_field_and_hint(case: str) -> None:
     """The author must find the place without reading our code."""
     pipeline, field, fact = WRONG[case]
-    compiled, problems = examine(pipeline)
+    compiled, problems = compile_with_problems(pipeline)
     assert compiled is None
     found = next(problem for problem in problems if problem.field == field)
     assert fact in found.message
@@ -347,7 +347,7 @@ def test_a_wrong_definition_names_file_line_field_and_hint(case: str) -> None:
 def test_every_problem_is_found_at_once() -> None:
     """Mending one error to meet the next wastes an afternoon."""
     pipeline = dataclasses.replace(with_view(keys=["client"], measures={"mean": avg("customer")}), name="No")
-    assert {problem.field for problem in examine(pipeline)[1]} == {
+    assert {problem.field for problem in compile_with_problems(pipeline)[1]} == {
         "name",
         "views[by_customer].keys",
         "views[by_customer].measures[mean]",
@@ -376,7 +376,7 @@ orders = Pipeline("orders", source, views, Batch("1 day", "2024-01-01"), {settin
     (tmp_path / "orders.py").write_text(wrong)
     good = Path(__file__).parents[2] / "include" / "pipelines" / "flights.py"
     (tmp_path / "flights.py").write_text(good.read_text())
-    catalog = load(tmp_path)
+    catalog = load_catalog(tmp_path)
     assert list(catalog.pipelines) == ["flights"]
     with pytest.raises(DefinitionError) as told:
         catalog.pipeline("orders")
@@ -391,7 +391,7 @@ def test_a_broken_file_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "crash.py").write_text("import seamline\nseamline.View('x', colour='red')\n")
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "_part.py").write_text("raise SystemExit\n")
-    catalog = load(tmp_path)
+    catalog = load_catalog(tmp_path)
     assert set(catalog.pipelines) == {"flights"}
     assert {(Path(each.file).name, each.line) for each in catalog.problems} == {
         ("broken.py", 2),
@@ -416,7 +416,7 @@ def test_an_edit_is_seen_whatever_the_clock_says_of_the_file(
     for name in ("flights", "flightz"):
         file.write_text(text.replace('name="flights"', f'name="{name}"'))
         os.utime(file, (1e9, 1e9))
-        assert list(load(tmp_path).pipelines) == [name]
+        assert list(load_catalog(tmp_path).pipelines) == [name]
 
 
 def test_files_that_import_each_other_are_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,7 +424,7 @@ def test_files_that_import_each_other_are_told_so(tmp_path: Path, monkeypatch: p
     (tmp_path / "east.py").write_text("from west import KEYS\nVIEWS = []\n")
     (tmp_path / "west.py").write_text("from east import VIEWS\nKEYS = []\n")
     monkeypatch.syspath_prepend(tmp_path)
-    east, west = load(tmp_path).problems
+    east, west = load_catalog(tmp_path).problems
     assert (Path(east.file).name, east.line) == ("east.py", 1)
     assert (Path(west.file).name, west.line) == ("west.py", 1)
     assert "circular import" in east.message
@@ -436,7 +436,7 @@ def test_one_name_in_two_files_is_refused(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "include" / "pipelines" / "flights.py").read_text()
     (tmp_path / "one.py").write_text(text)
     (tmp_path / "two.py").write_text(text)
-    catalog = load(tmp_path)
+    catalog = load_catalog(tmp_path)
     assert len(catalog.pipelines) == 1
     assert "also declared" in catalog.problems[0].message
 
@@ -445,15 +445,15 @@ def test_fingerprints_follow_the_numbers_and_nothing_else() -> None:
     """A new owner must not rebuild a year; a new rule must."""
     same = dataclasses.replace(ORDERS, owner="somebody", retries=9, views=[VIEW])
     ruled = dataclasses.replace(ORDERS, rules=[Rule("paid", "amount > 0")])
-    assert fingerprint(same, VIEW) == fingerprint(ORDERS, VIEW)
+    assert fingerprint_view(same, VIEW) == fingerprint_view(ORDERS, VIEW)
     assert record_version(same) == record_version(ORDERS)
     assert record_version(ruled) != record_version(ORDERS)
-    assert fingerprint(ruled, VIEW) != fingerprint(ORDERS, VIEW)
+    assert fingerprint_view(ruled, VIEW) != fingerprint_view(ORDERS, VIEW)
     spent = dataclasses.replace(VIEW, measures={"m": avg("amount")})
     some = dataclasses.replace(VIEW, measures={"m": avg("amount", where="amount > 1")})
-    assert fingerprint(ORDERS, some) != fingerprint(ORDERS, spent)
+    assert fingerprint_view(ORDERS, some) != fingerprint_view(ORDERS, spent)
     wider = dataclasses.replace(VIEW, window=Tumbling("2 hours"))
-    assert fingerprint(ORDERS, wider) != fingerprint(ORDERS, VIEW)
+    assert fingerprint_view(ORDERS, wider) != fingerprint_view(ORDERS, VIEW)
 
 
 def test_versions_born_before_a_measure_had_a_condition_keep_their_names() -> None:
@@ -461,7 +461,7 @@ def test_versions_born_before_a_measure_had_a_condition_keep_their_names() -> No
     view = dataclasses.replace(
         VIEW, measures={"n": count(), "m": avg("amount"), "p": quantile("amount", 0.5)}
     )
-    assert fingerprint(ORDERS, view) == "9848c9589ff3"
+    assert fingerprint_view(ORDERS, view) == "9848c9589ff3"
 
 
 def test_measures_of_one_state_share_it() -> None:
@@ -488,11 +488,11 @@ def test_required_columns() -> None:
 def test_a_problem_that_passes_by_itself_is_not_believed_for_ever(tmp_path, monkeypatch):
     """A server that read a definition while a disk was away would refuse the pipeline until it is restarted."""
     (tmp_path / "shop.py").write_text("import seamline_test_away\n")
-    assert "seamline_test_away" in str(catalog.known(tmp_path).problems[0])
+    assert "seamline_test_away" in str(catalog.load_cached_catalog(tmp_path).problems[0])
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside/seamline_test_away.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path / "beside"))
-    assert "seamline_test_away" in str(catalog.known(tmp_path).problems[0])
+    assert "seamline_test_away" in str(catalog.load_cached_catalog(tmp_path).problems[0])
     monkeypatch.setattr(catalog, "BELIEVED_FOR", 0.0)
-    [problem] = catalog.known(tmp_path).problems
+    [problem] = catalog.load_cached_catalog(tmp_path).problems
     assert problem.message == "No Pipeline is declared here."

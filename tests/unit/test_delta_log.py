@@ -23,7 +23,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
 from seamline.lake.storage import column_bounds, data_files, delta_log, log_entries, set_aside
-from seamline.lake.storage.delta_table import TOKEN, Table, properties
+from seamline.lake.storage.delta_table import TOKEN, Table, build_commit_properties
 from seamline.model.errors import Conflict, FenceLost
 
 SCHEMA = pa.schema(
@@ -56,7 +56,7 @@ def written(
         "ratio": ratio,
     }
     name = f"{next(NAMES)} é%.parquet"
-    return data_files.write(
+    return data_files.write_data_file(
         pa.Table.from_pylist([row], schema=SCHEMA), table.root, name, stats=["n"], partition={PLACE: place}
     )
 
@@ -88,7 +88,7 @@ def test_deltalake_reads_what_is_committed(table: Table) -> None:
 
 def appended(table: Table, row: pa.Table) -> None:
     """Append through deltalake, in our name: what another writer puts in is refused."""
-    ours = properties({})
+    ours = build_commit_properties({})
     # Its own number of tries is 15, which six faster writers exceed.
     ours.max_commit_retries = 1000
     write_deltalake(str(table.root), row, mode="append", schema_mode="merge", commit_properties=ours)
@@ -136,7 +136,7 @@ class Life:
     def cleaned(self) -> None:
         DeltaTable(str(self.table.root)).create_checkpoint()
         for version in range(self.table.version - 1):
-            delta_log.entry(self.table.root, version).unlink(missing_ok=True)
+            delta_log.entry_path(self.table.root, version).unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -255,7 +255,7 @@ def test_checkpoints_keep_the_log_short_to_read(table: Table) -> None:
     mark = json.loads((table.root / "_delta_log" / "_last_checkpoint").read_text())
     assert mark["version"] == 100
     for version in range(100):
-        delta_log.entry(table.root, version).unlink()
+        delta_log.entry_path(table.root, version).unlink()
     assert told(Table.open(table.root)) == told(table)
     assert [row["timestamp"] > 0 for row in table.history(50)] == [True] * 4
 
@@ -307,9 +307,9 @@ def test_a_disk_that_takes_nothing_leaves_the_version_free(
 )
 def test_what_this_release_does_not_know_is_left_to_deltalake(table: Table, more: dict[str, object]) -> None:
     """A table that asks more of its writers is not written to by guess."""
-    delta_log.entry(table.root, 1).write_text(json.dumps({"protocol": more}))
+    delta_log.entry_path(table.root, 1).write_text(json.dumps({"protocol": more}))
     table.refresh()
-    with patch.object(delta_log, "link", side_effect=AssertionError("by guess")), suppress(DeltaError):
+    with patch.object(delta_log, "link_draft", side_effect=AssertionError("by guess")), suppress(DeltaError):
         table.append([written(table, 1)], txns={"a": 1})
     assert table._appends is False
 

@@ -12,7 +12,7 @@ from tests.unit.shop import DAY, START, Sale, Shop, opened, sales_pipeline
 from seamline.cli import main
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.publish.publishing import publish_run
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -109,7 +109,7 @@ def test_an_open_day_is_published_as_provisional_where_the_definition_says_so(ea
     publish_run(early.compiled, early.layout, "g0")
     stated = early.manifest.read().published[early.view.id, DAYS[0]]
     assert (stated.how, stated.certified) == (How.PROVISIONAL, False)
-    found = answer(early.compiled, early.view, early.layout)
+    found = read_merged_answer(early.compiled, early.view, early.layout)
     assert found.intervals[DAYS[0]].status is Status.PROVISIONAL
     assert [(row["batch_part"], row["certified"]) for row in found.table.to_pylist()] == [(1, False)]
     assert plan_run(early.compiled, early.layout, asked=None, dirty=True).builds == ()
@@ -119,7 +119,7 @@ def test_an_open_day_is_published_as_provisional_where_the_definition_says_so(ea
     assert due.reason == "closed since it was published"
     require_passed(built(early, "g1", 1))
     publish_run(early.compiled, early.layout, "g1")
-    found = answer(early.compiled, early.view, early.layout)
+    found = read_merged_answer(early.compiled, early.view, early.layout)
     assert (found.intervals[DAYS[0]].status, found.final) == (Status.CERTIFIED, True)
 
 

@@ -15,7 +15,7 @@ from tests.unit.past import build
 from tests.unit.shop import DEFINITION, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
-from seamline.lake.read.row_differences import BOTH, NEW, OLD, compare
+from seamline.lake.read.row_differences import BOTH, NEW, OLD, compare_rows
 from seamline.model.errors import BadRange
 from seamline.serve.generation_differences import places_of
 
@@ -51,7 +51,7 @@ def equal(one: float | None, other: float | None) -> bool:
 @given(before=rows, after=rows)
 def test_a_difference_is_what_a_dictionary_says(before: Rows, after: Rows) -> None:
     """Every place once, NULL keys and NaN included; integers subtracted without overflow."""
-    found = compare(table(before), table(after), ["k", "w"], ["n", "x"])
+    found = compare_rows(table(before), table(after), ["k", "w"], ["n", "x"])
     expected = {}
     for place in {*before, *after}:
         if place not in before or place not in after:
@@ -78,8 +78,8 @@ def test_a_difference_is_what_a_dictionary_says(before: Rows, after: Rows) -> No
 @given(before=rows, after=rows)
 def test_there_and_back_again(before: Rows, after: Rows) -> None:
     """Turned round, what was only before is only after and every gain changes its sign; with itself nothing differs."""
-    there = compare(table(before), table(after), ["k", "w"], ["n"])
-    back = compare(table(after), table(before), ["k", "w"], ["n"])
+    there = compare_rows(table(before), table(after), ["k", "w"], ["n"])
+    back = compare_rows(table(after), table(before), ["k", "w"], ["n"])
     assert (there.only_before, there.only_after, there.equal) == (
         back.only_after,
         back.only_before,
@@ -87,7 +87,7 @@ def test_there_and_back_again(before: Rows, after: Rows) -> None:
     )
     gains = [[row["_n_difference"] for row in each.rows.to_pylist()] for each in (there, back)]
     assert gains[0] == [None if gain is None else -gain for gain in gains[1]]
-    assert compare(table(before), table(before), ["k", "w"], ["n", "x"]).none
+    assert compare_rows(table(before), table(before), ["k", "w"], ["n", "x"]).none
 
 
 def test_what_is_no_number_changes_without_a_difference() -> None:
@@ -95,7 +95,7 @@ def test_what_is_no_number_changes_without_a_difference() -> None:
     type = pa.decimal128(5, 2)
     before = pa.table({"k": [1], "top": [["a", "b"]], "cost": pa.array([Decimal("0.10")], type)})
     after = pa.table({"k": [1], "top": [["b", "a"]], "cost": pa.array([Decimal("0.30")], type)})
-    found = compare(before, after, ["k"], ["top", "cost"])
+    found = compare_rows(before, after, ["k"], ["top", "cost"])
     [row] = found.rows.to_pylist()
     assert (row["_top_difference"], row["_cost_difference"]) == (None, Decimal("0.20"))
     assert (found.measures["top"].count, found.measures["top"].row) == (1, None)
@@ -119,7 +119,7 @@ LONG = Decimal("99999999999999999999.999999999999999999")
 def test_a_measure_of_another_type_is_compared(before: pa.Array, after: pa.Array, gains: list[Any]) -> None:
     """Numbers as numbers, whatever holds them; what is none of the other's type has changed."""
     tables = (pa.table({"k": ["a", "b"], "m": each}) for each in (before, after))
-    found = compare(*tables, ["k"], ["m"])
+    found = compare_rows(*tables, ["k"], ["m"])
     assert found.changed == len(gains) == found.measures["m"].count
     told = [row["_m_difference"] for row in found.rows.to_pylist()]
     assert [gain if gain is None else float(gain) for gain in told] == [
@@ -142,7 +142,7 @@ def test_keys_of_another_type_are_other_keys() -> None:
 def test_a_key_named_like_a_column_of_the_difference_stays_a_key(key: str) -> None:
     """It was there twice, and no two generations could be compared."""
     before, after = (pa.table({key: ["a", "b"], "n": [1, last]}) for last in (2, 5))
-    found = compare(before, after, [key], ["n"])
+    found = compare_rows(before, after, [key], ["n"])
     assert found.rows.to_pylist() == [
         {key: "b", "_change": BOTH, "_n_before": 2, "_n_after": 5, "_n_difference": Decimal(3)}
     ]

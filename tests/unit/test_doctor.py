@@ -12,8 +12,14 @@ from packaging.requirements import Requirement
 from tests.unit.shop import opened
 
 from seamline.cli import main
-from seamline.cli.context import catalog
-from seamline.cli.doctor import asked, packages, required, running, writable
+from seamline.cli.context import load_configured_catalog
+from seamline.cli.doctor import (
+    check_airflow,
+    check_packages,
+    check_supervisors,
+    check_writable,
+    list_requirements,
+)
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import NotFound
 from seamline.orchestration.airflow_api import AirflowApi
@@ -38,14 +44,14 @@ class Airflow(AirflowApi):
 def test_what_is_looked_for_is_what_the_package_asks_for() -> None:
     """A list of its own would drift from the project's; what the demo alone needs is not missing."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert {str(each) for each in required()} == {str(Requirement(line)) for line in declared}
+    assert {str(each) for each in list_requirements()} == {str(Requirement(line)) for line in declared}
 
 
 def test_a_version_that_was_not_tried_is_named_with_the_one_that_was() -> None:
     """An Airflow that was there before has constraints of its own."""
     installed = {"pyspark": "4.1.0", "pandas": "2.3.1", "pyspark-client": "4.2.0"}
     wanted = [Requirement(line) for line in ("pyspark==4.2.0", "pandas<3", "duckdb>=2")]
-    found = packages(wanted, lambda name: installed.get(name, ""))
+    found = check_packages(wanted, lambda name: installed.get(name, ""))
     said = [str(each) for each in found]
     assert said[-1].endswith("Way out: pip install pyspark-client==4.1.0: it lays its files over pyspark's.")
     assert said == [
@@ -58,8 +64,8 @@ def test_a_version_that_was_not_tried_is_named_with_the_one_that_was() -> None:
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """The warehouse may not be there yet; what is above it must let us make it."""
-    assert writable("SEAMLINE_WAREHOUSE", tmp_path / "not" / "yet").good
-    assert not writable("SEAMLINE_WAREHOUSE", Path("/proc/seamline")).good
+    assert check_writable("SEAMLINE_WAREHOUSE", tmp_path / "not" / "yet").good
+    assert not check_writable("SEAMLINE_WAREHOUSE", Path("/proc/seamline")).good
 
 
 def test_airflow_is_asked_for_what_our_tasks_need(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +78,7 @@ def test_airflow_is_asked_for_what_our_tasks_need(monkeypatch: pytest.MonkeyPatc
         dags__of__shop__batch={"is_paused": True},
         dags__of__shop__stream={"is_paused": False},
     )
-    said = [str(each) for each in asked(airflow, ["shop"])]
+    said = [str(each) for each in check_airflow(airflow, ["shop"])]
     assert [each for each in said if each.startswith("ok")] == [
         "ok    pool seamline_batch: is there",
         "ok    DAG shop__stream: runs",
@@ -119,14 +125,14 @@ def test_a_stream_that_is_wanted_and_down_is_named(
     """So is the resident driver; one that nobody wants is not missing."""
     shop = opened(tmp_path, monkeypatch)
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
-    assert list(running(catalog())) == []
+    assert list(check_supervisors(load_configured_catalog())) == []
     now = datetime.now(UTC)
-    tables = [ControlTable.ensure(each) for each in (shop.layout, resident.layout())]
+    tables = [ControlTable.ensure(each) for each in (shop.layout, resident.resident_layout())]
     for table in tables:
         table.want(Desired.RUNNING, actor="ada", reason="", now=now)
-    assert [(each.name, each.good) for each in running(catalog())] == [
+    assert [(each.name, each.good) for each in check_supervisors(load_configured_catalog())] == [
         ("stream shop", False),
         ("resident driver", False),
     ]
     tables[0].take("somebody", now=now)
-    assert [each.good for each in running(catalog())] == [True, False]
+    assert [each.good for each in check_supervisors(load_configured_catalog())] == [True, False]

@@ -12,13 +12,13 @@ import pytest
 from tests.protocol.shipped import LANE, PIPELINE, START, VIEW, Stream
 
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.storage import data_files, delta_log, durability
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.generations import Generations
-from seamline.lake.tables.lookup_tables import save
+from seamline.lake.tables.lookup_tables import write_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Stream as Settings
@@ -85,14 +85,14 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     home.mkdir()
     made = Disk(home)
     monkeypatch.setenv("SEAMLINE_FSYNC", "on")
-    monkeypatch.setattr(durability, "flushed", made.flushed)
+    monkeypatch.setattr(durability, "sync_or_exit", made.flushed)
     return made
 
 
 def add(table: Table, number: int, *, sync: bool | None = None) -> None:
     """Commit a row."""
     rows = pa.table({"n": [number]}, schema=SCHEMA)
-    file = data_files.write(rows, table.root, f"{number}/{number}.parquet")
+    file = data_files.write_data_file(rows, table.root, f"{number}/{number}.parquet")
     table.append([file], txns={"a": number}, sync=sync)
 
 
@@ -121,7 +121,7 @@ def test_a_cut_at_any_moment_leaves_what_was_acknowledged(disk: Disk, tmp_path: 
         trial = Disk(disk.home, dies=dies)
         told: list[int] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(durability, "flushed", trial.flushed)
+            patch.setattr(durability, "sync_or_exit", trial.flushed)
             try:
                 table = Table.ensure(root, SCHEMA)
                 for number in range(3):
@@ -195,20 +195,22 @@ def test_an_error_of_a_sync_ends_the_process(tmp_path: Path, monkeypatch: pytest
     def end(code: int) -> None:
         raise SystemExit(code)
 
-    monkeypatch.setattr(durability, "end", end)
+    monkeypatch.setattr(durability, "exit_process", end)
     table = Table.ensure(tmp_path / "builds", SCHEMA)
     monkeypatch.setattr(durability.os, "fdatasync", fails)
     with pytest.raises(SystemExit) as ended:
         add(table, 1)
     assert ended.value.code == durability.FAILED
-    assert not delta_log.entry(table.root, 1).exists()
+    assert not delta_log.entry_path(table.root, 1).exists()
 
 
 def test_the_real_calls_work_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files, folders and the whole file system; many files at once."""
     monkeypatch.setenv("SEAMLINE_FSYNC", "on")
     table = Table.ensure(tmp_path / "builds", SCHEMA)
-    table.append([data_files.write(pa.table({"n": [at]}), table.root, f"{at}.parquet") for at in range(9)])
+    table.append(
+        [data_files.write_data_file(pa.table({"n": [at]}), table.root, f"{at}.parquet") for at in range(9)]
+    )
     durability.sync_disk(tmp_path)
     assert rows(table.root) == list(range(9))
 
@@ -309,7 +311,7 @@ def test_upkeep_merges_epochs_that_are_on_disk(stream: Stream, disk: Disk, tmp_p
     writer = stream.start()
     for end in (1, 2, 3):
         stream.epoch(writer, end, edge=end == 3)
-    maintain(PIPELINE, stream.layout)
+    maintain_tables(PIPELINE, stream.layout)
     left = after(disk, tmp_path / "left")
     assert Master.open(left.layout).epoch == writer.master.epoch
 
@@ -317,7 +319,7 @@ def test_upkeep_merges_epochs_that_are_on_disk(stream: Stream, disk: Disk, tmp_p
 def test_a_version_of_a_look_up_is_on_disk_before_it_is_named(disk: Disk, tmp_path: Path) -> None:
     """An epoch that names it may be."""
     path = disk.home / "shop" / "lookups" / "airlines" / "abc.parquet"
-    save(pa.table({"n": [1]}), path)
+    write_lookup_version(pa.table({"n": [1]}), path)
     durability.sync_folder(disk.home)
     left = disk.after_a_cut(tmp_path / "left") / path.relative_to(disk.home)
     assert left.read_bytes() == path.read_bytes()

@@ -8,7 +8,7 @@ import pytest
 
 JOB = """
 import atexit, os, signal, sys
-from seamline.runtime.process_exit import end
+from seamline.runtime.process_exit import exit_process
 atexit.register(os.kill, os.getpid(), signal.SIGSEGV)
 print("the last word")
 print("the reason", file=sys.stderr)

@@ -20,15 +20,15 @@ from tests.unit.test_versions import FACTS, OLD, birth, edited, state
 from seamline import Lookup, Rule, Text, Tumbling, View, count, max
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, examine
-from seamline.model.compile.evolution import AND, earlier, fits, require_order
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, compile_with_problems
+from seamline.model.compile.evolution import AND, is_compatible_version, list_earlier_versions, require_order
 from seamline.model.compile.live_versions import live_views, stood_still
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
-from seamline.serve.explain import bounds_of, explained
+from seamline.serve.explain import bounds_of, explain_number
 
 SCHEMA = "id INT, tags ARRAY<STRING>, at TIMESTAMP"
 VIEW = View("all_rows", keys=[], window=Tumbling("1 day"), measures={"n": count()})
@@ -74,7 +74,7 @@ def declared(*added: str, **changes: Any) -> CompiledPipeline:
 def test_a_wrong_addition_names_what_is_wrong(name: str) -> None:
     """It is found where the file is loaded, not by the first record."""
     changes, field, words = WRONG[name]
-    problems = examine(records.pipeline(SCHEMA, **changes))[1]
+    problems = compile_with_problems(records.pipeline(SCHEMA, **changes))[1]
     assert any(each.field.startswith(field) and words in each.message for each in problems), problems
 
 
@@ -150,7 +150,7 @@ def test_a_step_that_uses_an_added_column_makes_other_rows_also_of_another_type(
     hashes = [each.record_version.split(AND)[0] for each in (plain, used, retyped, more)]
     assert len(set(hashes)) == 3
     assert hashes[1] == hashes[3]
-    assert fits(used.record_version, more.record_version)
+    assert is_compatible_version(used.record_version, more.record_version)
     assert used.views[0].fingerprint == more.views[0].fingerprint
     assert len({each.views[0].fingerprint for each in (plain, used, retyped)}) == 3
 
@@ -180,9 +180,15 @@ def test_two_record_versions_fit_if_one_goes_on_from_the_other(one: list[str], o
     """Whichever was first: a definition that is taken back reads the rows of both."""
     short, long = sorted([one, other], key=len)
     versions = [AND.join(["hash", *each]) for each in (one, other)]
-    assert fits(*versions) == fits(*reversed(versions)) == (long[: len(short)] == short)
-    assert not fits(versions[0], AND.join(["hasch", *other]))
-    assert earlier(versions[0]) == tuple(AND.join(["hash", *one[:at]]) for at in range(len(one) + 1))
+    assert (
+        is_compatible_version(*versions)
+        == is_compatible_version(*reversed(versions))
+        == (long[: len(short)] == short)
+    )
+    assert not is_compatible_version(versions[0], AND.join(["hasch", *other]))
+    assert list_earlier_versions(versions[0]) == tuple(
+        AND.join(["hash", *one[:at]]) for at in range(len(one) + 1)
+    )
 
 
 def test_records_are_read_with_what_they_have() -> None:
@@ -290,7 +296,7 @@ def test_readers_of_the_master_see_old_files_with_null(tmp_path: Path) -> None:
     longer = adding("channel STRING")
 
     def explanation() -> tuple[bool, list[object]]:
-        found = explained(longer, shop.view, shop.layout, {"customer": "a"}, bounds_of("2013-01-01"))
+        found = explain_number(longer, shop.view, shop.layout, {"customer": "a"}, bounds_of("2013-01-01"))
         return found.proven, [row["channel"] for row in found.page]
 
     assert explanation() == (True, [None])

@@ -10,14 +10,14 @@ from tests.unit.shop import DAY, START, Sale, Shop
 from seamline.lake.read import merged_read, originals
 from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import ReadUnstable
-from seamline.serve.explain import explained
+from seamline.serve.explain import explain_number
 from seamline.serve.explained_number import Explanation
 
 pytestmark = pytest.mark.slow
 
 
 def asked(shop: Shop) -> Explanation:
-    return explained(shop.compiled, shop.view, shop.layout, {"customer": "a"}, (START, None))
+    return explain_number(shop.compiled, shop.view, shop.layout, {"customer": "a"}, (START, None))
 
 
 def test_a_file_that_vanished_starts_the_explanation_again(
@@ -26,7 +26,7 @@ def test_a_file_that_vanished_starts_the_explanation_again(
     """Upkeep may take away what was pinned; a read pins again, and so does whoever asks where its number is from."""
     shop = Shop(tmp_path)
     shop.epoch([Sale(1), Sale(2)], watermark=START + DAY)
-    real, met = originals.of, []
+    real, met = originals.read_original_rows, []
 
     def gone_once(*given: object, **named: object) -> object:
         if not met:
@@ -34,7 +34,7 @@ def test_a_file_that_vanished_starts_the_explanation_again(
             raise FileNotFoundError("compacted meanwhile")
         return real(*given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(originals, "of", gone_once)
+    monkeypatch.setattr(originals, "read_original_rows", gone_once)
     found = asked(shop)
     assert found.proven
     assert found.row["orders"] == 2

@@ -6,7 +6,7 @@ import pytest
 
 from seamline.model.errors import ExpressionError
 from seamline.model.expressions import compile_expression
-from seamline.model.types.schema import BOOLEAN, DOUBLE, INT, Schema, decimal
+from seamline.model.types.schema import BOOLEAN, DOUBLE, INT, Schema, build_decimal_type
 
 SCHEMA = Schema.parse(
     "carrier STRING NOT NULL, flight INT, seen BIGINT, delay DOUBLE, price DECIMAL(30,10), late BOOLEAN,"
@@ -40,7 +40,12 @@ def test_the_normal_form_is_its_own(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "type_"),
-    [("1.5", decimal(2, 1)), ("flight / 2", DOUBLE), ("flight % 2", INT), ("1.5 + 1", decimal(3, 1))],
+    [
+        ("1.5", build_decimal_type(2, 1)),
+        ("flight / 2", DOUBLE),
+        ("flight % 2", INT),
+        ("1.5 + 1", build_decimal_type(3, 1)),
+    ],
 )
 def test_literals_have_the_types_of_spark(text: str, type_: object) -> None:
     """1.5 is a DECIMAL in Spark; a DOUBLE here would sum to other cents."""

@@ -55,7 +55,9 @@ def test_a_filter_on_any_column_finds_the_row(tmp_path: Path, column: str, doubl
     """deltalake takes a column without bounds, beside columns with bounds, for one that holds nothing."""
     row = {**ROW, "double": double}
     table = Table.ensure(tmp_path, SCHEMA)
-    table.append([data_files.write(pa.Table.from_pylist([row], schema=SCHEMA), tmp_path, "a.parquet")])
+    table.append(
+        [data_files.write_data_file(pa.Table.from_pylist([row], schema=SCHEMA), tmp_path, "a.parquet")]
+    )
     dataset = table.handle.to_pyarrow_dataset()
     assert (
         dataset.to_table(
@@ -71,7 +73,9 @@ def test_a_table_of_many_columns_is_pruned_by_the_last(tmp_path: Path) -> None:
     schema = pa.schema([*((f"c{at}", pa.int64()) for at in range(50)), ("generation", pa.string())])
     row = {**dict.fromkeys(schema.names, 1), "generation": "g"}
     table = Table.ensure(tmp_path, schema)
-    table.append([data_files.write(pa.Table.from_pylist([row], schema=schema), tmp_path, "a.parquet")])
+    table.append(
+        [data_files.write_data_file(pa.Table.from_pylist([row], schema=schema), tmp_path, "a.parquet")]
+    )
     found = Files.of(table)
     assert found.low("generation").to_pylist() == found.high("generation").to_pylist() == ["g"]
 
@@ -138,8 +142,8 @@ def test_no_value_is_beyond_the_bounds(given: list[dict[str, Any]], in_pieces: b
                 sink.write(table.slice(row, 1))
             [file] = sink.close()
         else:
-            file = data_files.write(table, Path(folder), "a.parquet")
-        described = data_files.described(Path(folder), "a.parquet")
+            file = data_files.write_data_file(table, Path(folder), "a.parquet")
+        described = data_files.describe_data_file(Path(folder), "a.parquet")
     assert file.stats == described.stats
     stats = json.loads(file.stats, parse_float=lambda text: text)
     assert stats["numRecords"] == len(given)
@@ -176,7 +180,7 @@ def test_every_engine_finds_the_row_of_an_awkward_value(tmp_path: Path, name: st
     """Each reads the bounds in its own way: deltalake's dataset, DataFusion, and pyarrow beneath."""
     table = Table.ensure(tmp_path, WIDE)
     given = pa.Table.from_pylist([{**dict.fromkeys(WIDE.names), name: value} for value in LOST[name]], WIDE)
-    table.append([data_files.write(given, tmp_path, "a.parquet")])
+    table.append([data_files.write_data_file(given, tmp_path, "a.parquet")])
     for again in (False, True):
         if again:
             table.handle.create_checkpoint()

@@ -11,7 +11,7 @@ import pytest
 
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.holes import AcceptedGap, Gap, joined, rest
+from seamline.model.protocol.holes import AcceptedGap, Gap, is_ledger_contiguous, list_missing_ranges
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.session.attempt_notes import Attempted, Note
 from seamline.spark.stream import hole_filling
@@ -72,7 +72,7 @@ class Epochs:
 @pytest.fixture(autouse=True)
 def there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The session is nobody's."""
-    monkeypatch.setattr(hole_filling, "alive", lambda _: True)
+    monkeypatch.setattr(hole_filling, "is_session_alive", lambda _: True)
 
 
 class Unnoted(Attempted):
@@ -102,8 +102,8 @@ def test_each_offset_is_read_once(wrong: list[str], most: int) -> None:
     epochs = Epochs(most=most)
     epochs.wrong = list(wrong)
     fill(epochs)
-    assert rest(epochs.log) == {}
-    assert joined(epochs.log)
+    assert list_missing_ranges(epochs.log) == {}
+    assert is_ledger_contiguous(epochs.log)
     assert sum(len(part) for epoch in epochs.log[1:] for part in epoch.ranges) == 8
     assert epochs.condemned == []
 
@@ -114,7 +114,7 @@ def test_a_record_that_fails_alone_is_refused_and_no_other() -> None:
     epochs.poison = 5
     fill(epochs)
     assert epochs.condemned == [5]
-    assert rest(epochs.log) == {}
+    assert list_missing_ranges(epochs.log) == {}
 
 
 def test_what_kafka_has_lost_meanwhile_stays_missing() -> None:
@@ -127,7 +127,7 @@ def test_what_kafka_has_lost_meanwhile_stays_missing() -> None:
     epochs.begins = 6
     while filler.pending:
         filler.step(None)  # type: ignore[arg-type]
-    assert rest(epochs.log) == {0: (OffsetRange(LANE, 3, 6),)}
+    assert list_missing_ranges(epochs.log) == {0: (OffsetRange(LANE, 3, 6),)}
 
 
 @pytest.mark.parametrize("down", [False, True])
@@ -145,7 +145,7 @@ def test_a_broker_that_is_away_is_no_failure_of_a_record(down: bool) -> None:
     while filler.pending:
         filler.step(None)  # type: ignore[arg-type]
     assert epochs.condemned == []
-    assert rest(epochs.log) == {}
+    assert list_missing_ranges(epochs.log) == {}
 
 
 @pytest.mark.parametrize("stages", [["judged"], ["judged", "dry"], ["judged", "dry", "kept"]])
@@ -158,7 +158,7 @@ def test_a_record_that_kills_the_driver_each_time_is_refused_alone(
     gap = Gap(LANE, 0, size)
     epochs.log = [AcceptedGap(gap, "ada", "latest", NOW).epoch(0, 1, NOW, record_version="v")]
     epochs.deadly = dict.fromkeys(stages, 5)
-    while rest(epochs.log):
+    while list_missing_ranges(epochs.log):
         filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
         try:
             while filler.pending or not filler.asked:
@@ -185,4 +185,4 @@ def test_a_driver_that_is_killed_once_fills_the_same_as_before(tmp_path: Path) -
     filler.ask(ALL)
     while filler.pending:
         filler.step(None)  # type: ignore[arg-type]
-    assert (epochs.condemned, rest(epochs.log)) == ([], {})
+    assert (epochs.condemned, list_missing_ranges(epochs.log)) == ([], {})

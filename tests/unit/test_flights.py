@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from seamline.local.flights import TOTAL, Span, departures, flights, last_departure
-from seamline.local.mischief import HUGE_RECORDS, SORTS, Sending, plan
+from seamline.local.flights import TOTAL, Span, last_departure, list_departures, read_flights
+from seamline.local.mischief import HUGE_RECORDS, SORTS, Sending, plan_sendings
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import parse_moment
 
@@ -21,7 +21,7 @@ MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 
 def planned(span: Span, **options: object) -> list[Sending]:
-    return list(plan(flights(span), departures(span), 4, **options))  # type: ignore[arg-type]
+    return list(plan_sendings(read_flights(span), list_departures(span), 4, **options))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def lateness(item: Sending) -> int:
 
 def test_flights_are_read_as_they_are() -> None:
     """Everything the demo proves rests on these rows being the package's."""
-    first = next(flights())
+    first = next(read_flights())
     assert first == {
         "carrier": "UA",
         "flight": 1545,
@@ -49,14 +49,14 @@ def test_flights_are_read_as_they_are() -> None:
         "distance": 1400.0,
         "sched_dep": "2013-01-01T10:15:00Z",
     }
-    assert len(departures()) == TOTAL
+    assert len(list_departures()) == TOTAL
     assert last_departure() == datetime(2014, 1, 1, 4, 59, tzinfo=UTC)
     assert last_departure("2013-01-02").date() == datetime(2013, 1, 1, tzinfo=UTC).date()
 
 
 def test_span_is_half_open() -> None:
     """Days replayed one after another must neither repeat nor lose a flight."""
-    day = [row["sched_dep"][:10] for row in flights(Span(WEEK.start, parse_moment("2013-03-02")))]
+    day = [row["sched_dep"][:10] for row in read_flights(Span(WEEK.start, parse_moment("2013-03-02")))]
     assert set(day) == {"2013-03-01"}
     with pytest.raises(BadRange):
         Span(WEEK.end, WEEK.start)
@@ -64,7 +64,7 @@ def test_span_is_half_open() -> None:
 
 def test_every_flight_is_sent_once_and_counted(season: list[Sending]) -> None:
     """Mischief may delay, repeat and add; it may never take a flight away."""
-    total = len(departures(SEASON))
+    total = len(list_departures(SEASON))
     kinds = Counter(item.kind.partition(":")[0] for item in season)
     assert kinds["out_of_order"] == round(total * 0.02)
     assert kinds["late"] == round(total * 0.005)
@@ -86,7 +86,7 @@ def test_clock_never_goes_back_nor_past_the_last_flight(season: list[Sending]) -
     """The clock is Kafka's timestamp, against which the future is judged."""
     clock = [item.at_ms for item in season]
     assert clock == sorted(clock)
-    assert clock[-1] == departures()[-1]
+    assert clock[-1] == list_departures()[-1]
 
 
 def test_duplicates_follow_their_first(season: list[Sending]) -> None:

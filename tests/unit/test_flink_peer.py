@@ -15,7 +15,7 @@ from benchmarks.peers.flink_sql import Work
 
 from seamline.local import install
 from seamline.model.errors import SetupError
-from seamline.runtime.java import parts
+from seamline.runtime.java import list_java_parts
 
 SYSTEMS = ("seamline", "flink_only", "flink_work")
 
@@ -46,7 +46,9 @@ def pin(jar: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_jar_is_pinned_once() -> None:
     """Two revisions of a jar on one class path is an error nobody finds."""
-    pinned = [part for group in ("wheel", "connectors") for part in parts(group, flink_jars.LISTING)]
+    pinned = [
+        part for group in ("wheel", "connectors") for part in list_java_parts(group, flink_jars.LISTING)
+    ]
     assert all(re.fullmatch("[0-9a-f]{64}", part.sha256) for part in pinned)
     assert len({part.name for part in pinned}) == len(pinned)
 

@@ -12,9 +12,9 @@ from tests.unit.shop import DAY, START, Sale, Shop, opened
 from seamline.cli import main
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import renewing
+from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables import table_format
-from seamline.lake.tables.claims_table import claims_of, holding
+from seamline.lake.tables.claims_table import claim_intervals, claims_of
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import STAMP
 from seamline.lake.tables.table_format import ALWAYS, FIRST, Step, format_of, migrate, require_format
@@ -134,10 +134,13 @@ def test_nothing_is_migrated_under_a_stream_or_a_build(shop: Shop, release: Rele
     done, now = release(2), datetime.now(UTC)
     control = ControlTable.ensure(shop.layout)
     lease = control.take("supervisor", now=now)
-    with renewing(lambda: control.kept(lease), 0.01), pytest.raises(LeaseHeld):
+    with keep_renewing(lambda: control.kept(lease), 0.01), pytest.raises(LeaseHeld):
         migrate(shop.layout, actor="ada")
     control.release(lease)
-    with holding(shop.layout, "run", "ada", [Interval(START, START + DAY)]), pytest.raises(IntervalRunning):
+    with (
+        claim_intervals(shop.layout, "run", "ada", [Interval(START, START + DAY)]),
+        pytest.raises(IntervalRunning),
+    ):
         migrate(shop.layout, actor="ada")
     assert (done, format_of(shop.layout)) == ([], 1)
     assert free(shop.layout)

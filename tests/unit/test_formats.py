@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.unit.records import judged, parsed, pipeline
 
 from seamline import Avro, Csv, Json, Protobuf, Text, protobuf
-from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.errors import DefinitionError
 
@@ -479,7 +479,7 @@ WRONG = {
 def test_a_format_that_cannot_be_meant_is_told(case: str) -> None:
     """Before a topic is read into the quarantine."""
     format, schema, fact = WRONG[case]
-    compiled, problems = examine(pipeline(f"{schema}, at TIMESTAMP", format=format))
+    compiled, problems = compile_with_problems(pipeline(f"{schema}, at TIMESTAMP", format=format))
     assert compiled is None
     found = next(each for each in problems if each.field.startswith("source.format"))
     assert fact in found.message

@@ -21,9 +21,9 @@ from seamline.lake.maintain.upkeep import whole_ledger
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.storage import log_wholeness, table_cache
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.tables.rejudged import Rejudged, judged_log
+from seamline.lake.tables.rejudged import Rejudged, read_reprocessed_log
 from seamline.model.protocol import condensed as sums
-from seamline.model.protocol.condensed import Summed, condensed, count_of
+from seamline.model.protocol.condensed import Summed, condense_epochs, count_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.batch.rejudging_plan import Verdict
 from seamline.serve.lookup_versions import lookups_of
@@ -107,13 +107,13 @@ def test_a_log_that_is_kept_for_a_day_is_opened_once(
 ) -> None:
     """Each opening lists it: 86,400 entries of an epoch a second."""
     found: Counter[str] = Counter()
-    open_it = log_wholeness.opened
+    open_it = log_wholeness.open_whole_table
 
     def opened(root: Path) -> Any:
         found[root.name] += 1
         return open_it(root)
 
-    monkeypatch.setattr(log_wholeness, "opened", opened)
+    monkeypatch.setattr(log_wholeness, "open_whole_table", opened)
     WORK[name](pasts[SIZES[0]])
     assert found["master"] == 1
     assert max(found["quarantine"], found["slices"]) <= 1
@@ -133,7 +133,7 @@ def test_what_has_to_read_all_of_it_holds_little(
 ) -> None:
     """After records were judged again, or with look-ups: each epoch is read, one row group after the other."""
     past, pieces = pasts[size], list[int]()
-    one, add = LedgerFile.epochs, sums.summed
+    one, add = LedgerFile.epochs, sums.sum_epochs
     verdicts = {0: Verdict(0, "again", accepted={"2026-01-01T00:00:00Z": 1})}
 
     def epochs(self: LedgerFile, groups: Sequence[int] | None = None) -> list[Epoch]:
@@ -145,16 +145,18 @@ def test_what_has_to_read_all_of_it_holds_little(
         return add(rows)
 
     monkeypatch.setattr(LedgerFile, "epochs", epochs)
-    monkeypatch.setattr(sums, "summed", summed)
+    monkeypatch.setattr(sums, "sum_epochs", summed)
     monkeypatch.setattr(Rejudged, "verdicts", lambda self: verdicts)
-    expected = epoch_log.condensed_log(past.layout)
-    found = judged_log(past.compiled, past.layout)
+    expected = epoch_log.read_condensed_log(past.layout)
+    found = read_reprocessed_log(past.compiled, past.layout)
     assert count_of(found) == size == count_of(expected)
     assert counts.epochs >= size
     lookups_of(past.compiled, past.layout)
     assert counts.epochs >= 2 * size
     assert max(pieces) <= 1_000
-    assert [each.accepted for each in condensed(found)] == [each.accepted for each in condensed(expected)]
+    assert [each.accepted for each in condense_epochs(found)] == [
+        each.accepted for each in condense_epochs(expected)
+    ]
 
 
 def test_the_warehouse_is_what_a_stream_would_have_left(pasts: dict[int, Past]) -> None:
@@ -162,8 +164,8 @@ def test_the_warehouse_is_what_a_stream_would_have_left(pasts: dict[int, Past]) 
     past = pasts[SIZES[0]]
     plain = known_epochs(past.layout)
     assert list(plain) == [past.row(number) for number in range(past.epochs)]
-    assert epoch_log.condensed_log(past.layout) == [*condensed(plain[:-1]), plain[-1]]
+    assert epoch_log.read_condensed_log(past.layout) == [*condense_epochs(plain[:-1]), plain[-1]]
     [packed, *_] = groups_of(Table.open(past.layout.table("ledger")))
-    blocks = [condensed(plain[low : low + BLOCK]) for low in range(0, past.packed, BLOCK)]
-    blocks[-1] = condensed(plain[BLOCK * (len(blocks) - 1) : past.packed])
+    blocks = [condense_epochs(plain[low : low + BLOCK]) for low in range(0, past.packed, BLOCK)]
+    blocks[-1] = condense_epochs(plain[BLOCK * (len(blocks) - 1) : past.packed])
     assert packed.files[0].blocks() == blocks

@@ -12,17 +12,17 @@ from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.cli import main
 from seamline.lake.publish import publishing
-from seamline.lake.publish.generation_history import rolled_back
+from seamline.lake.publish.generation_history import roll_back_interval
 from seamline.lake.publish.planning import job_of, plan_run
-from seamline.lake.read.merged_read import answer
-from seamline.lake.storage.delta_table import Table, properties
-from seamline.lake.tables.manifest_table import ManifestTable, statement
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.storage.delta_table import Table, build_commit_properties
+from seamline.lake.tables.manifest_table import ManifestTable, parse_statement
 from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import Interval
-from seamline.plan.publish.generation_fates import before
+from seamline.plan.publish.generation_fates import find_predecessor
 from seamline.plan.publish.publication import Decision
 
 pytestmark = pytest.mark.slow
@@ -44,12 +44,12 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 def total(shop: Shop) -> dict[str, int]:
-    found = answer(shop.compiled, shop.view, shop.layout)
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     return {row["customer"]: int(row["total"]) for row in found.table.to_pylist()}
 
 
 def status(shop: Shop) -> Status:
-    return answer(shop.compiled, shop.view, shop.layout).intervals[DAYS[0]].status
+    return read_merged_answer(shop.compiled, shop.view, shop.layout).intervals[DAYS[0]].status
 
 
 def test_history_tells_every_generation_of_a_day(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,9 +86,9 @@ def test_a_generation_without_a_build_row_is_told_too(tmp_path: Path) -> None:
 def test_a_rollback_serves_the_earlier_generation_and_counts_later_rows_from_speed(shop: Shop) -> None:
     """Going back loses no event: what the earlier one had not seen is in slices still."""
     assert total(shop) == {"a": 10, "b": 5}
-    done = rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+    done = roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
     assert (done.generation, done.epoch, done.actor, done.reason) == ("one", 0, "cli:ada", "wrong prices")
-    found = answer(shop.compiled, shop.view, shop.layout)
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     assert {
         (r["customer"], r["batch_part"], r["speed_part"], int(r["total"])) for r in found.table.to_pylist()
     } == {
@@ -109,26 +109,26 @@ def test_a_second_rollback_goes_one_further_back_and_not_to_where_it_came_from()
     def told(*names: str) -> list[Statement]:
         return [Statement(Act.PUBLISH, "v/1", generation=name) for name in names]
 
-    assert before(told("one", "two", "three"), "three") == "two"
-    assert before(told("one", "two", "three", "two"), "two") == "one"
-    assert before(told("one", "two", "one"), "one") == ""
+    assert find_predecessor(told("one", "two", "three"), "three") == "two"
+    assert find_predecessor(told("one", "two", "three", "two"), "two") == "one"
+    assert find_predecessor(told("one", "two", "one"), "one") == ""
 
 
 def test_a_rollback_passes_over_what_is_forgotten() -> None:
     """Nobody may serve it: it was withdrawn, or its files go."""
     told = [Statement(Act.PUBLISH, "v/1", interval="i", generation=name) for name in ("one", "two", "three")]
-    assert before(told, "three", {("v/1", "i", "two")}) == "one"
-    assert before(told, "three", {("v/1", "i", "two"), ("v/1", "i", "one")}) == ""
-    assert before(told, "three", {("v/2", "i", "two")}) == "two"
+    assert find_predecessor(told, "three", {("v/1", "i", "two")}) == "one"
+    assert find_predecessor(told, "three", {("v/1", "i", "two"), ("v/1", "i", "one")}) == ""
+    assert find_predecessor(told, "three", {("v/2", "i", "two")}) == "two"
 
 
 def test_what_was_withdrawn_is_not_what_a_rollback_goes_to(shop: Shop) -> None:
     """It was the one before; a person accepted that the log has lost epochs of it."""
     shop.state(Act.WITHDRAW, epoch=1, interval=DAYS[0], generation="two")
     build(shop, "three", cut=1)
-    assert rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK).generation == "one"
+    assert roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK).generation == "one"
     with pytest.raises(PublishRefused, match="No generation that is kept was published before one"):
-        rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+        roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
 
 
 @pytest.mark.parametrize(
@@ -143,33 +143,33 @@ def test_what_cannot_be_served_is_refused(shop: Shop, to: str, why: str, error: 
     """Each refusal says why, and nothing is written."""
     version = ManifestTable.ensure(shop.layout).read().version
     with pytest.raises(error, match=why):
-        rolled_back(shop.compiled, shop.layout, "sales", DAY, to=to, decision=BACK)
+        roll_back_interval(shop.compiled, shop.layout, "sales", DAY, to=to, decision=BACK)
     assert ManifestTable.ensure(shop.layout).read().version == version
 
 
 def test_one_that_is_gone_or_below_the_floor_is_refused(shop: Shop) -> None:
     """A reader would start again for ever, or miss rows."""
     table = Table.open(shop.layout.generations(shop.view))
-    table.handle.delete("generation = 'one'", commit_properties=properties({}))
+    table.handle.delete("generation = 'one'", commit_properties=build_commit_properties({}))
     with pytest.raises(PublishRefused, match="is gone: 0 of its 2 rows"):
-        rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+        roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
     build(shop, "three", cut=1)
     shop.state(Act.FLOOR, epoch=2, interval=DAYS[0])
     with pytest.raises(PublishRefused, match="below the floor 2"):
-        rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+        roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
 
 
 def test_one_that_is_not_certified_is_served_only_despite_that_and_says_so(shop: Shop) -> None:
     """A person may know better; everybody after him must see it."""
     despite = replace(BACK, despite=True)
-    done = rolled_back(shop.compiled, shop.layout, "sales", DAY, to="red", decision=despite)
+    done = roll_back_interval(shop.compiled, shop.layout, "sales", DAY, to="red", decision=despite)
     assert (done.certified, status(shop)) == (False, Status.UNCERTIFIED)
     assert query(shop, "certified") == [False, False]
 
 
 def test_no_dirty_run_undoes_a_rollback_and_a_run_that_is_asked_for_does(shop: Shop) -> None:
     """Else the night's run would bring the wrong numbers back and nobody would notice."""
-    rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+    roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
 
     def plan(asked: Interval | None, dirty: bool) -> tuple[list[str], list[str]]:
         found = plan_run(shop.compiled, shop.layout, asked=asked, dirty=dirty)
@@ -188,7 +188,7 @@ def test_a_rollback_whose_generation_is_withdrawn_holds_its_interval_still(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The next dirty run would publish what somebody has taken away, and nobody was told."""
-    rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+    roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
     for name in ("one", "two"):
         shop.state(Act.WITHDRAW, epoch=1, interval=DAYS[0], generation=name)
     shop.epoch([Sale(4, "a", 1)], watermark=DAY.end)
@@ -209,7 +209,7 @@ def test_a_rollback_whose_generation_is_withdrawn_holds_its_interval_still(
 def test_a_run_that_was_planned_before_the_rollback_does_not_publish_over_it(shop: Shop) -> None:
     """It expects the very generation that is published again, so that alone would let it through."""
     build(shop, "early", cut=1, expected="one", publish=False)
-    rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+    roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
     with pytest.raises(PublishRefused, match="rolled it back after the run was planned: wrong prices"):
         publishing.publish_run(shop.compiled, shop.layout, "run-early")
     assert status(shop) is Status.HELD
@@ -248,12 +248,12 @@ def test_a_rollback_lost_to_somebody_else_is_decided_again(
         return real(table, statements)
 
     monkeypatch.setattr(ManifestTable, "commit", commit)
-    assert rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK).generation == "one"
+    assert roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK).generation == "one"
 
 
 def test_a_job_carries_the_version_it_was_planned_on(shop: Shop) -> None:
     """Without it a build cannot be told from one that knew the rollback."""
-    rolled_back(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
+    roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
     made = plan_run(shop.compiled, shop.layout, asked=DAY, dirty=False)
     job = job_of(shop.compiled, made, run="r", reason="--dash", actor="cli:ada")
     assert job.planned == ManifestTable.ensure(shop.layout).read().version
@@ -264,6 +264,6 @@ def test_manifests_of_earlier_releases_are_read(tmp_path: Path) -> None:
     """Their rows have no actor, and all that was published was certified."""
     [birth, _] = Shop(tmp_path).manifest.statements()
     row = {**vars(birth), "actor": None, "how": None, "restated": None}
-    assert statement(row) == birth
+    assert parse_statement(row) == birth
     old = {name: value for name, value in row.items() if name not in ("actor", "how", "restated")}
-    assert statement(old) == birth
+    assert parse_statement(old) == birth

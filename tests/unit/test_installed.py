@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seamline.spark import installed
+from seamline.spark import drop_pyspark_zips
 
 
 @pytest.fixture
@@ -21,11 +21,11 @@ def site(tmp_path: Path) -> Path:
 def test_the_zips_of_an_installed_package_are_left_out(site: Path) -> None:
     """What else is on the path stays where it is."""
     zips = [str(site / "pyspark" / "python" / "lib" / name) for name in ("pyspark.zip", "py4j-1-src.zip")]
-    assert installed(["/job", *zips, "/more.zip", str(site)]) == ["/job", "/more.zip", str(site)]
+    assert drop_pyspark_zips(["/job", *zips, "/more.zip", str(site)]) == ["/job", "/more.zip", str(site)]
 
 
 def test_the_zips_of_another_spark_stay(site: Path, tmp_path: Path) -> None:
     """Of a Spark that SPARK_HOME names, or where no PySpark is installed, the zip is the one that fits."""
     path = [str(tmp_path / "spark" / "python" / "lib" / "pyspark.zip"), str(site)]
-    assert installed(path) == path
-    assert installed(path[:1]) == path[:1]
+    assert drop_pyspark_zips(path) == path
+    assert drop_pyspark_zips(path[:1]) == path[:1]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.types.exact_json import dumps
+from seamline.model.types.exact_json import dump_exact_json
 from seamline.serve import json_lines
-from seamline.serve.query import plain, rows_written
+from seamline.serve.query import format_scalar, rows_written
 
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -50,7 +50,9 @@ def test_each_line_is_the_row_as_python_writes_it(rows: pa.Table) -> None:
     """Nobody's reader may notice that a million of them are written otherwise."""
     out = io.StringIO()
     rows_written(rows, "json", out)
-    assert out.getvalue() == "".join(dumps(row, default=plain) + "\n" for row in rows.to_pylist())
+    assert out.getvalue() == "".join(
+        dump_exact_json(row, default=format_scalar) + "\n" for row in rows.to_pylist()
+    )
 
 
 def test_a_window_is_spelled_once_however_many_rows_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,13 +66,13 @@ def test_a_window_is_spelled_once_however_many_rows_it_has(monkeypatch: pytest.M
             "n": pa.array(range(count)),
         }
     )
-    one = json_lines.dumps
+    one = json_lines.dump_exact_json
 
     def dumps_(value: object, **named: object) -> str:
         said.extend(value if isinstance(value, list) else [value])
         return one(value, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(json_lines, "dumps", dumps_)
+    monkeypatch.setattr(json_lines, "dump_exact_json", dumps_)
     out = io.StringIO()
     rows_written(rows, "json", out)
     assert len(said) <= 2 * (4 + 2 + 2 + 2)

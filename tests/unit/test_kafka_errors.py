@@ -11,9 +11,9 @@ import kafka.errors as errors
 import pytest
 
 from seamline.kafka import produce
-from seamline.kafka.admin import TopicAdmin, explain
+from seamline.kafka.admin import TopicAdmin, explain_kafka_error
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.present_offsets import present
+from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.topic_ends import oldest_from
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
 
@@ -33,15 +33,17 @@ HERE = KafkaConnection("127.0.0.1:9092")
 )
 def test_a_cluster_that_has_no_answer_yet_is_waited_for(problem: errors.KafkaError) -> None:
     """A driver waits for a broker as long as it takes, and ends of anything else."""
-    assert isinstance(explain(problem, HERE, "orders"), KafkaUnavailable)
+    assert isinstance(explain_kafka_error(problem, HERE, "orders"), KafkaUnavailable)
 
 
 def test_a_refusal_is_none_that_can_be_waited_for() -> None:
     """Waiting for a right that nobody gives would be silence."""
-    refused = explain(errors.TopicAuthorizationFailedError(), HERE, "orders")
+    refused = explain_kafka_error(errors.TopicAuthorizationFailedError(), HERE, "orders")
     assert type(refused) is SeamlineError
     assert "'orders'" in refused.message
-    assert isinstance(explain(errors.UnknownTopicOrPartitionError(), HERE, "orders"), TopicMissing)
+    assert isinstance(
+        explain_kafka_error(errors.UnknownTopicOrPartitionError(), HERE, "orders"), TopicMissing
+    )
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def frozen() -> Iterator[KafkaConnection]:
     [
         lambda connection: TopicAdmin(connection, timeout=0.2),
         lambda connection: oldest_from(connection, {("orders", 0): 0}, timeout=0.2),
-        lambda connection: present(connection, {("orders", 0): [(0, 1)]}, timeout=0.2),
+        lambda connection: find_present_offsets(connection, {("orders", 0): [(0, 1)]}, timeout=0.2),
     ],
     ids=["admin", "oldest", "present"],
 )

@@ -351,7 +351,8 @@ def test_many_batches_give_the_states_of_one(tmp_path: Path, monkeypatch: pytest
         keep = [key.name for key in view.keys] + ["pane", "rows"]
         order = [(name, "ascending") for name in keep]
         one, other = (
-            states.present(view, each.states[view.id][0], keep).sort_by(order) for each in (whole, pieces)
+            states.present_states(view, each.states[view.id][0], keep).sort_by(order)
+            for each in (whole, pieces)
         )
         assert one == other
     assert len(pieces.master) == 1
@@ -359,14 +360,14 @@ def test_many_batches_give_the_states_of_one(tmp_path: Path, monkeypatch: pytest
 
 def test_a_view_that_fails_harms_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One broken view must not stop the ingest (rule 6)."""
-    sound = states.partial
+    sound = states.compute_row_states
 
     def partial(con: object, view: object, relation: str) -> pa.Table:
         if view.name == "by_shop":  # type: ignore[attr-defined]
             raise ValueError("no")
         return sound(con, view, relation)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(states, "partial", partial)
+    monkeypatch.setattr(states, "compute_row_states", partial)
     result = run([batch([sale()])], config(tmp_path))
     broken, fine = PIPELINE.views
     assert result.failed == {broken.id: "ValueError: no"}
@@ -407,7 +408,7 @@ def test_an_error_in_a_formulas_part_refuses_the_record(tmp_path: Path) -> None:
     made = of_amounts(m=formula("try_divide(total, n)", total=sum("1 / amount"), n=count()))
     result = kernel_run(tmp_path, made, raw_batch(amounts(0, 2)))
     assert result.refused == {"error in mine.m": 1}
-    shown = states.present(made.views[0], result.states[made.views[0].id][0], [])
+    shown = states.present_states(made.views[0], result.states[made.views[0].id][0], [])
     assert shown["m"].to_pylist() == [0.5]
 
 
@@ -439,7 +440,7 @@ def test_a_chunk_ends_where_it_would_be_large(monkeypatch: pytest.MonkeyPatch) -
     """Large records are judged a few at a time."""
     monkeypatch.setattr(raw, "CHUNK_BYTES", 5_000)
     batches = [batch([b"x" * 2_000]) for _ in range(7)]
-    assert [chunk.num_rows for chunk in raw.chunks(batches)] == [3, 3, 1]
+    assert [chunk.num_rows for chunk in raw.combine_small_batches(batches)] == [3, 3, 1]
 
 
 def test_a_result_tells_how_large_records_are(tmp_path: Path) -> None:
@@ -453,5 +454,5 @@ def test_a_result_tells_how_large_records_are(tmp_path: Path) -> None:
 def test_a_report_reads_back_as_it_was(tmp_path: Path) -> None:
     """What the task found is what the driver commits."""
     result = run([batch([sale(), b"", sale(shop="b")])], config(tmp_path))
-    back = task.gathered((row["kind"], row["payload"]) for row in task.report(result))
+    back = task.merge_task_reports((row["kind"], row["payload"]) for row in task.encode_result_rows(result))
     assert back == result

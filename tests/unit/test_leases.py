@@ -13,10 +13,10 @@ import pytest
 from tests.unit.clocks import Clock
 
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import TTL, ControlTable, Desired, Lease, shown
+from seamline.lake.tables.control_table import TTL, ControlTable, Desired, Lease, find_shown_lease
 from seamline.model.errors import LeaseHeld
 from seamline.runtime import processes
-from seamline.runtime.processes import Life, life_of, myself, named, started
+from seamline.runtime.processes import Life, life_of, name_process, own_process_name, process_start_mark
 from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.supervisor_heartbeat import Identity
@@ -112,7 +112,7 @@ def test_what_people_decide_is_no_beat(layout: Layout) -> None:
 def test_a_holder_that_is_gone_is_not_waited_for(layout: Layout, child: subprocess.Popen[bytes]) -> None:
     """After kill -9 on the same machine the next supervisor begins at once; a live one is asked for its beat."""
     control, clock = ControlTable.ensure(layout), Clock()
-    lease = control.take("here:2:2", process=named(child.pid), now=NOW)
+    lease = control.take("here:2:2", process=name_process(child.pid), now=NOW)
     clock.meanwhile = lambda: control.renew(lease, now=NOW)
     with pytest.raises(LeaseHeld):
         ControlTable.ensure(layout).take("here:3:3", now=NOW, clock=clock, wait=clock.wait)
@@ -125,8 +125,8 @@ def test_a_holder_that_is_gone_is_not_waited_for(layout: Layout, child: subproce
 
 def test_a_process_of_another_place_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another host, boot or container has processes of the same ids: that there is none here says nothing."""
-    host, place, pid, born = myself().split(" ")
-    assert life_of(myself()) is Life.ALIVE
+    host, place, pid, born = own_process_name().split(" ")
+    assert life_of(own_process_name()) is Life.ALIVE
     assert life_of(f"{host} {place} {pid} 1{born}") is Life.GONE
     for elsewhere in (
         f"other {place} {pid} {born}",
@@ -137,17 +137,17 @@ def test_a_process_of_another_place_is_unknown(monkeypatch: pytest.MonkeyPatch) 
     ):
         assert life_of(elsewhere) is Life.UNKNOWN
     monkeypatch.setattr(processes, "PROC", Path("/nowhere"))
-    processes.place.cache_clear()
+    processes.process_namespace.cache_clear()
     assert life_of(f"{host} {place} {pid} {born}") is Life.UNKNOWN
-    assert life_of(myself()) is Life.ALIVE
-    processes.place.cache_clear()
+    assert life_of(own_process_name()) is Life.ALIVE
+    processes.process_namespace.cache_clear()
 
 
 def test_a_clock_that_is_set_makes_nobody_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """The start of a process in time of day moves with the clock: by it the living were taken for dead."""
-    me, told = Identity.of(psutil.Process().pid), myself()
+    me, told = Identity.of(psutil.Process().pid), own_process_name()
     monkeypatch.setattr(psutil.Process, "create_time", lambda _: 0.0)
-    assert started(me.pid) and me.alive() and life_of(told) is Life.ALIVE
+    assert process_start_mark(me.pid) and me.alive() and life_of(told) is Life.ALIVE
     assert Identity(me.host, me.pid, 0.0).alive()
     assert not Identity(me.host, me.pid, 1.5).alive()
 
@@ -194,7 +194,7 @@ def test_pages_go_by_beats_once_they_have_looked_twice(
         lease = control.take("there:1:1", now=NOW + timedelta(hours=hours))
 
         def look() -> Lease | None:
-            return shown(layout, control.read(), now=NOW)
+            return find_shown_lease(layout, control.read(), now=NOW)
 
         assert bool(look()) is held
         lease = control.renew(lease, now=NOW + timedelta(hours=hours))

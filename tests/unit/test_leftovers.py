@@ -16,17 +16,17 @@ from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.maintain import run_leftovers
-from seamline.lake.maintain.retention import retain, swept
-from seamline.lake.maintain.run_leftovers import cleared
-from seamline.lake.maintain.upkeep import maintain
-from seamline.lake.read.merged_read import answer
+from seamline.lake.maintain.retention import clean_generations, forget_generations
+from seamline.lake.maintain.run_leftovers import clean_run_leftovers
+from seamline.lake.maintain.upkeep import maintain_tables
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.generations import CLOSED, Generations
 from seamline.model.errors import Conflict
 from seamline.model.protocol.claims import Claim
 from seamline.model.time.intervals import EPOCH, Interval
-from seamline.plan.maintain.unneeded import BUILT_WITHIN, REPORTED, SECOND, STAMP, begun, given_up
+from seamline.plan.maintain.unneeded import BUILT_WITHIN, REPORTED, SECOND, STAMP, given_up, parse_build_start
 
 slow = pytest.mark.slow
 NOW = datetime.now(UTC)
@@ -46,8 +46,12 @@ def test_a_build_under_a_claim_is_waited_for_however_long_it_takes(ages: list[ti
 
 def test_an_id_says_when_its_build_began() -> None:
     """One that does not is of no build of ours."""
-    assert begun("19700102T000001-abc") == 86401
-    assert (begun("first"), begun("2024-01-01"), begun("20241301T000000-abc")) == (None, None, None)
+    assert parse_build_start("19700102T000001-abc") == 86401
+    assert (
+        parse_build_start("first"),
+        parse_build_start("2024-01-01"),
+        parse_build_start("20241301T000000-abc"),
+    ) == (None, None, None)
 
 
 @pytest.fixture
@@ -70,7 +74,7 @@ class Build:
         whole = rows.append_column("generation", pa.array([self.id] * rows.num_rows))
         self.path = self.generations.folder(self.id) / "_cell=0" / "part.parquet"
         self.path.parent.mkdir(parents=True)
-        data_files.write(whole, self.path.parent, self.path.name)
+        data_files.write_data_file(whole, self.path.parent, self.path.name)
 
     def commit(self) -> None:
         self.generations.append([(self.path, MONDAY)])
@@ -86,13 +90,13 @@ def test_a_killed_builds_folder_goes_and_others_stay(shop: Shop) -> None:
     killed, young, done = Build(shop, NOW - 2 * DAY), Build(shop, NOW), Build(shop, NOW - 2 * DAY)
     done.commit()
     (shop.generations.root / "backup").mkdir()
-    before = answer(shop.compiled, shop.view, shop.layout).table
-    found = maintain(shop.compiled, shop.layout)
+    before = read_merged_answer(shop.compiled, shop.view, shop.layout).table
+    found = maintain_tables(shop.compiled, shop.layout)
     assert (found.deleted[GONE], found.left[LEFT]) == (1, 2)
     assert [each.path.exists() for each in (killed, young, done)] == [False, True, True]
-    assert answer(shop.compiled, shop.view, shop.layout).table.equals(before)
+    assert read_merged_answer(shop.compiled, shop.view, shop.layout).table.equals(before)
     young.commit()
-    assert maintain(shop.compiled, shop.layout).deleted == {}
+    assert maintain_tables(shop.compiled, shop.layout).deleted == {}
     assert young.committed and done.committed
 
 
@@ -104,7 +108,7 @@ def test_while_a_claim_holds_a_build_that_takes_days_is_left_alone(
     long, before = Build(shop, NOW), Build(shop, NOW - 2 * SECOND)
     claim = Claim("long", "test", (MONDAY,), NOW, NOW + 9 * DAY, "elsewhere 1 1")
     monkeypatch.setattr(run_leftovers, "claims_of", lambda *_, **__: (claim,))
-    found = cleared(shop.layout, shop.manifest.read(), now=NOW + 3 * DAY)
+    found = clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW + 3 * DAY)
     assert (found.deleted, found.left) == ({GONE: 1}, {LEFT: 1})
     assert not before.path.exists()
     long.commit()
@@ -115,7 +119,7 @@ def test_while_a_claim_holds_a_build_that_takes_days_is_left_alone(
 def test_a_build_that_slept_without_its_claim_commits_nothing(shop: Shop) -> None:
     """Counter-example to "no claim and old, so dead": it wakes at its last step, and its files are gone."""
     asleep = Build(shop, NOW - 2 * DAY)
-    assert cleared(shop.layout, shop.manifest.read(), now=NOW).deleted == {GONE: 1}
+    assert clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW).deleted == {GONE: 1}
     with pytest.raises((Conflict, FileNotFoundError)):
         asleep.commit()
     # Even with its files in its hands: another second of the same sleep.
@@ -146,7 +150,7 @@ def test_a_build_that_is_given_up_at_its_last_step_is_refused(
     kept = shutil.copytree(late.generations.folder(late.id), shop.warehouse / "kept")
 
     def give_up() -> None:
-        assert cleared(shop.layout, shop.manifest.read(), now=NOW).deleted == {GONE: 1}
+        assert clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW).deleted == {GONE: 1}
         # As if the deletion had been slower than the commit.
         kept.rename(late.generations.folder(late.id))
 
@@ -161,7 +165,7 @@ def test_a_build_that_is_given_up_at_its_last_step_is_refused(
 def test_a_build_that_commits_while_upkeep_looks_is_kept(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Upkeep has listed its folder as nobody's: its commit comes first, and upkeep's is refused."""
     late = Build(shop, NOW - 2 * DAY)
-    look, waiting = run_leftovers.unnamed, [late.commit]
+    look, waiting = run_leftovers.list_uncommitted_folders, [late.commit]
 
     def listed(table: Table) -> object:
         found = look(table)
@@ -169,18 +173,18 @@ def test_a_build_that_commits_while_upkeep_looks_is_kept(shop: Shop, monkeypatch
             waiting.pop()()
         return found
 
-    monkeypatch.setattr(run_leftovers, "unnamed", listed)
-    found = cleared(shop.layout, shop.manifest.read(), now=NOW)
+    monkeypatch.setattr(run_leftovers, "list_uncommitted_folders", listed)
+    found = clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW)
     assert "changed since" in found.refused[0]
     assert late.committed and late.path.exists()
-    assert cleared(shop.layout, shop.manifest.read(), now=NOW).deleted == {}
+    assert clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW).deleted == {}
 
 
 @slow
 def test_builds_do_not_refuse_each_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs at different days commit to one table, and neither lowers what upkeep has closed."""
     Build(shop, NOW - 2 * DAY)
-    cleared(shop.layout, shop.manifest.read(), now=NOW)
+    clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW)
     closed = Table.open(shop.generations.root).txn(CLOSED)
     one, other = Build(shop, NOW), Build(shop, NOW)
     between(one, monkeypatch, other.commit)
@@ -196,10 +200,12 @@ def test_files_of_forgotten_generations_keep_their_folder_for_readers(shop: Shop
     old.commit()
     shop.publish(MONDAY, 0, old.id, 1)
     shop.build(0, 0, "second")
-    assert {each.generation for each in retain(shop.layout, keep=0, actor="x", reason="x")} >= {old.id}
-    swept(shop.layout, shop.manifest.read())
+    assert {each.generation for each in forget_generations(shop.layout, keep=0, actor="x", reason="x")} >= {
+        old.id
+    }
+    clean_generations(shop.layout, shop.manifest.read())
     assert not old.committed
-    assert cleared(shop.layout, shop.manifest.read(), now=NOW).deleted == {}
+    assert clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW).deleted == {}
     assert old.path.exists()
 
 
@@ -220,10 +226,10 @@ def test_reports_stay_while_what_they_are_about_may_be_served(shop: Shop) -> Non
             if shop.layout.report(run).exists()
         }
 
-    cleared(shop.layout, shop.manifest.read(), now=START + REPORTED)
+    clean_run_leftovers(shop.layout, shop.manifest.read(), now=START + REPORTED)
     assert len(there()) == 4
-    cleared(shop.layout, shop.manifest.read(), now=START + REPORTED + SECOND)
+    clean_run_leftovers(shop.layout, shop.manifest.read(), now=START + REPORTED + SECOND)
     assert there() == {"run-served", "run-again", "unknown"}
-    retain(shop.layout, keep=0, actor="x", reason="x")
-    cleared(shop.layout, shop.manifest.read(), now=START + REPORTED + SECOND)
+    forget_generations(shop.layout, keep=0, actor="x", reason="x")
+    clean_run_leftovers(shop.layout, shop.manifest.read(), now=START + REPORTED + SECOND)
     assert there() == {"run-again", "unknown"}

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 from tests.unit.shop import opened
 
-from seamline.plan.stream.driver_progress import Seen, due, patience, verdict
+from seamline.plan.stream.driver_progress import Seen, choose_patience, find_restart_reason, is_check_due
 from seamline.supervisor import driver_watch
 from seamline.supervisor.driver_watch import Watch
 
@@ -19,11 +19,11 @@ def test_every_epoch_begins_the_time_anew():
     """Two minutes without one, and not two minutes since the start."""
     behind = Seen("", 0).look("7", 10).look("7", 50).told(5, 55).look("8", 60)
     assert behind == Seen("8", 60, signs=2)
-    assert not due(behind, 89, 120)
-    assert due(behind, 90, 120)
-    assert patience(behind, stuck_after=120, starts_within=300) == 120
+    assert not is_check_due(behind, 89, 120)
+    assert is_check_due(behind, 90, 120)
+    assert choose_patience(behind, stuck_after=120, starts_within=300) == 120
     for cold in (Seen("", 0), Seen("7", 0, signs=1)):
-        assert patience(cold, stuck_after=120, starts_within=300) == 300
+        assert choose_patience(cold, stuck_after=120, starts_within=300) == 300
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_a_driver_is_stuck_only_where_there_was_something_to_read_all_the_time(m
     seen = Seen(mark, 0)
     for at, lag in lags.items():
         seen = seen.told(lag, at)
-    assert why in verdict(seen, 150, 120)
-    assert bool(verdict(seen, 150, 120)) == bool(why)
+    assert why in find_restart_reason(seen, 150, 120)
+    assert bool(find_restart_reason(seen, 150, 120)) == bool(why)
 
 
 def test_records_that_come_to_an_idle_topic_are_given_their_time(watch):

@@ -19,11 +19,11 @@ from tests.unit.records import pipeline
 
 from seamline import Lookup, Rule, Tumbling, View, count, formula, sum
 from seamline.lake.log.master import Master
-from seamline.lake.read.decorations import shown
-from seamline.lake.storage.exact_casts import cast
+from seamline.lake.read.decorations import load_current_lookup
+from seamline.lake.storage.exact_casts import cast_exactly
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import Lookups, load
-from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.lake.tables.lookup_tables import Lookups, load_lookup
+from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.compile.stored_definition import from_json, to_json
@@ -346,7 +346,7 @@ def test_a_rate_of_another_type_is_the_number_that_it_is(
     """A float keeps six digits; whole numbers and decimals need no spelling."""
     join = compile_pipeline(a_rate(folder, monkeypatch, "arrow", rate, type)).record.lookups[0]
     wanted = Decimal(100) if pa.types.is_integer(rate.type) else Decimal("0.1")
-    assert load(join)["rates_rate"].to_pylist() == [wanted]
+    assert load_lookup(join)["rates_rate"].to_pylist() == [wanted]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_no_part_of_a_look_up_is_rounded(
     with pytest.raises(
         LookupBroken, match="the DECIMALs in it are doubles" if nested else "is .*, not DECIMAL"
     ):
-        load(join)
+        load_lookup(join)
 
 
 def test_doubles_beside_decimals_are_left_alone() -> None:
@@ -380,7 +380,7 @@ def test_doubles_beside_decimals_are_left_alone() -> None:
     both = pa.struct([("x", pa.float64()), ("p", pa.decimal128(10, 2))])
     values = pa.chunked_array([pa.array([{"x": 0.1, "p": Decimal("0.25")}], both)])
     wider = pa.struct([("x", pa.float64()), ("p", pa.decimal128(12, 4))])
-    assert cast(values, wider).to_pylist() == [{"x": 0.1, "p": Decimal("0.2500")}]
+    assert cast_exactly(values, wider).to_pylist() == [{"x": 0.1, "p": Decimal("0.2500")}]
 
 
 def twins() -> pa.Table:
@@ -420,9 +420,10 @@ def test_what_was_made_with_a_version_is_listed(folder: Path) -> None:
     """A table turns out to have been wrong for a week: which days have it?"""
     made = compile_pipeline(flights(AIRLINES, replace(AIRLINES, name="beside", on={"code": "airlines_name"})))
     layout = Layout(folder / "w", "records")
+    shown = load_current_lookup(made.views[0].decorations[0], layout)
     assert lookups_of(made, layout)[1:] == [
         "  airlines  airlines.csv: pinned, in the rows",
-        f"  beside  airlines.csv: beside by_name, version {shown(made.views[0].decorations[0], layout).version} shown",
+        f"  beside  airlines.csv: beside by_name, version {shown.version} shown",
     ]
     master, now = Master.ensure(layout, made), datetime(2024, 3, 5, tzinfo=UTC)
     used: list[tuple[dict[int, int], dict[str, str]]] = [
@@ -493,7 +494,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize(("changes", "field", "why"), WRONG.values(), ids=WRONG)
 def test_a_wrong_look_up_is_told(changes: dict[str, Any], field: str, why: str) -> None:
     """It is told where the definition is written, without its table."""
-    compiled, problems = examine(wrong(changes))
+    compiled, problems = compile_with_problems(wrong(changes))
     assert compiled is None
     found = next(each for each in problems if each.field.startswith(field))
     assert why in found.message

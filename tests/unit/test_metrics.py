@@ -16,7 +16,7 @@ from tests.unit.test_observation import NOW, OBSERVED
 from seamline.cli import main
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
-from seamline.supervisor.stream_metrics import FAMILIES, Streams, registry
+from seamline.supervisor.stream_metrics import FAMILIES, Streams, make_metrics_registry
 
 DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -103,7 +103,7 @@ def two(tmp_path, monkeypatch):
 
 def test_a_broken_stream_does_not_end_the_scrape(two):
     """The others' alarms hang on it."""
-    server, thread = start_http_server(0, "127.0.0.1", registry(broker=False))
+    server, thread = start_http_server(0, "127.0.0.1", make_metrics_registry(broker=False))
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=20) as answer:
             text = answer.read().decode()

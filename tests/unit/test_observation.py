@@ -16,14 +16,25 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.protocol.alert import Kind, Standing
 from seamline.model.protocol.epoch import Epoch
-from seamline.plan.spelling import last_line, span
-from seamline.plan.stream.observation import Behind, Lag, Observation, Sample, rates, rows_per_second
+from seamline.plan.spelling import format_duration, last_line
+from seamline.plan.stream.observation import (
+    Behind,
+    Lag,
+    Observation,
+    Sample,
+    compute_record_rates,
+    rows_per_second,
+)
 from seamline.plan.stream.stream_state import Actual, Driven, Facts, Leased, Supervised, actual_of
-from seamline.plan.wording.observation_text import cells, facts, notes
+from seamline.plan.wording.observation_text import (
+    format_observation_notes,
+    format_observation_row,
+    serialize_observation,
+)
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.supervisor.observe import observe
-from seamline.supervisor.said import leave_mark, unreconciled
-from seamline.supervisor.stream_logs import following, last_lines
+from seamline.supervisor.said import find_stale_reconcile, leave_mark
+from seamline.supervisor.stream_logs import follow_log, last_lines
 from seamline.supervisor.supervisor_heartbeat import Heartbeat, Identity
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -98,7 +109,7 @@ def test_what_a_stream_does_follows_from_who_says_what(facts, actual, detail):
 
 def test_a_lag_ends_after_lag_over_what_is_read_more_than_arrives():
     """600 records wait, 30 arrive in a second and 50 are read: 600 / 20 = 30 s."""
-    assert rates(Sample(before(10), 100, 300), Sample(NOW, 600, 600)) == (30.0, 50.0)
+    assert compute_record_rates(Sample(before(10), 100, 300), Sample(NOW, 600, 600)) == (30.0, 50.0)
     assert Lag(600, arriving=30.0, drained=50.0).catch_up == 30.0
     # As much as is read in five seconds is no backlog: the next epochs take it.
     assert Lag(250, arriving=50.0, drained=50.0).catch_up == 5.0
@@ -114,8 +125,8 @@ def test_a_lag_ends_after_lag_over_what_is_read_more_than_arrives():
 
 def test_a_rate_needs_two_instants():
     """Two samples of the same moment tell nothing, and a division by zero less."""
-    assert rates(None, Sample(NOW, 1, 1)) == (None, None)
-    assert rates(Sample(NOW, 0, 0), Sample(NOW, 1, 1)) == (None, None)
+    assert compute_record_rates(None, Sample(NOW, 1, 1)) == (None, None)
+    assert compute_record_rates(Sample(NOW, 0, 0), Sample(NOW, 1, 1)) == (None, None)
 
 
 def epoch(number: int, at: datetime, rows: int, **more) -> Epoch:
@@ -140,7 +151,7 @@ def test_rows_per_second_are_those_of_the_last_minute():
 )  # fmt: skip
 def test_spans_are_written_for_people(seconds, text):
     """Nobody divides 7500 by 3600 at night."""
-    assert span(seconds) == text
+    assert format_duration(seconds) == text
 
 
 RAISED = Standing(Kind.LAG, "", "1,234 records", raised=True, at=before(60))
@@ -155,7 +166,7 @@ OBSERVED = Observation(
 
 def test_a_row_and_its_notes_say_everything():
     """The list is the first and often the only thing that is looked at."""
-    assert cells(OBSERVED) == {
+    assert format_observation_row(OBSERVED) == {
         "pipeline": "orders",
         "desired": "running",
         "actual": "waiting",
@@ -169,7 +180,7 @@ def test_a_row_and_its_notes_say_everything():
         "rows/s": "12",
         "restarts": "3",
     }
-    assert list(notes(OBSERVED)) == [
+    assert list(format_observation_notes(OBSERVED)) == [
         "waiting 4 s after exit code 1",
         "running by ada: sale",
         "ALERT growing_lag: 1,234 records (since 2026-03-01T11:59:00Z)",
@@ -180,17 +191,17 @@ def test_a_row_and_its_notes_say_everything():
         "not reconciled since 2026-03-01T11:00:00Z: is the DAG orders__stream paused?",
         "not known, ledger: gone",
     ]
-    assert set(cells(Observation("p", NOW)).values()) == {"p", "unset", "unknown", "?"}
+    assert set(format_observation_row(Observation("p", NOW)).values()) == {"p", "unset", "unknown", "?"}
 
 
 def test_json_has_all_of_it():
     """Scripts read it; an infinite number is no JSON."""
-    told = json.loads(json.dumps(facts(OBSERVED), allow_nan=False))
+    told = json.loads(json.dumps(serialize_observation(OBSERVED), allow_nan=False))
     assert told["lag"]["partitions"] == {"shop.orders/0": 1234}
     assert told["lag"]["growing"] is True
     assert told["lag"]["catch_up_seconds"] is None
     assert told["watermark_age"] == 600.0
-    assert json.loads(json.dumps(facts(Observation("p", NOW))))["lag"]["records"] is None
+    assert json.loads(json.dumps(serialize_observation(Observation("p", NOW))))["lag"]["records"] is None
 
 
 def test_an_errors_last_words_are_its_own():
@@ -259,7 +270,7 @@ def test_a_driver_s_words_are_taken_with_their_age(home, tmp_path):
     assert found.lag == Lag(
         42, None, NOW, False, {("shop.orders", 0): 40, ("shop.orders", 1): 2}, arriving=1.7, drained=2.0
     )
-    assert "ago" in cells(found)["lag"]
+    assert "ago" in format_observation_row(found)["lag"]
     assert found.restarts == 2
     assert found.silenced
 
@@ -294,17 +305,17 @@ def test_following_a_log_follows_its_rotation(tmp_path):
             lambda: (os.truncate(log, 0), add("4\n")),
         ]
     )
-    found = following(log, wait=lambda: next(steps)())
+    found = follow_log(log, wait=lambda: next(steps)())
     assert "".join(next(found) for _ in range(4)) == "one\ntwo\nthree\n4\n"
     found.close()
 
 
 def test_whoever_shows_state_says_that_nobody_reconciles(home):
     """A DAG that was paused a week ago looks like everything is well, until the stream dies."""
-    assert unreconciled(home, "p", now=NOW) is None
+    assert find_stale_reconcile(home, "p", now=NOW) is None
     leave_mark(home, "p", "reconciled", now=NOW)
-    assert unreconciled(home, "p", now=NOW + timedelta(minutes=10)) is None
-    assert unreconciled(home, "p", now=NOW + timedelta(minutes=11)) == NOW
+    assert find_stale_reconcile(home, "p", now=NOW + timedelta(minutes=10)) is None
+    assert find_stale_reconcile(home, "p", now=NOW + timedelta(minutes=11)) == NOW
 
 
 def test_a_view_that_is_set_aside_is_named_with_its_error(home, tmp_path):

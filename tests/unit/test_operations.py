@@ -13,18 +13,18 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, opened
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.let_go import LET_GO, readable
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.let_go import LET_GO, count_readable_records
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish import forking
-from seamline.lake.publish.forking import fork
+from seamline.lake.publish.forking import fork_pipeline
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import renewing
-from seamline.lake.tables.control_table import Control, ControlTable, Desired, restatements
+from seamline.lake.storage.renewing import keep_renewing
+from seamline.lake.tables.control_table import Control, ControlTable, Desired, list_restatements
 from seamline.lake.tables.fencing_tokens import newest_token
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import BadRange, LeaseHeld, NotFound, OutOfStep
 from seamline.model.protocol.holes import AcceptedGap, Gap
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -32,10 +32,10 @@ from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.model.time.intervals import Interval
 from seamline.plan.stream.start_positions import From, Place
-from seamline.runtime.processes import myself
+from seamline.runtime.processes import own_process_name
 from seamline.serve.read import read
 from seamline.supervisor import operations
-from seamline.supervisor.operations import Action, Order, Upgrade, carry_out, fillings
+from seamline.supervisor.operations import Action, Order, Upgrade, carry_out, request_hole_fills
 from seamline.supervisor.topic_losses import Offsets
 
 LANE = Lane("t", 0)
@@ -60,7 +60,7 @@ def shop(tmp_path, monkeypatch) -> Shop:
             "_reason": "odd",
         }
         rows = pa.Table.from_pylist([row], schema=QUARANTINE)
-        quarantine.append([data_files.write(rows, quarantine.root, f"{epoch}.parquet")])
+        quarantine.append([data_files.write_data_file(rows, quarantine.root, f"{epoch}.parquet")])
     return made
 
 
@@ -192,15 +192,15 @@ def test_a_restore_serves_what_was_served(shop, tmp_path):
 def test_holes_are_filled_on_request(shop):
     """Only what is missing; the number must be a hole's."""
     with pytest.raises(BadRange, match="No hole"):
-        fillings(shop.compiled, shop.layout, None, "ada", "")
+        request_hole_fills(shop.compiled, shop.layout, None, "ada", "")
     gap = AcceptedGap(Gap(LANE, 5, 9), "ada", "latest", NOW)
     last = shop.ledger.epochs()[-1]
     hole = gap.epoch(3, 0, NOW, record_version="v", last=last)
     shop.master.commit(hole, [])
     shop.ledger.append([hole])
     with pytest.raises(BadRange, match="Epoch 7 is no hole"):
-        fillings(shop.compiled, shop.layout, 7, "ada", "")
-    assert fillings(shop.compiled, shop.layout, 3, "ada", "") == [OffsetRange(LANE, 5, 9)]
+        request_hole_fills(shop.compiled, shop.layout, 7, "ada", "")
+    assert request_hole_fills(shop.compiled, shop.layout, 3, "ada", "") == [OffsetRange(LANE, 5, 9)]
     assert control(shop).fills == (OffsetRange(LANE, 5, 9),)
 
 
@@ -234,7 +234,9 @@ def forked(
     end = max(part.end for each in known for part in each.ranges)
     point = Savepoint("p", upto, {LANE: end}, {}, shop.compiled.record_version, "ada", "", NOW)
     to = Layout(shop.warehouse, name)
-    fork(shop.compiled, shop.layout, point, load(tmp_path / "definitions").pipeline(name), to)
+    fork_pipeline(
+        shop.compiled, shop.layout, point, load_catalog(tmp_path / "definitions").pipeline(name), to
+    )
     return to
 
 
@@ -242,7 +244,7 @@ def forked(
 def test_a_fork_begins_with_the_log_up_to_the_savepoint(shop, tmp_path, packed):
     """Whether its epochs have files of their own or one that upkeep made of them."""
     if packed:
-        maintain(shop.compiled, shop.layout)
+        maintain_tables(shop.compiled, shop.layout)
     to = forked(shop, tmp_path, 1)
     master = Master.open(to)
     assert (master.epoch, master.edge, master.position([LANE])) == (1, 0, {LANE: 4})
@@ -298,20 +300,20 @@ def test_a_fork_waits_for_a_start_that_repairs(shop, tmp_path):
 @pytest.mark.parametrize("lives", [True, False])
 def test_a_stream_that_starts_while_a_fork_is_made_keeps_its_tables(shop, tmp_path, monkeypatch, lives):
     """Linking takes a while, and Airflow keeps the new pipeline's stream up from the moment it is declared."""
-    to, made = Layout(shop.warehouse, "branch"), forking.begun
+    to, made = Layout(shop.warehouse, "branch"), forking.create_fork_tables
     with ExitStack() as living:
 
         def meanwhile(*args):
             control = ControlTable.ensure(to)
-            lease = control.take("somebody", now=datetime.now(UTC), process=myself())
+            lease = control.take("somebody", now=datetime.now(UTC), process=own_process_name())
             Master.ensure(to, shop.compiled).table.fence(lease.token)
             if lives:
-                living.enter_context(renewing(lambda: control.kept(lease), 0.1))
+                living.enter_context(keep_renewing(lambda: control.kept(lease), 0.1))
             else:
                 control.release(lease)
             return made(*args)
 
-        monkeypatch.setattr(forking, "begun", meanwhile)
+        monkeypatch.setattr(forking, "create_fork_tables", meanwhile)
         with pytest.raises(LeaseHeld if lives else BadRange):
             forked(shop, tmp_path, 1)
     assert (Master.open(to).epoch, newest_token(to.table(""))) == (-1, 1)
@@ -320,14 +322,14 @@ def test_a_stream_that_starts_while_a_fork_is_made_keeps_its_tables(shop, tmp_pa
 
 def test_no_stream_starts_while_a_fork_is_put_in_its_place(shop, tmp_path, monkeypatch):
     """It would make a master of its own, and the fork's would take its place."""
-    to, put = Layout(shop.warehouse, "branch"), forking.placed
+    to, put = Layout(shop.warehouse, "branch"), forking.move_fork_tables
 
     def meanwhile(*args):
         with pytest.raises(LeaseHeld, match="fork-"):
             ControlTable.ensure(to).take("somebody", now=datetime.now(UTC))
         put(*args)
 
-    monkeypatch.setattr(forking, "placed", meanwhile)
+    monkeypatch.setattr(forking, "move_fork_tables", meanwhile)
     monkeypatch.setattr(forking, "RENEWED_EVERY", 0.1)
     forked(shop, tmp_path, 1)
     assert ControlTable.ensure(to).take("somebody", now=datetime.now(UTC)).token > 1
@@ -340,7 +342,7 @@ def test_a_fork_knows_which_refused_records_a_person_let_go(shop, tmp_path, let_
     to = forked(shop, tmp_path, 1)
     [epoch] = [replace(each, refused={"odd": 2}) for each in Ledger.ensure(to).epochs()[1:]]
     there = epoch.rows + 1
-    assert readable(to, epoch) == (there if let_go >= epoch.number else there + 1)
+    assert count_readable_records(to, epoch) == (there if let_go >= epoch.number else there + 1)
     assert Table.open(to.table("quarantine")).txn(LET_GO) == min(let_go, 1)
 
 
@@ -355,7 +357,7 @@ def test_a_fork_goes_by_what_was_restated(shop, tmp_path):
     to = forked(shop, tmp_path, 1)
     to.table("master").rename(tmp_path / "gone")
     assert forked(shop, tmp_path, 1) == to
-    assert restatements(to) == (decisions[0], replace(decisions[1], epoch=1))
+    assert list_restatements(to) == (decisions[0], replace(decisions[1], epoch=1))
 
 
 def test_a_restore_tells_that_its_epoch_is_lost(shop):

@@ -14,14 +14,14 @@ from deltalake import DeltaTable, TableFeatures, write_deltalake
 from tests.unit.shop import START, Sale, Shop
 
 from seamline.lake.log import pinned_log
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read.answer_cache import REMEMBERED
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import data_files, delta_log, table_cache
-from seamline.lake.storage.delta_table import Table, properties
-from seamline.lake.storage.foreign_commits import Change, after, since
+from seamline.lake.storage.delta_table import Table, build_commit_properties
+from seamline.lake.storage.foreign_commits import Change, apply_foreign_commit, find_foreign_change
 from seamline.lake.storage.log_entries import ENGINE, Commit
-from seamline.lake.storage.rewrites import pieces, replace_files
+from seamline.lake.storage.rewrites import list_live_pieces, replace_files
 from seamline.model.errors import ChangedByOthers, Conflict
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -39,7 +39,9 @@ def table(tmp_path: Path) -> Table:
 
 def append(table: Table, number: int) -> None:
     rows = pa.table({"n": [number]}, schema=SCHEMA)
-    table.append([data_files.write(rows, table.root, f"{number}.parquet")], txns={"seamline.epoch": number})
+    table.append(
+        [data_files.write_data_file(rows, table.root, f"{number}.parquet")], txns={"seamline.epoch": number}
+    )
 
 
 def theirs(table: Table) -> DeltaTable:
@@ -112,7 +114,7 @@ def test_a_partition_whose_name_is_spelled_otherwise_is_the_same(tmp_path: Path)
     table = Table.ensure(tmp_path / "table", schema, partition_by=["day"])
     day = "2026-03-01T00:00:00 +é%"
     rows = pa.table({"n": [1], "day": [day]}, schema=schema)
-    write_deltalake(str(table.root), rows, mode="append", commit_properties=properties({}))
+    write_deltalake(str(table.root), rows, mode="append", commit_properties=build_commit_properties({}))
     theirs(table).delete()
     with pytest.raises(ChangedByOthers):
         table.refresh()
@@ -125,21 +127,23 @@ def test_a_deletion_vector_makes_a_file_another() -> None:
     file = {"path": "a.parquet", "dataChange": True}
     vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
     hidden = Commit(3, {"operation": "DELETE"}, adds=({**file, "deletionVector": vector},), removals=(file,))
-    change = after(None, hidden)
+    change = apply_foreign_commit(None, hidden)
     assert change and (change.version, change.operation) == (3, "DELETE")
     shown = Commit(4, {"operation": "RESTORE"}, adds=(file,), removals=(hidden.adds[0],))
-    assert after(change, shown) is None
+    assert apply_foreign_commit(change, shown) is None
 
 
 def test_commits_of_every_release_of_ours_are_told_from_others() -> None:
     """An earlier release gave none an id; what deltalake commits for us carries our name."""
     add = ({"path": "a", "dataChange": True},)
-    made = properties({}).custom_metadata or {}
+    made = build_commit_properties({}).custom_metadata or {}
     ours = ({"engineInfo": ENGINE}, {"engineInfo": "delta-rs:py-1.6.6", **made})
-    assert not any(after(None, Commit(1, info, adds=add)) for info in ours)
-    assert after(None, Commit(1, {"engineInfo": "delta-rs"}, {"seamline.epoch": 4}, add)) is None
+    assert not any(apply_foreign_commit(None, Commit(1, info, adds=add)) for info in ours)
+    assert (
+        apply_foreign_commit(None, Commit(1, {"engineInfo": "delta-rs"}, {"seamline.epoch": 4}, add)) is None
+    )
     for info in ({}, {"engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0", "txnId": "7"}):
-        assert isinstance(after(None, Commit(1, info, {"theirs": 4}, add)), Change)
+        assert isinstance(apply_foreign_commit(None, Commit(1, info, {"theirs": 4}, add)), Change)
 
 
 @pytest.mark.parametrize("feature", ["DeletionVectors", "ColumnMapping", "V2Checkpoint", "RowTracking"])
@@ -170,10 +174,10 @@ def test_only_what_came_after_our_newest_commit_is_looked_at(
     monkeypatch.setattr(
         delta_log, "read", lambda root, version: looked.append(version) or read(root, version)
     )
-    assert since(table.root, read(table.root, table.version)) is None
+    assert find_foreign_change(table.root, read(table.root, table.version)) is None
     assert looked == []
     theirs(table).optimize.compact()
-    assert since(table.root, read(table.root, 5)) is None
+    assert find_foreign_change(table.root, read(table.root, 5)) is None
     assert looked == [4]
 
 
@@ -182,7 +186,7 @@ def test_a_log_without_a_commit_of_ours_is_believed(table: Table) -> None:
     theirs(table).optimize.compact()
     theirs(table).create_checkpoint()
     for version in range(5):
-        delta_log.entry(table.root, version).unlink()
+        delta_log.entry_path(table.root, version).unlink()
     assert numbers(Table.open(table.root)) == [0, 1, 2, 3]
 
 
@@ -192,16 +196,16 @@ def test_no_answer_is_made_of_slices_that_others_have_changed(change: str, tmp_p
     shop = Shop(tmp_path)
     for number in range(3):
         shop.epoch([Sale(number)])
-    [counted] = answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()
+    [counted] = read_merged_answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()
     handle = DeltaTable(str(shop.slices.table.root))
     version = handle.version()
     {"RESTORE": lambda: handle.restore(version - 1), "DELETE": handle.delete}.get(
         change, lambda: write_deltalake(handle, handle.to_pyarrow_table().slice(0, 1), mode="overwrite")
     )()
     with pytest.raises(ChangedByOthers, match=f"version {version + 1} is a {change.split(maxsplit=1)[0]} by"):
-        answer(shop.compiled, shop.view, shop.layout)
+        read_merged_answer(shop.compiled, shop.view, shop.layout)
     DeltaTable(str(shop.slices.table.root)).restore(version)
-    assert answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist() == [counted]
+    assert read_merged_answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist() == [counted]
 
 
 def test_generations_of_several_days_that_others_have_packed_are_told_apart(tmp_path: Path) -> None:
@@ -213,7 +217,7 @@ def test_generations_of_several_days_that_others_have_packed_are_told_apart(tmp_
             shop.build(day, cut, f"{name}-{day}")
     shop.epoch([Sale(3)])
     DeltaTable(str(shop.generations.root)).optimize.compact()
-    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3
+    assert sum(read_merged_answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3
 
 
 def test_a_ledger_whose_files_are_gone_is_looked_at_anew(tmp_path: Path) -> None:
@@ -222,21 +226,21 @@ def test_a_ledger_whose_files_are_gone_is_looked_at_anew(tmp_path: Path) -> None
     for number in range(3):
         shop.epoch([Sale(number)], watermark=Sale(number).at)
     shop.build(0, 1, "g1")
-    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3
+    assert sum(read_merged_answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3
     ledger = DeltaTable(str(shop.ledger.table.root))
     ledger.optimize.compact()
     ledger.vacuum(0, dry_run=False, enforce_retention_duration=False)
     shop.epoch([Sale(3)], watermark=Sale(3).at)
-    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 4
+    assert sum(read_merged_answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 4
 
 
 def pack_as_spark(table: Table, column: str) -> None:
     """Put all rows of a table into one file, with instants as INT96."""
     name, rows = "part-00000.parquet", table.refresh().read()
-    written, place = data_files.write(rows, table.root, name), table.root / name
+    written, place = data_files.write_data_file(rows, table.root, name), table.root / name
     pq.write_table(rows, place, use_deprecated_int96_timestamps=True)
     file = replace(written, size=place.stat().st_size)
-    replace_files(table, pieces(table, column, column), [file])
+    replace_files(table, list_live_pieces(table, column, column), [file])
 
 
 @pytest.mark.parametrize("table", ["slices", "ledger"])
@@ -247,13 +251,15 @@ def test_instants_are_read_as_spark_packs_them(table: str, tmp_path: Path) -> No
     for minutes in (0, 1, far):
         shop.epoch([Sale(minutes)], watermark=Sale(minutes).at)
     shop.build(0, 1, "g1")
-    before = answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
+    before = read_merged_answer(
+        shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2)
+    )
     pack_as_spark(*{"slices": (shop.slices.table, "to_epoch"), "ledger": (shop.ledger.table, "epoch")}[table])
     pinned_log.forget_past()
     table_cache._held.clear()
     REMEMBERED.answers.clear()
-    after = answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
+    after = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
     assert before.table.sort_by("window_start").to_pylist() == after.table.sort_by("window_start").to_pylist()
     assert sum(after.table["orders"].to_pylist()) == 3
-    maintain(shop.compiled, shop.layout)
-    assert sum(answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3
+    maintain_tables(shop.compiled, shop.layout)
+    assert sum(read_merged_answer(shop.compiled, shop.view, shop.layout).table["orders"].to_pylist()) == 3

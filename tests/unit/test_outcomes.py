@@ -35,7 +35,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def add(table: Table, number: int) -> None:
     """Commit a row."""
     rows = pa.table({"n": [number]}, schema=SCHEMA)
-    table.append([data_files.write(rows, table.root, f"{number}.parquet")], txns={"a": number})
+    table.append([data_files.write_data_file(rows, table.root, f"{number}.parquet")], txns={"a": number})
 
 
 def rows(table: Table) -> list[int]:
@@ -230,7 +230,7 @@ def test_what_deltalake_has_committed_is_read_in_the_log(
 
     add(table, 1)
     monkeypatch.setattr(DeltaTable, "create_write_transaction", unanswered)
-    file = data_files.write(pa.table({"n": [2]}, schema=SCHEMA), table.root, "2.parquet")
+    file = data_files.write_data_file(pa.table({"n": [2]}, schema=SCHEMA), table.root, "2.parquet")
     assert table.append([file], instead=SCHEMA) == 2
     assert rows(table) == [2]
 
@@ -255,7 +255,7 @@ def clean(table: Table, until: int) -> None:
     """Let a table begin with a checkpoint, as after its retention."""
     DeltaTable(str(table.root)).create_checkpoint()
     for version in range(until):
-        delta_log.entry(table.root, version).unlink(missing_ok=True)
+        delta_log.entry_path(table.root, version).unlink(missing_ok=True)
 
 
 def test_a_writer_that_slept_commits_nothing_under_a_number_that_was_cleaned_away(slept: Table) -> None:
@@ -263,7 +263,7 @@ def test_a_writer_that_slept_commits_nothing_under_a_number_that_was_cleaned_awa
     ahead = slept.version + 1
     with pytest.raises(FenceLost, match="token 2 has replaced ours, 1"):
         add(slept, 1)
-    assert not delta_log.entry(slept.root, ahead).exists()
+    assert not delta_log.entry_path(slept.root, ahead).exists()
     assert rows(slept) == [10, 11, 12, 13]
 
 
@@ -280,7 +280,7 @@ def test_a_decision_that_slept_is_decided_anew(slept: Table) -> None:
 def test_what_was_decided_on_nothing_goes_on_where_the_log_is(slept: Table) -> None:
     """A row of a build, that is in nobody's way."""
     slept.token = None
-    file = data_files.write(pa.table({"n": [1]}, schema=SCHEMA), slept.root, "1.parquet")
+    file = data_files.write_data_file(pa.table({"n": [1]}, schema=SCHEMA), slept.root, "1.parquet")
     slept.append([file])
     assert rows(slept) == [1, 10, 11, 12, 13]
 
@@ -305,7 +305,7 @@ def test_a_writer_that_falls_asleep_between_look_and_commit_takes_it_back(
 
     with disk(sleeps), pytest.raises(FenceLost, match="token 2 has replaced ours, 1"):
         add(table, 1)
-    assert not delta_log.entry(table.root, 2).exists()
+    assert not delta_log.entry_path(table.root, 2).exists()
     assert rows(table) == [10, 11, 12, 13]
 
 
@@ -316,8 +316,8 @@ def test_a_reader_that_meets_a_ghost_reads_the_table_anew(table: Table, cleaned:
     for number in range(1, 6):
         add(table, number)
     clean(table, cleaned)
-    file = data_files.write(pa.table({"n": [9]}, schema=SCHEMA), table.root, "9.parquet")
+    file = data_files.write_data_file(pa.table({"n": [9]}, schema=SCHEMA), table.root, "9.parquet")
     now = datetime.now(UTC)
     _, ghost = Draft.of([file.add(now)], {}, {}, partition_by=[], now=now).placed(1, reader.newest)
-    delta_log.entry(table.root, 1).write_bytes(ghost)
+    delta_log.entry_path(table.root, 1).write_bytes(ghost)
     assert sorted(reader.refresh().read()["n"].to_pylist()) == [1, 2, 3, 4, 5]

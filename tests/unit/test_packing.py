@@ -21,10 +21,10 @@ from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import EDGE, END, FRONTIER, PRUNES, Master
 from seamline.lake.maintain import cleaning, packing
-from seamline.lake.maintain.upkeep import CHECKED, maintain
+from seamline.lake.maintain.upkeep import CHECKED, maintain_tables
 from seamline.lake.publish.planning import master_files
-from seamline.lake.read.merged_read import answer
-from seamline.lake.read.originals import Counted, of
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.originals import Counted, read_original_rows
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
 from seamline.lake.storage.delta_table import EPOCH, TOKEN, Table
@@ -36,7 +36,7 @@ from seamline.model.errors import Conflict, FenceLost
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
-from seamline.plan.maintain.packing_groups import packable, plan_packing
+from seamline.plan.maintain.packing_groups import filter_packable, plan_packing
 from seamline.plan.maintain.slice_upkeep import Held, Piece
 
 slow = pytest.mark.slow
@@ -92,7 +92,7 @@ def test_packing_ends_with_few_files_and_loses_none(sizes: list[int]) -> None:
 def test_only_what_the_master_holds_is_packed() -> None:
     """What is in flight may be the next commit, or dead."""
     held = Held(frozenset({0, 2}), (), 2)
-    assert names([tuple(packable([*sized([1, 1, 1, 1]), Piece("9", 1, 0, 2)], held))]) == ["0 2 9"]
+    assert names([tuple(filter_packable([*sized([1, 1, 1, 1]), Piece("9", 1, 0, 2)], held))]) == ["0 2 9"]
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def rows(shop: Shop, table: str = "master") -> list[dict[str, Any]]:
 
 
 def answered(shop: Shop) -> list[dict[str, Any]]:
-    found = answer(shop.compiled, shop.view, shop.layout).table
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout).table
     return found.sort_by([("window_start", "ascending"), ("customer", "ascending")]).to_pylist()
 
 
@@ -136,22 +136,22 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
 def test_packing_changes_no_row_no_answer_and_no_mark(shop: Shop) -> None:
     """The master's commits say what is held; a commit of upkeep must say nothing about it."""
     before, answers, ledger = rows(shop), answered(shop), known_epochs(shop.layout)
-    early = answer(shop.compiled, shop.view, shop.layout, as_of=2).table
+    early = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=2).table
     apps = [EPOCH, TOKEN, EDGE, f"{END}{Lane('t', 0)}", FRONTIER + shop.view.id]
     marks = [Master.open(shop.layout).table.txn(app) for app in apps]
     assert None not in marks
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert (done.packed["master"], done.refused) == (7, ())
     assert "packed: 7 small files of master" in str(done)
     assert len(live_files(shop)) == 1
     assert len(live_files(shop, "ledger")) == 1
     assert rows(shop) == before
     assert answered(shop) == answers
-    assert answer(shop.compiled, shop.view, shop.layout, as_of=2).table.equals(early)
+    assert read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=2).table.equals(early)
     assert known_epochs(shop.layout) == ledger
     assert Master.open(shop.layout).missing(4) == ledger[5:]
     assert [Master.open(shop.layout).table.txn(app) for app in apps] == marks
-    again = maintain(shop.compiled, shop.layout)
+    again = maintain_tables(shop.compiled, shop.layout)
     assert (again.packed, again.deleted, again.refused) == ({}, {}, ())
 
 
@@ -161,7 +161,7 @@ def test_rows_are_in_the_order_of_event_time_with_bounds_to_prune_by(
 ) -> None:
     """A build of one day reads the row groups of that day, whatever epochs the file is of."""
     monkeypatch.setattr(packing, "GROUP", 7)
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     [name] = live_files(shop)
     read = pq.read_table(shop.master.table.root / name, partitioning=None)
     moments = read["_event_time"].to_pylist()
@@ -179,11 +179,11 @@ def test_rows_are_in_the_order_of_event_time_with_bounds_to_prune_by(
 @slow
 def test_rows_behind_a_number_are_found_in_a_file_of_many_epochs(shop: Shop) -> None:
     """Some of its epochs are in the generation, the others in slices."""
-    found = answer(shop.compiled, shop.view, shop.layout)
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     window = Interval(Sale(60).at, Sale(120).at)
 
     def behind() -> Any:
-        return of(
+        return read_original_rows(
             shop.compiled,
             shop.view,
             shop.layout,
@@ -196,7 +196,7 @@ def test_rows_behind_a_number_are_found_in_a_file_of_many_epochs(shop: Shop) -> 
 
     before = behind()
     assert list(before[0].values()) == [Counted(3, 4, 0)]
-    assert maintain(shop.compiled, shop.layout).packed["master"] == 7
+    assert maintain_tables(shop.compiled, shop.layout).packed["master"] == 7
     assert behind() == before
 
 
@@ -204,7 +204,7 @@ def test_rows_behind_a_number_are_found_in_a_file_of_many_epochs(shop: Shop) -> 
 def test_the_stream_commits_before_and_after(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its handles have not seen what upkeep did, and it must not be taken for a newer writer."""
     meanwhile(monkeypatch, lambda: shop.epoch([Sale(1)]))
-    assert maintain(shop.compiled, shop.layout).packed["master"] == 7
+    assert maintain_tables(shop.compiled, shop.layout).packed["master"] == 7
     shop.epoch([Sale(2)])
     assert [row["_epoch"] for row in rows(shop)] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8]
     assert [epoch.number for epoch in shop.ledger.epochs()] == list(range(9))
@@ -215,8 +215,8 @@ def test_the_stream_commits_before_and_after(shop: Shop, monkeypatch: pytest.Mon
 def test_of_two_upkeeps_one_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both would add the same rows."""
     before, inner = rows(shop), []
-    meanwhile(monkeypatch, lambda: inner.append(maintain(shop.compiled, shop.layout)))
-    outer = maintain(shop.compiled, shop.layout)
+    meanwhile(monkeypatch, lambda: inner.append(maintain_tables(shop.compiled, shop.layout)))
+    outer = maintain_tables(shop.compiled, shop.layout)
     assert (inner[0].packed["master"], outer.packed.get("master")) == (7, None)
     assert outer.refused == ("Another upkeep of master was first, and cleared away what this one wrote.",)
     assert rows(shop) == before
@@ -236,10 +236,10 @@ def test_what_a_killed_upkeep_wrote_is_deleted_by_the_next(
     with monkeypatch.context() as patch:
         meanwhile(patch, die)
         with pytest.raises(KeyboardInterrupt):
-            maintain(shop.compiled, shop.layout)
+            maintain_tables(shop.compiled, shop.layout)
     [orphan] = shop.master.table.root.glob("upkeep-*")
     assert rows(shop) == before
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert done.deleted == {"of an upkeep that another overtook": 1}
     assert not orphan.exists()
     assert rows(shop) == before
@@ -250,13 +250,13 @@ def test_a_writer_that_slept_brings_nothing_back(shop: Shop) -> None:
     """It wakes with a handle of before and a file of an epoch that a newer writer has numbered anew."""
     asleep = Master.open(shop.layout)
     asleep.table.token = 1
-    mine = data_files.write(
+    mine = data_files.write_data_file(
         pa.Table.from_pylist([{"_epoch": 7}], schema=master_schema(shop.compiled)),
         asleep.table.root,
         f"000001-{7:012d}-00000-{'a' * 32}.parquet",
     )
     shop.master.table.fence(2)
-    assert maintain(shop.compiled, shop.layout).packed["master"] == 7
+    assert maintain_tables(shop.compiled, shop.layout).packed["master"] == 7
     before = rows(shop)
     with pytest.raises((FenceLost, FileNotFoundError)):
         asleep.table.append([mine], txns={EPOCH: 7})
@@ -271,11 +271,11 @@ def test_a_pinned_reader_finds_its_files_for_a_day(shop: Shop, monkeypatch: pyte
     """A build may read one version for hours."""
     pinned, old = Table.open(shop.master.table.root), live_files(shop)
     before = pinned.read().sort_by(ORDER)
-    maintain(shop.compiled, shop.layout)
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     assert pinned.read().sort_by(ORDER).equals(before)
     monkeypatch.setattr(cleaning, "PINNED_HOURS", 0)
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert done.deleted["removed over a day ago"] >= 7
     assert not any((shop.master.table.root / name).exists() for name in old)
     assert Table.open(shop.master.table.root).read().sort_by(ORDER).equals(before)
@@ -292,7 +292,7 @@ def test_files_of_before_a_column_was_added_are_packed_with_later_ones(shop: Sho
     shop.epoch([Sale(9)])
     before = rows(shop)
     assert {row["channel"] for row in before} == {None}
-    assert maintain(wider, shop.layout).packed["master"] == 8
+    assert maintain_tables(wider, shop.layout).packed["master"] == 8
     assert rows(shop) == before
     assert "channel" in pq.read_schema(shop.master.table.root / live_files(shop)[0]).names
 
@@ -305,9 +305,9 @@ def test_refused_records_in_flight_are_not_packed_with_those_that_count(shop: Sh
     for number in (0, 1, 1, dead, flying):
         row = pa.Table.from_pylist([{"_epoch": number}], schema=QUARANTINE)
         name = f"{number}-{os.urandom(4).hex()}.parquet"
-        quarantine.append([data_files.write(row, quarantine.root, name)])
+        quarantine.append([data_files.write_data_file(row, quarantine.root, name)])
     shop.epoch([Sale(1)], number=held)
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert (done.dead, done.packed["quarantine"]) == (1, 3)
     assert [row["_epoch"] for row in rows(shop, "quarantine")] == [0, 1, 1, flying]
     assert len(live_files(shop, "quarantine")) == 2
@@ -316,16 +316,16 @@ def test_refused_records_in_flight_are_not_packed_with_those_that_count(shop: Sh
 @slow
 def test_a_ledger_row_lost_in_the_middle_of_a_packed_file_stops_upkeep(shop: Shop) -> None:
     """The file's bounds name other epochs; what looks dead may only be forgotten."""
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     table = Table.open(shop.ledger.table.root)
     kept = [row for row in table.read().to_pylist() if row["epoch"] != 3]
-    [old] = packing.pieces(table, "epoch", "epoch")
-    again = data_files.write(
+    [old] = packing.list_live_pieces(table, "epoch", "epoch")
+    again = data_files.write_data_file(
         pa.Table.from_pylist(kept, schema=table.read().schema), table.root, "again.parquet"
     )
     packing.replace_files(table, [old], [again])
     assert Table.open(table.root).txn(CHECKED) == 6
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert "the ledger knows of 12 records, the master holds 14" in done.refused[0]
     assert (done.packed, done.deleted) == ({}, {})
 
@@ -335,14 +335,14 @@ def test_an_infinite_number_costs_statistics_and_nothing_else(shop: Shop) -> Non
     """Of such a file no bounds are known, the epoch's neither."""
     for name in live_files(shop)[:2]:
         table = Table.open(shop.master.table.root)
-        [old] = [each for each in packing.pieces(table, "_epoch", "_epoch") if each.path == name]
+        [old] = [each for each in packing.list_live_pieces(table, "_epoch", "_epoch") if each.path == name]
         bare = replace(
-            data_files.described(table.root, name), stats=f'{{"numRecords": {2}}}', data_change=False
+            data_files.describe_data_file(table.root, name), stats=f'{{"numRecords": {2}}}', data_change=False
         )
         (table.root / f"bare-{name}").write_bytes((table.root / name).read_bytes())
         packing.replace_files(table, [old], [replace(bare, path=f"bare-{name}")])
     before = rows(shop)
-    assert maintain(shop.compiled, shop.layout).packed["master"] == 7
+    assert maintain_tables(shop.compiled, shop.layout).packed["master"] == 7
     assert rows(shop) == before
 
 
@@ -355,7 +355,7 @@ def test_many_groups_are_committed_a_few_at_once(shop: Shop, monkeypatch: pytest
     held = Held(frozenset(range(7)), (2, 5), 6)
     # On disk the footer is the most of such a file: in memory three are less than one.
     size = max(table.actions()["size_bytes"].to_pylist())
-    done = packing.packed(table, held, order=packing.BY_TIME, target=size + 1)
+    done = packing.pack_table(table, held, order=packing.BY_TIME, target=size + 1)
     assert done.packed["master"] >= 6
     assert Table.open(table.root).version > version + 1
     assert Table.open(table.root).txn(APP) == Table.open(table.root).version
@@ -370,7 +370,7 @@ def test_a_span_of_a_day_is_what_readers_may_take() -> None:
 @slow
 def test_the_ledger_is_packed_beside_its_writer(shop: Shop) -> None:
     """One file an epoch is a million a week: every start would open them all."""
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     shop.epoch([Sale(9)])
     found = Ledger.ensure(shop.layout)
     assert [epoch.number for epoch in found.epochs()] == list(range(8))
@@ -393,7 +393,7 @@ def test_what_runs_wrote_is_packed_beside_those_that_publish(
     before, state = held(), shop.manifest.read()
     decided = ManifestTable.ensure(shop.layout)
     decided.read()
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert {name: done.packed[name] for name in tables} == {"manifest": 6, "builds": 3, "certificates": 3}
     assert held() == before
     assert replace(shop.manifest.read(), version=state.version) == state
@@ -404,7 +404,7 @@ def test_what_runs_wrote_is_packed_beside_those_that_publish(
     # Builds are appended by handles of before, on no condition.
     asleep = Builds.ensure(shop.layout)
     build(shop, "g3", cut=6)
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     asleep.append([replace(asleep.all()[0], run="slow")])
     assert len(asleep.all()) == 5
     assert [each.generation for each in shop.manifest.read().history[shop.view.id, DAYS[0]]] == [

@@ -13,9 +13,9 @@ from tests.unit.shop import DAY, START, Sale, Shop
 from seamline.lake.log import log_edges, pinned_log
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.pinned_log import Numbers, Past, past_of
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -32,7 +32,7 @@ def fresh() -> Iterator[None]:
 
 def past(shop: Shop) -> Past:
     """Look at the master, and give what is known of the log."""
-    log = look(
+    log = read_cached_table(
         shop.layout.table("master"), ("log", shop.view.id), lambda table: pinned_log.log_of(table, shop.view)
     )
     assert log is not None
@@ -70,7 +70,7 @@ def test_the_edges_are_those_of_the_log(tmp_path: Path) -> None:
             [Sale(step)], edge=dice.random() < 0.4, watermark=mark if step > 3 else None, ledger=step < 37
         )
         if step in (15, 25):
-            maintain(shop.compiled, shop.layout)
+            maintain_tables(shop.compiled, shop.layout)
     found = past(shop)
     edges = [each for each in known_epochs(shop.layout) if each.edge and each.watermark]
     for end in (START + day * DAY + shift * MICROSECOND for day in range(20) for shift in (-1, 0, 1)):
@@ -109,7 +109,7 @@ def test_the_past_is_found_by_its_instant(tmp_path: Path) -> None:
     for step in range(30):
         shop.epoch([Sale(step)], watermark=START + step * DAY)
         if step in (10, 20):
-            maintain(shop.compiled, shop.layout)
+            maintain_tables(shop.compiled, shop.layout)
     rows = list(known_epochs(shop.layout))
     table = Table.open(shop.layout.table("ledger"))
     for _ in range(40):

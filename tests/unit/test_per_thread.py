@@ -24,7 +24,7 @@ def asked() -> list[tuple[int]]:
 
 def added(table: pa.Table) -> pa.Table:
     """Use the one that merges states."""
-    return states.asked("SELECT sum(n)::BIGINT AS n FROM given", given=table)
+    return states.query_tables("SELECT sum(n)::BIGINT AS n FROM given", given=table)
 
 
 def test_a_child_of_a_fork_lives_beside_threads_that_have_one() -> None:

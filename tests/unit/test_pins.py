@@ -19,11 +19,13 @@ def table(tmp_path: Path) -> Table:
 
 
 def add(table: Table, number: int) -> None:
-    table.append([data_files.write(pa.table({"n": [number]}, SCHEMA), table.root, f"{number}.parquet")])
+    table.append(
+        [data_files.write_data_file(pa.table({"n": [number]}, SCHEMA), table.root, f"{number}.parquet")]
+    )
 
 
 def rows(table: Table) -> int | None:
-    return table_cache.look(table.root, "rows", lambda seen: seen.read().num_rows)
+    return table_cache.read_cached_table(table.root, "rows", lambda seen: seen.read().num_rows)
 
 
 def test_what_another_commits_is_seen_at_once(table: Table) -> None:
@@ -36,7 +38,9 @@ def test_what_another_commits_is_seen_at_once(table: Table) -> None:
 
     for number in range(3):
         add(table, number)
-        assert [table_cache.look(table.root, "count", count) for _ in range(3)] == [number + 1] * 3
+        assert [table_cache.read_cached_table(table.root, "count", count) for _ in range(3)] == [
+            number + 1
+        ] * 3
     assert calls == [1, 2, 3]
 
 
@@ -65,14 +69,14 @@ def test_a_handle_that_is_handed_over_is_one_persons(table: Table) -> None:
     """A writer goes on with what a start has looked at; whoever looks later has a handle of his own."""
     root = table.root
     table.append([], txns={"a": 1})
-    assert table_cache.handed_over(root) is None
-    assert table_cache.look(root, "a", lambda table: table.txn("a")) == 1
+    assert table_cache.take_cached_table(root) is None
+    assert table_cache.read_cached_table(root, "a", lambda table: table.txn("a")) == 1
     held = table_cache._held[root]
     Table.open(root).append([], txns={"a": 2})
-    mine = table_cache.handed_over(root)
+    mine = table_cache.take_cached_table(root)
     assert mine is held.table and mine.txn("a") == 2
     mine.append([], txns={"a": 3})
-    assert table_cache.look(root, "a", lambda table: table.txn("a")) == 3
+    assert table_cache.read_cached_table(root, "a", lambda table: table.txn("a")) == 3
     assert table_cache._held[root].table is not mine
 
 
@@ -86,4 +90,4 @@ def test_a_handle_of_a_table_that_is_gone_is_not_handed_over(
     table.root.rename(tmp_path / "elsewhere")
     if anew:
         Table.ensure(table.root, SCHEMA)
-    assert table_cache.handed_over(table.root) is None
+    assert table_cache.take_cached_table(table.root) is None

@@ -14,9 +14,9 @@ from tests.unit.examples import FOLDER, catalog, declared
 from seamline.cli import main
 from seamline.cli.produce import produce
 from seamline.local.generators import GENERATORS, Load, Record
-from seamline.local.sending import paced, send
+from seamline.local.sending import pace_items, send_records
 from seamline.model.errors import BadRange
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 LOAD = Load(seed=7, rate=5.0, count=3000, start=START)
@@ -57,7 +57,7 @@ def test_only_bad_records_are_refused_each_for_its_reason(name, scenario):
     """Whatever else a generator sends, its definition takes; and nothing happens before the start."""
     records = made(name)
     end = START + timedelta(seconds=LOAD.count / LOAD.rate)
-    story = scenario(declared(name), now=stamp(end))
+    story = scenario(declared(name), now=format_utc_instant(end))
     for record in records:
         story.send(record.value, key=record.key, at=instant_of(record))
     held = story.epoch()
@@ -67,7 +67,7 @@ def test_only_bad_records_are_refused_each_for_its_reason(name, scenario):
         offset for offset, record in enumerate(records) if record.kind.startswith("bad:")
     ]
     assert sum(held.accepted.values()) == LOAD.count - bad.total()
-    assert min(held.accepted) >= stamp(START)
+    assert min(held.accepted) >= format_utc_instant(START)
     assert bad
     assert {"event", "late"} <= {record.kind for record in records}
 
@@ -100,8 +100,8 @@ def test_an_item_waits_until_its_time_has_come(monkeypatch):
         "seamline.local.sending.time.sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds)
     )
     items = [Record(at, None, b"") for at in (5000, 6000, 9000)]
-    assert [clock[0] for _ in paced(items, 2)] == [100.0, 100.5, 102.0]
-    assert [clock[0] for _ in paced(items, None)] == [102.0] * 3
+    assert [clock[0] for _ in pace_items(items, 2)] == [100.0, 100.5, 102.0]
+    assert [clock[0] for _ in pace_items(items, None)] == [102.0] * 3
 
 
 @pytest.mark.parametrize(
@@ -177,5 +177,5 @@ def test_an_interrupt_flushes_what_was_sent(monkeypatch):
     broker = Broker(breaks=2)
     monkeypatch.setattr("seamline.local.sending.RecordWriter", broker)
     with pytest.raises(KeyboardInterrupt):
-        send(None, "t", made("payments"))
+        send_records(None, "t", made("payments"))
     assert (broker.flushed, broker.closed) == (2, True)

@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 from seamline.supervisor import prespawned
-from seamline.supervisor.prespawned import Asked, Spare, ask, place
+from seamline.supervisor.prespawned import Asked, Spare, find_build_socket, submit_build
 
 PORT = 15099
 WAITS = """
 import os, sys, time
-from seamline.supervisor.prespawned import release, serve
+from seamline.supervisor.prespawned import fingerprint_code, serve_one_build
 
 def run(argv):
     print("argv", *argv)
@@ -33,7 +33,7 @@ def run(argv):
         time.sleep(600)
     return int(argv[0])
 
-sys.exit(serve(int(sys.argv[1]), run, release()))
+sys.exit(serve_one_build(int(sys.argv[1]), run, fingerprint_code()))
 """
 
 
@@ -65,8 +65,8 @@ def until(what: Callable[[], object], keep: Callable[[], object] = lambda: None)
 
 def handed(argv: list[str], **env: str) -> Asked:
     """Hand a build to the process that waits."""
-    until(place(PORT).exists)
-    asked = ask(PORT, argv, {"WHO": "ada", **env})
+    until(find_build_socket(PORT).exists)
+    asked = submit_build(PORT, argv, {"WHO": "ada", **env})
     assert asked is not None
     return asked
 
@@ -93,8 +93,8 @@ def test_one_process_serves_one_build_and_another_takes_its_place(spare: Spare) 
     """What a build leaves in its process, the next does not find."""
     spare.keep()
     first = handed(["0"])
-    assert ask(PORT, ["0"], {}) is None
-    until(place(PORT).exists, spare.keep)
+    assert submit_build(PORT, ["0"], {}) is None
+    until(find_build_socket(PORT).exists, spare.keep)
     second = handed(["0"])
     assert first.pid != second.pid
     assert [*first.lines()] and [*second.lines()]
@@ -115,24 +115,24 @@ def test_a_build_that_is_ended_is_dead(spare: Spare) -> None:
 
 def test_a_process_of_other_code_builds_nothing(spare: Spare, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was started before an upgrade; the next one is of the new code."""
-    until(place(PORT).exists)
-    monkeypatch.setattr(prespawned, "release", lambda: "newer")
-    assert ask(PORT, ["0"], {}) is None
+    until(find_build_socket(PORT).exists)
+    monkeypatch.setattr(prespawned, "fingerprint_code", lambda: "newer")
+    assert submit_build(PORT, ["0"], {}) is None
 
 
 def test_where_nobody_waits_nobody_is_asked(tmp_path: Path) -> None:
     """No driver, one that has died, or a folder that others may look into."""
-    assert ask(PORT, ["0"], {}) is None
+    assert submit_build(PORT, ["0"], {}) is None
     died = subprocess.Popen([sys.executable, "-c", WAITS, str(PORT)])
-    until(place(PORT).exists)
+    until(find_build_socket(PORT).exists)
     died.kill()
     died.wait()
-    assert place(PORT).exists()
-    assert ask(PORT, ["0"], {}) is None
-    place(PORT).parent.chmod(0o755)
+    assert find_build_socket(PORT).exists()
+    assert submit_build(PORT, ["0"], {}) is None
+    find_build_socket(PORT).parent.chmod(0o755)
     with pytest.raises(PermissionError):
-        place(PORT)
-    assert ask(PORT, ["0"], {}) is None
+        find_build_socket(PORT)
+    assert submit_build(PORT, ["0"], {}) is None
 
 
 def test_it_ends_with_the_driver(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_it_ends_with_the_driver(tmp_path: Path) -> None:
         "sys.exit(", "import seamline.supervisor.prespawned as p; p.LOOKS_EVERY = 0.1; sys.exit("
     )
     driver = subprocess.Popen([sys.executable, "-c", text, waits, str(PORT)])
-    until(place(PORT).exists)
+    until(find_build_socket(PORT).exists)
     [child] = psutil.Process(driver.pid).children()
     driver.kill()
     driver.wait()
@@ -166,10 +166,10 @@ def test_a_process_that_cannot_get_ready_is_not_started_all_the_time() -> None:
 
 def test_who_did_not_wait_for_the_answer_is_not_built_for(spare: Spare) -> None:
     """He has started a client of his own by then, and a run would be built twice."""
-    until(place(PORT).exists)
+    until(find_build_socket(PORT).exists)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
-        asker.connect(str(place(PORT)))
-        asked = {"argv": ["0"], "env": {}, "cwd": "/", "release": prespawned.release()}
+        asker.connect(str(find_build_socket(PORT)))
+        asked = {"argv": ["0"], "env": {}, "cwd": "/", "release": prespawned.fingerprint_code()}
         asker.sendall(json.dumps(asked).encode() + b"\n")
         with asker.makefile("r") as said:
             assert said.readline().startswith(prespawned.READY)
@@ -181,8 +181,8 @@ def test_who_did_not_wait_for_the_answer_is_not_built_for(spare: Spare) -> None:
 
 def test_a_driver_without_a_place_to_wait_in_goes_on(spare: Spare) -> None:
     """Another user may have made the folder first: builds start clients of their own then."""
-    until(place(PORT).exists)
-    place(PORT).parent.chmod(0o755)
+    until(find_build_socket(PORT).exists)
+    find_build_socket(PORT).parent.chmod(0o755)
     spare.keep()
     spare.stop()
     assert spare.waiting

@@ -20,8 +20,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from seamline.model.compile.catalog import load
-from seamline.runtime.java import parts
+from seamline.model.compile.catalog import load_catalog
+from seamline.runtime.java import list_java_parts
 
 ROOT = Path(__file__).parents[2]
 PINS = sorted(ROOT.glob("requirements*.txt"))
@@ -58,7 +58,7 @@ def test_every_requirement_is_exact_and_comes_from_nowhere_in_particular(file: P
 
 def test_the_pins_that_must_agree_do() -> None:
     """Delta's jar and package are one thing in two parts; pyspark-client lays its files over pyspark's."""
-    jars = {part.name: part.revision for part in parts("spark")}
+    jars = {part.name: part.revision for part in list_java_parts("spark")}
     assert jars["delta-spark_4.2_2.13"] == jars["delta-storage"] == version("delta-spark")
     assert jars["spark-sql-kafka-0-10_2.13"] == version("pyspark") == version("pyspark-client")
     assert int(version("pandas").split(".")[0]) < 3
@@ -106,7 +106,7 @@ def test_what_is_installed_is_what_is_pinned() -> None:
 @pytest.mark.parametrize("group", ["spark", "kafka"])
 def test_every_java_part_has_a_checksum_and_a_name_of_its_own(group: str) -> None:
     """Two revisions of a jar on one class path is an error nobody finds."""
-    listed = parts(group)
+    listed = list_java_parts(group)
     assert all(re.fullmatch("[0-9a-f]{64}", part.sha256) for part in listed)
     assert len({part.name for part in listed}) == len(listed) > 0
 
@@ -133,7 +133,7 @@ def test_the_composition_has_what_a_team_runs(composition: dict[str, Any]) -> No
 
 def test_the_composition_runs_our_versions(composition: dict[str, Any]) -> None:
     """The broker that the tests use is the one that is deployed."""
-    broker = {part.name: part.revision for part in parts("kafka")}["kafka_2.13"]
+    broker = {part.name: part.revision for part in list_java_parts("kafka")}["kafka_2.13"]
     assert composition["services"]["kafka"]["image"] == f"apache/kafka:{broker}"
 
 
@@ -179,7 +179,7 @@ def test_help_lists_every_command() -> None:
 
 def test_no_code_path_asks_for_the_name_of_a_pipeline() -> None:
     """What is fast for a benchmark's definition is fast for the same definition under any other name."""
-    shipped = [load(ROOT / "include" / folder).pipelines for folder in ("pipelines", "examples")]
+    shipped = [load_catalog(ROOT / "include" / folder).pipelines for folder in ("pipelines", "examples")]
     names = re.compile(rf"\b({'|'.join(name for each in shipped for name in each)})\b|benchmark")
     layers = ("model", "plan", "lake", "kafka", "spark", "serve", "quality", "supervisor", "orchestration")
     files = [file for layer in layers for file in (ROOT / "include" / "seamline" / layer).rglob("*.py")]

@@ -18,7 +18,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict, NotFound, PublishRefused
 from seamline.model.protocol.certificate import Certificate, Check
 from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement
-from seamline.plan.publish.publication import Candidate, Offer, certified
+from seamline.plan.publish.publication import Candidate, Offer, select_publishable
 from seamline.quality.certify import certificates_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -116,8 +116,8 @@ def test_the_views_of_a_red_interval_are_held_back_together(layout: Layout):
     """Two views of one day that tell of different logs would contradict each other."""
     day = SHOP.grid.named(DAYS[0])
     one, other = (Candidate(Generation("g", view, day, 5, 1), view == "a/1", "") for view in ("a/1", "b/1"))
-    assert certified(Manifest(), [one, other]) == Offer((), {DAYS[0]: "not certified"})
-    assert certified(Manifest(), [one]) == Offer((one,))
+    assert select_publishable(Manifest(), [one, other]) == Offer((), {DAYS[0]: "not certified"})
+    assert select_publishable(Manifest(), [one]) == Offer((one,))
 
 
 def test_an_interval_below_its_floor_is_held_back_and_the_other_published(layout: Layout):

@@ -15,7 +15,7 @@ from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.read import merged_read
 from seamline.lake.read.answers import Answer
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import file_cache, table_cache
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -28,7 +28,7 @@ from seamline.model.errors import (
     StraddlesCut,
 )
 from seamline.model.protocol.manifest import Act, Statement
-from seamline.model.protocol.seam import Side, Status, counted, merge
+from seamline.model.protocol.seam import Side, Status, list_seam_slices, merge_states
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ Rows = dict[tuple[str | None, datetime], tuple[int, int, int]]
 
 
 def asked(shop: Shop, **asked: object) -> Answer:
-    return answer(shop.compiled, shop.view, shop.layout, **asked)  # type: ignore[arg-type]
+    return read_merged_answer(shop.compiled, shop.view, shop.layout, **asked)  # type: ignore[arg-type]
 
 
 def rows(found: Answer) -> Rows:
@@ -54,13 +54,13 @@ def oracle(shop: Shop, cuts: dict[int, int], side: Side, *, until: int | None = 
         for piece in shop.pieces(sales, number):
             day = (piece.pane - START) // DAY
             cut = -1 if side is Side.SPEED else cuts.get(day, -1)
-            speed = bool(counted([piece], cut=cut, until=until)) and side is not Side.BATCH
+            speed = bool(list_seam_slices([piece], cut=cut, until=until)) and side is not Side.BATCH
             batch = number <= cut and side is not Side.SPEED
             if speed or batch:
                 start = piece.pane - (piece.pane - START) % shop.view.window.length
                 states.setdefault((piece.key[0], start), []).append(piece.states)
     measures = [each.measure for each in shop.view.measures]
-    return {place: merge(measures, some) for place, some in states.items()}  # type: ignore[misc]
+    return {place: merge_states(measures, some) for place, some in states.items()}  # type: ignore[misc]
 
 
 def filled(shop: Shop, seed: int, epochs: int = 12) -> dict[int, int]:
@@ -216,7 +216,7 @@ def test_a_file_that_vanished_starts_the_read_again(tmp_path: Path, monkeypatch:
     """Upkeep may take a file between pin and read; the answer is still the right one (rule 16)."""
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
-    take, calls = merged_read.take, []
+    take, calls = merged_read.read_counted_states, []
 
     def once(*given: object) -> pa.Table:
         calls.append(1)
@@ -224,7 +224,7 @@ def test_a_file_that_vanished_starts_the_read_again(tmp_path: Path, monkeypatch:
             raise FileNotFoundError("gone")
         return take(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(merged_read, "take", once)
+    monkeypatch.setattr(merged_read, "read_counted_states", once)
     assert rows(asked(shop)) == {("a", START): (1, 1, 1)}
     assert len(calls) == 2
 
@@ -276,7 +276,7 @@ def test_a_stream_that_never_ran_is_not_found(tmp_path: Path) -> None:
     """An empty answer would look like no sales."""
     compiled = sales_pipeline()
     with pytest.raises(NotFound):
-        answer(compiled, compiled.views[0], Layout(tmp_path, "shop"))
+        read_merged_answer(compiled, compiled.views[0], Layout(tmp_path, "shop"))
 
 
 def test_handles_follow_a_table_that_was_made_anew(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_handles_follow_a_table_that_was_made_anew(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "w")
     shop.epoch([Sale(1)])
     assert rows(asked(shop)) == {("a", START): (1, 1, 1)}
-    assert table_cache.look(tmp_path / "nowhere", "x", lambda table: table.version) is None
+    assert table_cache.read_cached_table(tmp_path / "nowhere", "x", lambda table: table.version) is None
 
 
 def test_the_same_question_has_the_same_answer_until_something_happens(tmp_path: Path) -> None:

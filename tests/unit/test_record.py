@@ -16,13 +16,13 @@ from seamline.cli import main
 from seamline.lake.engine import states
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
-from seamline.model.compile.catalog import load
-from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
-from seamline.model.compile.fingerprint import fingerprint, record_version
+from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
+from seamline.model.compile.fingerprint import fingerprint_view, record_version
 from seamline.model.errors import NotFound, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 from seamline.spark.tasks import task
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, at TIMESTAMP, cart STRUCT<shop: STRING, tags: ARRAY<STRING>>"
@@ -174,7 +174,7 @@ def test_views_see_selected_rows_and_the_ledger_counts_all(tmp_path: Path) -> No
     result = kernel_run(tmp_path, made, batch(values, keys=[b"k"] * 5))
     assert result.accepted == {"2024-03-01T00:00:00Z": 5}
     (view,) = made.views
-    shown = states.present(view, result.states[view.id][0], ["shop", "rows"]).to_pylist()
+    shown = states.present_states(view, result.states[view.id][0], ["shop", "rows"]).to_pylist()
     assert sorted((row["shop"], row["rows"], row["n"], int(row["cents"])) for row in shown) == [
         ("a", 1, 1, 250),
         ("b", 1, 1, 400),
@@ -229,7 +229,7 @@ def test_a_view_explodes_its_input_and_not_the_master(tmp_path: Path) -> None:
     assert result.accepted == {"2024-03-01T00:00:00Z": 5}
     assert not result.refused
     (view,) = made.views
-    (row,) = states.present(view, result.states[view.id][0], ["rows"]).to_pylist()
+    (row,) = states.present_states(view, result.states[view.id][0], ["rows"]).to_pylist()
     assert row == {"rows": 3, "rows_n": 3, "pieces": 10, "share": 2.5}
 
 
@@ -315,7 +315,10 @@ def test_late_events_are_counted_by_class_and_never_dropped(tmp_path: Path) -> N
     assert result.accepted == {"2024-02-29T00:00:00Z": 2, "2024-03-01T00:00:00Z": 3}
     assert result.very_late == {"2024-02-29T00:00:00Z": 1}
     assert result.late == {"2024-02-29T00:00:00Z": 1, "2024-03-01T00:00:00Z": 1}
-    assert task.gathered((row["kind"], row["payload"]) for row in task.report(result)) == result
+    assert (
+        task.merge_task_reports((row["kind"], row["payload"]) for row in task.encode_result_rows(result))
+        == result
+    )
     first = kernel_run(tmp_path, made, batch([event(at) for at in times]))
     assert not first.late and not first.very_late
 
@@ -333,7 +336,7 @@ def test_events_before_1970_are_in_the_day_that_ends_after_them(tmp_path: Path) 
     days = ["0002-01-01T00:00:00Z", "1969-12-30T00:00:00Z", "1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z"]
     assert result.accepted == dict.fromkeys(days, 1)
     [[found]] = result.states.values()
-    assert sorted(map(stamp, found["pane"].to_pylist())) == days
+    assert sorted(map(format_utc_instant, found["pane"].to_pylist())) == days
 
 
 def test_a_ledger_row_keeps_lateness_and_one_from_before_has_none() -> None:
@@ -370,7 +373,7 @@ def test_a_side_is_read_by_its_name_each_record_once(
 ) -> None:
     """What is routed away must be found again; the master's commit decides, as for every row."""
     (tmp_path / "returns.py").write_text(DEFINITION)
-    made = load(tmp_path).pipeline("returns")
+    made = load_catalog(tmp_path).pipeline("returns")
     master = Master.ensure(Layout(tmp_path / "warehouse", "returns"), made)
     values = [
         json.dumps({"id": id, "at": "2024-03-01", "facts": {"a": [id]}}).encode() for id in (1, -1, -2, 3)
@@ -458,7 +461,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_a_wrong_step_is_told_with_its_place(case: str) -> None:
     """The author must find the place without reading our code."""
     changes, field, fact = WRONG[case]
-    compiled, problems = examine(pipeline(SCHEMA, **changes))
+    compiled, problems = compile_with_problems(pipeline(SCHEMA, **changes))
     assert compiled is None
     found = next(problem for problem in problems if problem.field == field)
     assert fact in found.message
@@ -478,4 +481,6 @@ def test_each_step_is_part_of_the_record_version_and_their_absence_is_not() -> N
     versions = [record_version(pipeline(SCHEMA, **each)) for each in steps]
     assert len(set(versions)) == len(steps)
     assert versions[0] == record_version(plain)
-    assert fingerprint(plain, plain.views[0]) != fingerprint(pipeline(SCHEMA, where="id > 1"), plain.views[0])
+    assert fingerprint_view(plain, plain.views[0]) != fingerprint_view(
+        pipeline(SCHEMA, where="id > 1"), plain.views[0]
+    )

@@ -22,7 +22,7 @@ from tests.unit import (
     test_transform,
 )
 
-from seamline.model.compile.compiled_pipeline import examine
+from seamline.model.compile.compiled_pipeline import compile_with_problems
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.errors import DefinitionError
 
@@ -60,7 +60,7 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
 
 def problem(wrong: Pipeline, field: str) -> DefinitionError:
     """Return the problem that a wrong definition has in a field."""
-    return next(each for each in examine(wrong)[1] if each.field.startswith(field))
+    return next(each for each in compile_with_problems(wrong)[1] if each.field.startswith(field))
 
 
 def page() -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.stream.refusal_news import Refusals
-from seamline.serve.pipeline_status import refusals
+from seamline.serve.pipeline_status import format_refusal_counts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEE = "See `seamline quarantine list payments`."
@@ -88,7 +88,7 @@ def test_the_status_counts_by_reason_and_names_the_last() -> None:
         Epoch(number, 1, at(number), "v", refused=refused)
         for number, refused in enumerate([{"tombstone": 1}, {"mistyped field amount": 4, "tombstone": 1}, {}])
     ]
-    assert list(refusals(ledger)) == [
+    assert list(format_refusal_counts(ledger)) == [
         "    4 mistyped field amount, last in epoch 1 (2026-03-01T12:01:00Z)",
         "    2 tombstone, last in epoch 1 (2026-03-01T12:01:00Z)",
     ]

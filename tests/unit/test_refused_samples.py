@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 from tests.unit.shop import START, Shop
 
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.model.protocol.epoch import Epoch
-from seamline.serve.refused_records import refused_by_reason
+from seamline.serve.refused_records import list_refusals
 
 
 def refuse(shop: Shop, *reasons: str, held: bool = True) -> None:
@@ -25,7 +25,7 @@ def refuse(shop: Shop, *reasons: str, held: bool = True) -> None:
         | {"_reason": reason, "_value": b"{bad", "_detail": f"{reason} {number}"}
         for at, reason in enumerate(reasons)
     ]
-    file = data_files.write(
+    file = data_files.write_data_file(
         pa.Table.from_pylist(rows, schema=QUARANTINE), table.root, f"{number:06d}.parquet"
     )
     table.append([file], txns={EPOCH: number})
@@ -41,7 +41,7 @@ def refuse(shop: Shop, *reasons: str, held: bool = True) -> None:
 def told(shop: Shop) -> list[tuple[str, int, list[str]]]:
     return [
         (each.reason, each.count, [sample.detail for sample in each.samples])
-        for each in refused_by_reason(shop.compiled, shop.layout)
+        for each in list_refusals(shop.compiled, shop.layout)
     ]
 
 
@@ -54,7 +54,7 @@ def test_the_newest_are_shown_and_all_are_counted(tmp_path: Path) -> None:
     refuse(shop, "null", held=False)
     expected = [("null", 8, ["null 4", "null 4"]), ("rule", 4, ["rule 4", "rule 3"]), ("old", 1, ["old 0"])]
     assert told(shop) == expected
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     assert told(shop) == expected
     refuse(shop, "rule")
     assert told(shop)[1] == ("rule", 5, ["rule 6", "rule 4"])

@@ -18,8 +18,8 @@ from seamline.plan.maintain.repair_steps import (
     Stop,
     Trim,
     Word,
-    passed_over,
-    repair,
+    list_unchained_epochs,
+    plan_repair_steps,
 )
 
 VIEW = "v/1"
@@ -37,7 +37,9 @@ def decided(
     published: int = -1,
 ) -> list[Step]:
     """Decide for a start of token 7."""
-    return repair(master, quarantine, ledger, {VIEW: slices}, boot=boot, token=7, published=published)
+    return plan_repair_steps(
+        master, quarantine, ledger, {VIEW: slices}, boot=boot, token=7, published=published
+    )
 
 
 def test_a_start_on_tables_that_agree_goes_on() -> None:
@@ -105,6 +107,6 @@ def test_rows_that_the_next_one_does_not_name_are_out_of_the_chain() -> None:
     def row(number: int, before: int | None) -> Epoch:
         return Epoch(number, 1, datetime(2024, 1, 1, tzinfo=UTC), "r", before=before)
 
-    assert passed_over([row(0, -1), row(1, 0), row(2, 1), row(9, 0), row(12, 9)]) == {1, 2}
-    assert passed_over([row(0, None), row(1, None), row(3, 1)]) == set()
-    assert passed_over([]) == set()
+    assert list_unchained_epochs([row(0, -1), row(1, 0), row(2, 1), row(9, 0), row(12, 9)]) == {1, 2}
+    assert list_unchained_epochs([row(0, None), row(1, None), row(3, 1)]) == set()
+    assert list_unchained_epochs([]) == set()

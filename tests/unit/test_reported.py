@@ -15,8 +15,8 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.model.errors import ProtocolError, SparkFailed
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.tasks.kernel_attempts import KernelFailed
-from seamline.spark.tasks.spread import by_batches, by_numbers, complete
-from seamline.spark.tasks.task import SCHEMA, gathered, report, reported
+from seamline.spark.tasks.spread import by_batches, by_numbers, require_all_reported
+from seamline.spark.tasks.task import SCHEMA, collect_reports, encode_result_rows, merge_task_reports
 
 
 def stream(rows: list[dict[str, Any]]) -> bytes:
@@ -29,7 +29,7 @@ def stream(rows: list[dict[str, Any]]) -> bytes:
 
 def test_rows_that_were_cut_off_are_an_error_wherever_the_cut_is() -> None:
     """PySpark's own ``collect`` takes the end of the socket for the end of the rows, and an epoch lost its records."""
-    whole = stream([*report(KernelResult())])
+    whole = stream([*encode_result_rows(KernelResult())])
     assert len([*ArrowCollectSerializer().load_stream(io.BytesIO(whole))]) == 2
     for cut in range(len(whole)):
         with pytest.raises((EOFError, struct.error, pa.ArrowInvalid, OSError)):
@@ -38,15 +38,18 @@ def test_rows_that_were_cut_off_are_an_error_wherever_the_cut_is() -> None:
 
 def test_no_report_is_not_an_empty_one() -> None:
     """A task that had no record to read says so."""
-    assert gathered([(row["kind"], row["payload"]) for row in report(KernelResult())]) == KernelResult()
+    assert (
+        merge_task_reports([(row["kind"], row["payload"]) for row in encode_result_rows(KernelResult())])
+        == KernelResult()
+    )
     with pytest.raises(ProtocolError, match="No task has reported"):
-        gathered([])
+        merge_task_reports([])
 
 
 def test_an_epoch_without_a_report_is_not_held() -> None:
     """Its offsets would be passed over: sixty records were, once in forty kills."""
     frame = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: SCHEMA.empty_table()))
-    assert reported(frame.mapInArrow()) == []
+    assert collect_reports(frame.mapInArrow()) == []
     writer = SimpleNamespace(
         token=1,
         master=SimpleNamespace(table=SimpleNamespace(root="master")),
@@ -73,10 +76,10 @@ def twice(number: int) -> list[tuple[str, bytes]]:
 def test_rows_of_a_task_that_was_cut_off_are_an_error() -> None:
     """Of a build they would be missing in its states, and nobody would know."""
     rows = [row for number in range(3) for row in by_numbers(twice)([number])]
-    assert complete(rows, 3) == [row for number in range(3) for row in twice(number)]
+    assert require_all_reported(rows, 3) == [row for number in range(3) for row in twice(number)]
     for cut in range(len(rows)):
         with pytest.raises(SparkFailed, match="of 3 tasks"):
-            complete(rows[:cut], 3)
+            require_all_reported(rows[:cut], 3)
 
 
 def test_tasks_of_a_server_report_what_those_of_this_process_do() -> None:

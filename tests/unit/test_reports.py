@@ -19,7 +19,7 @@ from seamline.model.protocol.certificate import Certificate, Making
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import Interval
 from seamline.quality import expectations, quality_pages
-from seamline.quality.certify import certify_run, versions
+from seamline.quality.certify import certify_run, lookup_versions_by_interval
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +127,10 @@ def test_a_page_is_rendered_once_a_view_and_not_without_expectations(
     monkeypatch.setattr(expectations, "page_of", lambda result: calls.append(1) or "page")
     certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
     assert calls == [1]
-    assert expectations.checked(sales_pipeline().views[0], pa.table({"interval": ["i"]})).page == ""
+    assert (
+        expectations.validate_presented_rows(sales_pipeline().views[0], pa.table({"interval": ["i"]})).page
+        == ""
+    )
 
 
 def test_a_certificate_says_how_its_generation_was_made() -> None:
@@ -136,7 +139,7 @@ def test_a_certificate_says_how_its_generation_was_made() -> None:
     made = Making("v2", {"cities": ("a", "b")}, ("cities to b",), 10, 1.5, "cli:ada", "reports/r/index.html")
     one = Certificate("v", "f", "g", day, 7, "r", "", START, (), made)
     assert Certificate.from_json(one.to_json()) == one
-    assert "look-up cities: versions a, b" in "\n".join(quality_pages.spoken(one))
+    assert "look-up cities: versions a, b" in "\n".join(quality_pages.format_certificate(one))
     older = one.to_json().partition(', "made"')[0] + "}"
     assert Certificate.from_json(older) == replace(one, made=Making())
 
@@ -147,4 +150,4 @@ def test_the_versions_of_look_ups_are_those_of_the_epochs_that_brought_rows() ->
         Epoch(number, 1, START, "v", accepted={day: 1}, lookups={"cities": version})
         for number, day, version in ((0, "mon", "a"), (1, "mon", "b"), (2, "mon", "a"), (3, "fri", "c"))
     ]
-    assert versions(epochs) == {"mon": {"cities": ("a", "b")}, "fri": {"cities": ("c",)}}
+    assert lookup_versions_by_interval(epochs) == {"mon": {"cities": ("a", "b")}, "fri": {"cities": ("c",)}}

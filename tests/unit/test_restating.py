@@ -16,21 +16,21 @@ from seamline import Lookup, Rule, Tumbling, View, count
 from seamline.cli import main
 from seamline.kernel.restated_rows import Again
 from seamline.lake.log.master import Master
-from seamline.lake.publish.lookup_restating import restate
+from seamline.lake.publish.lookup_restating import restate_lookup
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables import builds_table, manifest_table
 from seamline.lake.tables.builds_table import BuildRow, Builds
-from seamline.lake.tables.control_table import Control, ControlTable, restatements
+from seamline.lake.tables.control_table import Control, ControlTable, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable, manifest_of
 from seamline.lake.tables.rejudged import Rejudged
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, ProtocolError
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Act, Statement, fold
-from seamline.model.protocol.restatement import Restatement, restated
+from seamline.model.protocol.manifest import Act, Statement, fold_statements
+from seamline.model.protocol.restatement import Restatement, apply_restatements
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.batch.batch_plan import plan_batch
 from seamline.plan.batch.rejudging_plan import Verdict
@@ -78,7 +78,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 
 def held(folder: Path, *epochs: tuple[dict[int, int], str, bool]) -> Layout:
     """Commit epochs: rows by day of January, the version of cities, whether it is an edge."""
-    made, layout = load(folder).pipeline("shop"), Layout(folder / "w", "shop")
+    made, layout = load_catalog(folder).pipeline("shop"), Layout(folder / "w", "shop")
     master = Master.ensure(layout, made)
     for number, (rows, version, edge) in enumerate(epochs):
         accepted = {f"2024-01-{day:02}T00:00:00Z": n for day, n in rows.items()}
@@ -99,7 +99,7 @@ def test_a_decision_is_kept_and_told(
     argv = [*shop, "--from", "2024-01-03", "--to", "2024-01-05"]
     assert main([*argv, "--version", "new"]) == 0
     assert main(argv) == 0
-    first, second = restatements(layout)
+    first, second = list_restatements(layout)
     assert (first.lookup, first.version, first.epoch, first.reason) == ("cities", "new", 1, "moved")
     assert first.span == span("2024-01-03", "2024-01-05")
     assert first.actor.startswith("cli")
@@ -119,16 +119,16 @@ def test_what_was_judged_again_is_restated_where_it_is_now(
 ) -> None:
     """Another definition had refused the day: its look-up could not be mended, nor was it told by which it is."""
     layout = held(tmp_path, ({3: 5}, "old", True), ({4: 2}, "new", True))
-    made = load(tmp_path).pipeline("shop")
+    made = load_catalog(tmp_path).pipeline("shop")
     edited = compile_pipeline(replace(made.definition, rules=(Rule("named", "shop IS NOT NULL"),)))
     Rejudged(edited, layout).commit(
         [], [Verdict(0, "one", {"2024-01-05T00:00:00Z": 5}, {}, {"cities": "then"})]
     )
     days = span("2024-01-05", "2024-01-06")
     facts = {"actor": "cli:me", "reason": "moved", "now": NOW}
-    assert restate(edited, layout, "cities", days, version="then", **facts).epoch == 1  # type: ignore[arg-type]
+    assert restate_lookup(edited, layout, "cities", days, version="then", **facts).epoch == 1  # type: ignore[arg-type]
     with pytest.raises(BadRange, match="Nothing of 2024-01-03"):
-        restate(edited, layout, "cities", span("2024-01-03", "2024-01-04"), **facts)  # type: ignore[arg-type]
+        restate_lookup(edited, layout, "cities", span("2024-01-03", "2024-01-04"), **facts)  # type: ignore[arg-type]
     told = lookups_of(edited, layout)
     assert told[told.index("    then  1 epoch from 0 to 0, 5 rows") + 1] == f"      {days}  5 rows"
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_restated(
     layout = held(tmp_path, *READ)
     assert main(["restate", "shop", *argv, "--reason", "r"]) == code
     assert fact in capsys.readouterr().err
-    assert restatements(layout) == ()
+    assert list_restatements(layout) == ()
 
 
 def test_nothing_was_read_yet(
@@ -203,11 +203,13 @@ def test_the_newest_decision_wins_in_its_days_and_epochs() -> None:
     ]
 
     def version(day: int, epoch: int) -> str:
-        return restated(decisions, {"cities": "v0"}, datetime(2024, 1, day, 23, tzinfo=UTC), epoch)["cities"]
+        return apply_restatements(decisions, {"cities": "v0"}, datetime(2024, 1, day, 23, tzinfo=UTC), epoch)[
+            "cities"
+        ]
 
     assert [version(day, 5) for day in range(2, 9)] == ["v0", "v1", "v1", "v2", "v2", "v2", "v0"]
     assert [version(day, 6) for day in range(2, 9)] == ["v0", "v0", "v0", "v2", "v2", "v2", "v0"]
-    assert restated(decisions, {}, datetime(2024, 1, 5, tzinfo=UTC), 1) == {}
+    assert apply_restatements(decisions, {}, datetime(2024, 1, 5, tzinfo=UTC), 1) == {}
 
 
 def test_a_day_is_dirty_until_a_build_that_knew_is_published() -> None:
@@ -225,7 +227,13 @@ def test_a_day_is_dirty_until_a_build_that_knew_is_published() -> None:
         ]
         decisions = [decision("v1", 1, 3, 4), decision("v2", 2, 4, 4, "zones"), decision("v2", 2, 3, 4)]
         plan = plan_batch(
-            epochs, fold(statements, 1), made.grid, ["v/1", "w/1"], asked=None, dirty=True, restated=decisions
+            epochs,
+            fold_statements(statements, 1),
+            made.grid,
+            ["v/1", "w/1"],
+            asked=None,
+            dirty=True,
+            restated=decisions,
         )
         return [(each.interval.id[8:10], each.reason) for each in plan.builds]
 
@@ -423,7 +431,11 @@ def test_tables_of_before_know_of_no_restatement(tmp_path: Path) -> None:
         older = pa.schema([field for field in schema if field.name != "restated"])
         table = Table.ensure(layout.table(name), older)
         table.append(
-            [data_files.write(pa.Table.from_pylist([row], schema=older), table.root, "first.parquet")]
+            [
+                data_files.write_data_file(
+                    pa.Table.from_pylist([row], schema=older), table.root, "first.parquet"
+                )
+            ]
         )
     assert manifest_of(layout).published["v/1", build.interval].restated == 0
     held = ManifestTable.ensure(layout)

@@ -14,16 +14,16 @@ from tests.unit.shop import DAY, START, Sale, Shop, opened, sales_pipeline
 
 from seamline.cli import main
 from seamline.lake.maintain import cleaning, retention
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish import publishing
-from seamline.lake.publish.generation_history import rolled_back
-from seamline.lake.read.merged_read import answer
+from seamline.lake.publish.generation_history import roll_back_interval
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, PublishRefused
-from seamline.model.protocol.manifest import Act, Statement, fold
+from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.time.intervals import Interval
-from seamline.plan.maintain.deletable import Kept, interlock
+from seamline.plan.maintain.deletable import Kept, decide_retention
 from seamline.plan.maintain.unneeded import STAMP
 from seamline.plan.publish.publication import Decision
 
@@ -48,7 +48,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 def stay(shop: Shop, keep: int = 1, days: int = 0, now: datetime = NOW + timedelta(days=9)) -> dict[str, str]:
     """Return why each generation stays; nothing for one that may go."""
-    found = retention.verdicts(
+    found = retention.list_retention_verdicts(
         shop.layout,
         shop.manifest.read(),
         keep=keep,
@@ -70,7 +70,7 @@ def test_the_interlock_says_why_each_may_not_go(shop: Shop) -> None:
     }
     assert [name for name, why in stay(shop, keep=0).items() if not why] == ["g0", "g1", "g2", "red"]
     assert [name for name, why in stay(shop, keep=9).items() if not why] == ["red"]
-    rolled_back(shop.compiled, shop.layout, "sales", MONDAY, decision=BACK)
+    roll_back_interval(shop.compiled, shop.layout, "sales", MONDAY, decision=BACK)
     assert stay(shop)["g2"] == "it is published"
     assert stay(shop)["g3"].startswith("a rollback may go to it")
 
@@ -81,7 +81,9 @@ def test_what_a_killed_build_committed_may_go_once_nobody_waits_for_it(shop: Sho
     shop.build(0, 3, name, publish=False)
     assert stay(shop, now=NOW)[name] == "its run may still publish it: it is newer than what is published"
     assert stay(shop, now=NOW + timedelta(days=1))[name] == ""
-    forgotten = retention.retain(shop.layout, keep=1, actor="x", reason="x", now=NOW + timedelta(days=1))
+    forgotten = retention.forget_generations(
+        shop.layout, keep=1, actor="x", reason="x", now=NOW + timedelta(days=1)
+    )
     assert name in {each.generation for each in forgotten}
 
 
@@ -109,11 +111,11 @@ def test_what_is_published_and_the_last_before_it_always_stay(history: list[str]
         for at, name in enumerate(history)
     ]
     held = [Kept("v/1", DAYS[0], name, 1, START) for name in set(history)]
-    found = interlock(fold(said, 9), held, keep=keep, now=NOW)
+    found = decide_retention(fold_statements(said, 9), held, keep=keep, now=NOW)
     free = {each.kept.generation for each in found if each.free}
     assert history[-1] not in free
     assert len(set(history)) - len(free) == min(len(set(history)), keep + 1)
-    more = interlock(fold(said, 9), held, keep=keep + 1, now=NOW)
+    more = decide_retention(fold_statements(said, 9), held, keep=keep + 1, now=NOW)
     assert {each.kept.generation for each in more if each.free} <= free
 
 
@@ -126,7 +128,7 @@ def test_what_was_withdrawn_takes_no_place_of_what_a_rollback_may_go_to() -> Non
     told.append(Statement(Act.WITHDRAW, "v/1", interval=DAYS[0], generation="lost", seq=3, at=START))
     told.append(Statement(Act.PUBLISH, "v/1", epoch=9, interval=DAYS[0], generation="g2", seq=4, at=START))
     held = [Kept("v/1", DAYS[0], name, 1, START) for name in ("g0", "g1", "g2")]
-    found = interlock(fold(told, 4), held, keep=1, now=NOW)
+    found = decide_retention(fold_statements(told, 4), held, keep=1, now=NOW)
     assert {each.kept.generation for each in found if each.free} == {"g0"}
 
 
@@ -136,13 +138,13 @@ def test_what_is_forgotten_is_served_by_nobody_and_leaves_in_two_steps(
     """Manifest, table, disk, in this order: cut short anywhere nothing is named that is not there."""
     root = shop.layout.generations(shop.view)
     build(shop, "sleeping", cut=3, publish=False)
-    before = answer(shop.compiled, shop.view, shop.layout).table
-    forgotten = retention.retain(shop.layout, keep=1, actor="cli:ada", reason="full disk")
+    before = read_merged_answer(shop.compiled, shop.view, shop.layout).table
+    forgotten = retention.forget_generations(shop.layout, keep=1, actor="cli:ada", reason="full disk")
     assert {each.generation for each in forgotten} == {"g0", "g1", "red"}
     with pytest.raises(PublishRefused, match="is forgotten"):
-        rolled_back(shop.compiled, shop.layout, "sales", MONDAY, to="g1", decision=BACK)
+        roll_back_interval(shop.compiled, shop.layout, "sales", MONDAY, to="g1", decision=BACK)
 
-    swept = retention.swept(shop.layout, shop.manifest.read())
+    swept = retention.clean_generations(shop.layout, shop.manifest.read())
     assert swept.left == {"files of forgotten generations: a reader may have pinned them": 3}
     assert set(Table.open(root).read(["generation"])["generation"].to_pylist()) == {
         "g2",
@@ -151,46 +153,48 @@ def test_what_is_forgotten_is_served_by_nobody_and_leaves_in_two_steps(
         "sleeping",
     }
     assert len(list(root.glob("*.parquet"))) == 7
-    assert answer(shop.compiled, shop.view, shop.layout).table.equals(before)
+    assert read_merged_answer(shop.compiled, shop.view, shop.layout).table.equals(before)
     assert {each.generation.id: each.fate.value for each in past_of(shop)}["g0"] == "forgotten"
 
     monkeypatch.setattr(retention, "PINNED_HOURS", 0)
-    assert retention.swept(shop.layout, shop.manifest.read()).deleted == {"of forgotten generations": 3}
+    assert retention.clean_generations(shop.layout, shop.manifest.read()).deleted == {
+        "of forgotten generations": 3
+    }
     assert len(list(root.glob("*.parquet"))) == 4
-    assert retention.swept(shop.layout, shop.manifest.read()).deleted == {}
+    assert retention.clean_generations(shop.layout, shop.manifest.read()).deleted == {}
     assert cleaning.PINNED_HOURS == 24
 
 
 def test_a_run_that_slept_cannot_publish_what_was_forgotten(shop: Shop) -> None:
     """It expects what is published, and its certificate is green."""
     build(shop, "asleep", cut=3, publish=False, at=NOW - DAY)
-    retention.retain(shop.layout, keep=1, actor="upkeep", reason="test")
+    retention.forget_generations(shop.layout, keep=1, actor="upkeep", reason="test")
     with pytest.raises(PublishRefused, match="is forgotten"):
         publishing.publish_run(shop.compiled, shop.layout, "run-asleep")
 
 
 def test_the_past_is_answered_without_what_was_forgotten_or_refused(shop: Shop) -> None:
     """As of an epoch slices tell the same; what was served then cannot be told any more."""
-    before = answer(shop.compiled, shop.view, shop.layout, as_of=1).table.select(
+    before = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=1).table.select(
         ["customer", "orders", "total"]
     )
-    retention.retain(shop.layout, keep=0, actor="cli:ada", reason="full disk")
-    retention.swept(shop.layout, shop.manifest.read())
-    after = answer(shop.compiled, shop.view, shop.layout, as_of=1).table.select(
+    retention.forget_generations(shop.layout, keep=0, actor="cli:ada", reason="full disk")
+    retention.clean_generations(shop.layout, shop.manifest.read())
+    after = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=1).table.select(
         ["customer", "orders", "total"]
     )
     assert after.equals(before)
     with pytest.raises(BadRange, match="cannot be told"):
-        answer(shop.compiled, shop.view, shop.layout, served_at=past_of(shop)[1].published[0].at)
+        read_merged_answer(shop.compiled, shop.view, shop.layout, served_at=past_of(shop)[1].published[0].at)
 
 
 def test_upkeep_keeps_as_many_as_the_definition_says(shop: Shop) -> None:
     """And all of them where it says nothing."""
-    assert "forgotten" not in str(maintain(shop.compiled, shop.layout))
+    assert "forgotten" not in str(maintain_tables(shop.compiled, shop.layout))
     plain = sales_pipeline().definition
     wish = compile_pipeline(replace(plain, batch=replace(plain.batch, keep_generations=2)))
     assert wish.views[0].id == shop.view.id
-    assert "forgotten: 2 generations" in str(maintain(wish, shop.layout))
+    assert "forgotten: 2 generations" in str(maintain_tables(wish, shop.layout))
     assert {each.generation.id for each in past_of(shop) if each.fate.value == "forgotten"} == {"g0", "red"}
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from seamline.model.errors import DefinitionError
-from seamline.model.types.schema import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, decimal
+from seamline.model.types.schema import (
+    BIGINT,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Field,
+    Schema,
+    build_decimal_type,
+)
 
 
 def test_reads_names_types_and_nullability() -> None:
@@ -17,7 +26,7 @@ def test_reads_names_types_and_nullability() -> None:
         Field("carrier", STRING, nullable=False),
         Field("flight", INT),
         Field("at", TIMESTAMP),
-        Field("price", decimal(10, 2)),
+        Field("price", build_decimal_type(10, 2)),
         Field("delay", DOUBLE),
     )
 

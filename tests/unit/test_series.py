@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seamline.lake.engine.windowing import spelled
+from seamline.lake.engine.windowing import format_grouping_set
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView, compile_pipeline
 from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
 from seamline.model.definition.windows import Tumbling
@@ -39,6 +39,6 @@ def test_keys_that_read_alike_have_lines_of_their_own() -> None:
 def test_a_grouping_set_has_lines_of_its_own() -> None:
     """A total over a key is not the key that is NULL."""
     v = view(grouping_sets=[["k", "l"], ["k"]])
-    both, one = map(spelled, v.sets)
+    both, one = map(format_grouping_set, v.sets)
     rows = [{"k": "a", "l": None, GROUPING: each, "window_start": 1} for each in (both, one)]
     assert [name for name, _ in by_key(rows, v)] == [f"{both} a, NULL", f"{one} a, NULL"]

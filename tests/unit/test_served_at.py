@@ -11,10 +11,10 @@ from tests.unit.past import DAYS, build
 from tests.unit.shop import DAY, START, Sale, Shop, opened
 
 from seamline.cli import main
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read.answers import Answer
-from seamline.lake.read.merged_read import answer
-from seamline.lake.storage.delta_table import Table, properties
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.storage.delta_table import Table, build_commit_properties
 from seamline.model.errors import BadRange
 from seamline.model.protocol.manifest import Act, Statement, as_of
 from seamline.model.protocol.seam import Side, Status
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def told(shop: Shop, served_at: datetime | None = None, side: Side = Side.MERGED) -> Answer:
-    return answer(shop.compiled, shop.view, shop.layout, served_at=served_at, side=side)
+    return read_merged_answer(shop.compiled, shop.view, shop.layout, served_at=served_at, side=side)
 
 
 def second(number: float) -> datetime:
@@ -69,12 +69,12 @@ def test_as_of_and_served_at_are_two_questions(shop: Shop) -> None:
     early = told(shop, second(0.2))
     assert [(row["total"], row["speed_part"]) for row in early.table.to_pylist()] == [(4, 1)]
     assert early.intervals[DAYS[0]].status is Status.OPEN
-    now = answer(shop.compiled, shop.view, shop.layout, as_of=0)
+    now = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=0)
     assert [(row["total"], row["batch_part"]) for row in now.table.to_pylist()] == [(4, 1)]
     assert "As served at 2013-01-01T00:00:00.200000Z: " in early.summary()
     assert "As of epoch 0, by what is published now: " in now.summary()
     with pytest.raises(BadRange, match="two questions"):
-        answer(shop.compiled, shop.view, shop.layout, as_of=0, served_at=second(0))
+        read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=0, served_at=second(0))
     with pytest.raises(BadRange, match="Nothing is known as of 2012"):
         told(shop, START - DAY)
 
@@ -82,7 +82,7 @@ def test_as_of_and_served_at_are_two_questions(shop: Shop) -> None:
 def test_a_generation_that_was_taken_away_is_a_clear_refusal(shop: Shop) -> None:
     """A number that is nearly the one of then would be believed."""
     Table.open(shop.layout.generations(shop.view)).handle.delete(
-        "generation = 'one'", commit_properties=properties({})
+        "generation = 'one'", commit_properties=build_commit_properties({})
     )
     assert told(shop).table.num_rows == 1
     with pytest.raises(BadRange, match=r"at 2013-01-01T00:00:00.700000Z cannot be told: 1 rows of its gen"):
@@ -95,7 +95,9 @@ def test_slices_that_were_taken_away_are_a_clear_refusal(shop: Shop) -> None:
     assert told(shop).table.num_rows == 1
     with pytest.raises(BadRange, match="slices of 2013-01-01T00:00:00Z up to epoch 1 were taken away"):
         told(shop, second(1.2))
-    later = answer(shop.compiled, shop.view, shop.layout, served_at=second(1.2), start=START + DAY)
+    later = read_merged_answer(
+        shop.compiled, shop.view, shop.layout, served_at=second(1.2), start=START + DAY
+    )
     assert later.table.num_rows == 0
 
 
@@ -106,7 +108,7 @@ def test_between_edges_is_refused_once_slices_are_joined_and_the_edge_is_named(s
         shop.epoch([Sale(3, "a", 1)], edge=False, watermark=START + DAY)
     shop.epoch([Sale(3, "a", 1)], watermark=START + DAY)
     assert int(told(shop, second(4)).table["total"][0].as_py()) == 13
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     with pytest.raises(BadRange) as refused:
         told(shop, second(4))
     assert "epoch 2, of 2013-01-01T00:00:02Z" in refused.value.hint

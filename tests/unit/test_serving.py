@@ -13,7 +13,7 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.read import answer_cache, serving_table
 from seamline.lake.read import serving_lag as module
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.serving_lag import SERVED
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -30,7 +30,7 @@ DAYS = [f"2013-01-0{day}T00:00:00Z" for day in (1, 2, 3)]
 
 
 def refresh(shop: Shop, intervals: list[str]) -> None:
-    serving_table.refresh(shop.compiled, shop.layout, shop.view, intervals)
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, intervals)
 
 
 def served(shop: Shop) -> pa.Table:
@@ -49,7 +49,7 @@ def test_served_rows_are_the_merged_answer(tmp_path: Path, window: str) -> None:
     shop.build(0, 0, "g")
     shop.epoch([Sale(3, amount=7)])
     refresh(shop, DAYS)
-    found = answer(shop.compiled, shop.view, shop.layout).table
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout).table
     columns = found.column_names
     assert sorted(served(shop).select(columns).to_pylist(), key=key) == sorted(found.to_pylist(), key=key)
 
@@ -98,7 +98,7 @@ def test_a_view_whose_table_cannot_be_refreshed_is_in_the_way_of_no_other(
             raise ChangedByOthers("changed", hint="bring it back.")
         return False
 
-    monkeypatch.setattr(serving_table, "refresh", refreshed)
+    monkeypatch.setattr(serving_table, "refresh_serving_table", refreshed)
     other = replace(shop.view, name="other")
     refresher = Refresher(replace(shop.compiled, views=(shop.view, other)), shop.layout)
     refresher.refresh()
@@ -160,7 +160,7 @@ def test_a_table_that_is_far_behind_goes_on_step_by_step(
     assert stated(shop) == (2, "2")
     refresh(shop, [])
     assert stated(shop) == (4, "4")
-    assert not serving_table.refresh(shop.compiled, shop.layout, shop.view)
+    assert not serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view)
 
 
 def test_windows_that_a_new_release_of_tzdata_moves_are_shown_where_they_are(
@@ -179,7 +179,10 @@ def test_windows_that_a_new_release_of_tzdata_moves_are_shown_where_they_are(
     # Another process: none learns of new rules while it runs.
     answer_cache.REMEMBERED.answers.clear()
     shop.compiled, shop.view = moved, moved.views[0]
-    assert [serving_table.refresh(moved, shop.layout, shop.view) for _ in range(2)] == [True, False]
+    assert [serving_table.refresh_serving_table(moved, shop.layout, shop.view) for _ in range(2)] == [
+        True,
+        False,
+    ]
     starts = {row["window_start"]: row["orders"] for row in served(shop).to_pylist()}
     assert starts == {START - 2 * HOUR: 1, START + 22 * HOUR: 1}
 
@@ -203,7 +206,7 @@ def test_a_refresher_that_read_first_and_commits_last_redoes_its_work(
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     refresh(shop, DAYS)
-    slow, met = serving_table.answer, []
+    slow, met = serving_table.read_merged_answer, []
 
     def overtaken(*given: object, **named: object) -> object:
         found = slow(*given, **named)  # type: ignore[arg-type]
@@ -213,7 +216,7 @@ def test_a_refresher_that_read_first_and_commits_last_redoes_its_work(
             refresh(shop, DAYS)
         return found
 
-    monkeypatch.setattr(serving_table, "answer", overtaken)
+    monkeypatch.setattr(serving_table, "read_merged_answer", overtaken)
     refresh(shop, DAYS)
     assert [(row["orders"], row["epoch"]) for row in served(shop).to_pylist()] == [(2, 1)]
 

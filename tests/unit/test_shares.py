@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.plan.batch.work_shares import AT_ONCE, LEAST, PLENTY, TURNS, Counts, shares, turns
+from seamline.plan.batch.work_shares import (
+    AT_ONCE,
+    LEAST,
+    PLENTY,
+    TURNS,
+    Counts,
+    count_read_passes,
+    split_by_size,
+)
 
 SIZES = st.lists(st.integers(0, 4 * LEAST), max_size=60)
 
@@ -13,7 +21,7 @@ SIZES = st.lists(st.integers(0, 4 * LEAST), max_size=60)
 @given(SIZES, st.integers(1, 8))
 def test_every_file_is_in_one_share(sizes: list[int], cores: int) -> None:
     """None twice, none left out, and no share without one."""
-    made = shares(sizes, cores)
+    made = split_by_size(sizes, cores)
     assert sorted(number for part in made for number in part) == list(range(len(sizes)))
     assert all(made)
     assert len(made) <= max(TURNS * cores, 1)
@@ -22,18 +30,18 @@ def test_every_file_is_in_one_share(sizes: list[int], cores: int) -> None:
 @given(SIZES, st.integers(1, 8))
 def test_no_share_is_much_larger_than_another(sizes: list[int], cores: int) -> None:
     """The largest is above the smallest by one file at most: nobody waits for one task."""
-    made = [sum(sizes[number] for number in part) for part in shares(sizes, cores)]
+    made = [sum(sizes[number] for number in part) for part in split_by_size(sizes, cores)]
     assert not made or max(made) - min(made) <= max(sizes)
 
 
 def test_little_is_not_shared_and_much_keeps_all_cores_busy() -> None:
     """A task costs more than reading a small file."""
-    assert shares([1000] * 50, 2) == [list(range(50))]
-    assert len(shares([LEAST] * 50, 2)) == 3
-    assert len(shares([LEAST] * 5, 2)) == 2
-    assert len(shares([PLENTY] * 50, 2)) == TURNS * 2
-    assert [len(shares([LEAST], 2)), shares([], 2)] == [1, []]
-    assert [turns(size, 2) for size in (0, LEAST, 3 * LEAST, 5 * AT_ONCE)] == [1, 1, 2, 5]
+    assert split_by_size([1000] * 50, 2) == [list(range(50))]
+    assert len(split_by_size([LEAST] * 50, 2)) == 3
+    assert len(split_by_size([LEAST] * 5, 2)) == 2
+    assert len(split_by_size([PLENTY] * 50, 2)) == TURNS * 2
+    assert [len(split_by_size([LEAST], 2)), split_by_size([], 2)] == [1, []]
+    assert [count_read_passes(size, 2) for size in (0, LEAST, 3 * LEAST, 5 * AT_ONCE)] == [1, 1, 2, 5]
 
 
 def test_counts_of_tasks_add_up() -> None:

@@ -16,14 +16,14 @@ from tests.unit.shop import Sale, Shop
 
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files, delta_log
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.log_cleanup import shortened
-from seamline.lake.storage.log_damage import damage
-from seamline.lake.storage.log_wholeness import classic
-from seamline.lake.storage.table_settings import HOUR, RETENTION, retention
+from seamline.lake.storage.log_cleanup import delete_old_entries
+from seamline.lake.storage.log_damage import find_log_damage
+from seamline.lake.storage.log_wholeness import classic_checkpoint_path
+from seamline.lake.storage.table_settings import HOUR, RETENTION, parse_log_retention
 from seamline.lake.tables import mending
 from seamline.lake.tables.control_table import ControlTable
 from seamline.spark.stream.epoch_writer import Writer
@@ -52,7 +52,7 @@ def add(table: Table, number: int) -> None:
     if number % 10:
         table.append([], txns={"a": number})
         return
-    file = data_files.write(
+    file = data_files.write_data_file(
         pa.table({"n": [number]}, schema=SCHEMA), table.root, f"{table.version}-{number}.parquet"
     )
     table.append([file], txns={"a": number})
@@ -73,7 +73,7 @@ def entries(root: Path) -> list[int]:
 
 def shorten(table: Table, most: int = 1000) -> int:
     """Take a turn."""
-    return shortened(table.root, retention(table.settings), now=NOW, most=most)
+    return delete_old_entries(table.root, parse_log_retention(table.settings), now=NOW, most=most)
 
 
 def test_every_version_of_the_last_hour_can_be_opened(table: Table) -> None:
@@ -98,7 +98,7 @@ def test_nothing_goes_without_a_checkpoint_that_is_whole(table: Table) -> None:
     """A power cut may leave one of its full size and empty."""
     age(table.root, until=130)
     for version in (50, 100):
-        file = classic(table.root, version)
+        file = classic_checkpoint_path(table.root, version)
         file.write_bytes(bytes(file.stat().st_size))
     age(table.root, until=130)
     assert not shorten(table)
@@ -121,7 +121,7 @@ def test_a_checkpoint_is_on_disk_before_anything_goes(table: Table, monkeypatch:
 
     monkeypatch.setattr(Path, "unlink", unlink)
     shorten(table)
-    assert done[:3] == [classic(table.root, 100).name, delta_log.FOLDER, "gone"]
+    assert done[:3] == [classic_checkpoint_path(table.root, 100).name, delta_log.FOLDER, "gone"]
     assert "gone" not in done[:2]
 
 
@@ -130,8 +130,8 @@ def test_a_turn_takes_the_oldest_and_the_next_goes_on(table: Table) -> None:
     age(table.root, until=119)
     reader = Table.open(table.root)
     assert [shorten(table, 40) for _ in range(4)] == [40, 40, 21, 0]
-    delta_log.entry(table.root, 0).write_bytes(b"left by a turn that died")
-    assert damage(table.root) is None
+    delta_log.entry_path(table.root, 0).write_bytes(b"left by a turn that died")
+    assert find_log_damage(table.root) is None
     assert Table.open(table.root).read().num_rows == 13
     assert shorten(table) == 1
     add(table, 131)
@@ -142,8 +142,8 @@ def test_what_a_power_cut_takes_after_a_turn_is_set_aside(table: Table) -> None:
     """The checkpoint that stays is enough to open what is left."""
     age(table.root, until=119)
     shorten(table)
-    delta_log.entry(table.root, 120).write_bytes(b"")
-    assert "ledger ends before version 120" in mending.mended(table.root, now=NOW)
+    delta_log.entry_path(table.root, 120).write_bytes(b"")
+    assert "ledger ends before version 120" in mending.mend_table_log(table.root, now=NOW)
     assert Table.open(table.root).read().num_rows == 11
 
 
@@ -154,7 +154,7 @@ def test_deltalake_cleans_nothing_by_itself(table: Table) -> None:
         table.append([], txns={"a": table.version})
     for number in range(4):
         table.widen(pa.schema([(f"more_{number}", pa.int64())]))
-    assert delta_log.checkpointed(table.root) > 100
+    assert delta_log.read_last_checkpoint(table.root) > 100
     assert entries(table.root) == list(range(table.version + 1))
 
 
@@ -182,7 +182,7 @@ def test_a_start_changes_the_settings_of_tables_that_are_there(tmp_path: Path) -
 
 def older(root: Path, settings: dict[str, str]) -> None:
     """Take away the settings that an earlier release did not make a table with."""
-    first = delta_log.entry(root, 0)
+    first = delta_log.entry_path(root, 0)
     actions = [json.loads(line) for line in first.read_text().splitlines()]
     for each in actions:
         if "metaData" in each:
@@ -199,7 +199,7 @@ def test_upkeep_shortens_every_log(tmp_path: Path) -> None:
     before = known_epochs(shop.layout)
     for name in ("ledger", "master"):
         age(shop.layout.table(name), until=55)
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert entries(shop.layout.table("ledger"))[0] == 50
     # Two hours are less than a day.
     assert entries(shop.layout.table("master"))[0] == 0

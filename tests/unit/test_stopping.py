@@ -12,15 +12,15 @@ import psutil
 import pytest
 from tests.unit.shop import Shop
 
-from seamline.supervisor.outside import stop_all, supervised
+from seamline.supervisor.outside import list_supervised_layouts, stop_all
 
 pytestmark = pytest.mark.slow
 
 SUPERVISOR = """
 import sys
-from seamline.lake.storage.layout import Layout, warehouse
+from seamline.lake.storage.layout import Layout, warehouse_folder
 from seamline.supervisor.process import supervise
-supervise(sys.argv[1], Layout(warehouse(), sys.argv[1]), command=lambda token: ["sleep", "600"])
+supervise(sys.argv[1], Layout(warehouse_folder(), sys.argv[1]), command=lambda token: ["sleep", "600"])
 """
 BEGINNING = "import sys, time; print('up', flush=True); time.sleep(600)"
 
@@ -57,7 +57,7 @@ def test_every_stream_is_stopped_and_no_other_home_s(tmp_path: Path, monkeypatch
                 assert child.stdout
                 assert any(word in line for line in child.stdout), child.args
             drivers = [each for child in (added, resident) for each in psutil.Process(child.pid).children()]
-            assert [layout.pipeline for layout in supervised()] == ["_driver", "added"]
+            assert [layout.pipeline for layout in list_supervised_layouts()] == ["_driver", "added"]
             stop_all()
             assert [child.wait(30) for child in (added, resident)] == [0, 0]
             assert later.wait(30) == -9

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from tests.unit.records import ARRIVED, batch, kernel_run, pipeline, read
 
-from seamline.kernel.epoch_kernel import KernelConfig, engine, run
+from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, run
 from seamline.kernel.strays import REASON
-from seamline.kernel.survey import surveyed
+from seamline.kernel.survey import survey_records
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Batch
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
-from seamline.model.time.intervals import stamp
-from seamline.spark.tasks.task import gathered, report
+from seamline.model.time.intervals import format_utc_instant
+from seamline.spark.tasks.task import encode_result_rows, merge_task_reports
 
 SCHEMA = "id INT NOT NULL, at TIMESTAMP"
 HOUR = timedelta(hours=1)
@@ -34,7 +34,10 @@ def hourly(most: int = 20, **more: object) -> CompiledPipeline:
 
 def values(ages: list[timedelta]) -> list[bytes]:
     """Write records of events that are so old when they arrive."""
-    return [json.dumps({"id": at, "at": stamp(ARRIVED - age)}).encode() for at, age in enumerate(ages)]
+    return [
+        json.dumps({"id": at, "at": format_utc_instant(ARRIVED - age)}).encode()
+        for at, age in enumerate(ages)
+    ]
 
 
 def test_junk_is_bounded_and_nothing_real_is_refused(tmp_path: Path) -> None:
@@ -69,7 +72,11 @@ def test_what_a_chunk_has_opened_counts_for_the_next(tmp_path: Path, monkeypatch
     result = run(parts, config)
     assert (len(result.accepted), result.accepted.total(), result.refused.total()) == (20, 40, 40)
     # The survey, which numbers windows and finds repeats, counts the same records.
-    seen = [each for table in surveyed(engine(), parts, config) for each in table["_offset"].to_pylist()]
+    seen = [
+        each
+        for table in survey_records(open_worker_duckdb(), parts, config)
+        for each in table["_offset"].to_pylist()
+    ]
     assert len(seen) == 40
 
 
@@ -85,9 +92,9 @@ def test_a_replay_of_history_in_order_of_its_time_is_no_junk(tmp_path: Path) -> 
 
 def test_partitions_of_wrong_clocks_travel_to_the_ledger(tmp_path: Path) -> None:
     """From a task by its report, and in the row; rows of before they were kept have none."""
-    result = gathered(
+    result = merge_task_reports(
         (each["kind"], each["payload"])
-        for each in report(
+        for each in encode_result_rows(
             kernel_run(tmp_path, hourly(1), batch(values([HOUR * 500, HOUR * 900, -HOUR * 90])))
         )
     )

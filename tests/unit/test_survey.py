@@ -10,7 +10,7 @@ from tests.unit.records import pipeline
 
 from seamline import CountWindow, View, count
 from seamline.kernel.judgement import REPEATED
-from seamline.kernel.survey import counted, survey_schema
+from seamline.kernel.survey import survey_schema, view_flag_column
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.spark.stream.register import Register
@@ -43,7 +43,7 @@ def survey(*ids, gate="north", at=AT, first=0):
             "_event_time": at,
             "id": id,
             "gate": gate,
-            counted(GATE.view("pairs")): True,
+            view_flag_column(GATE.view("pairs")): True,
         }
         for offset, id in enumerate(ids, first)
     ]

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.tasks import deadly_suspects as module
-from seamline.spark.tasks.deadly_suspects import Piece, Suspects, inside, shares, without
+from seamline.spark.tasks.deadly_suspects import (
+    Piece,
+    Suspects,
+    is_within_ranges,
+    split_piece,
+    subtract_ranges,
+)
 
 A, B = Lane("t", 0), Lane("t", 1)
 Place = tuple[Lane, int]
@@ -64,7 +70,7 @@ class Runs:
 def gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run is a process of its own, and that of before is gone."""
     names = iter(range(1_000_000))
-    monkeypatch.setattr(module, "myself", lambda: f"run {next(names)}")
+    monkeypatch.setattr(module, "own_process_name", lambda: f"run {next(names)}")
 
 
 def test_a_run_after_a_death_does_not_begin_at_full_size_again(tmp_path: Path) -> None:
@@ -149,9 +155,9 @@ def test_a_run_that_fails_of_something_else_has_not_died(tmp_path: Path) -> None
 def test_ranges_are_cut_without_loss() -> None:
     """Or a record would be judged by nobody."""
     ranges = (OffsetRange(A, 0, 50), OffsetRange(B, 10, 17))
-    found = shares(ranges)
+    found = split_piece(ranges)
     assert sorted(place for piece in found for place in places(piece)) == places(ranges)
-    left = [*without(ranges, (OffsetRange(A, 0, 5), OffsetRange(A, 20, 30), OffsetRange(B, 10, 17)))]
+    left = [*subtract_ranges(ranges, (OffsetRange(A, 0, 5), OffsetRange(A, 20, 30), OffsetRange(B, 10, 17)))]
     assert left == [OffsetRange(A, 5, 20), OffsetRange(A, 30, 50)]
-    assert inside((OffsetRange(A, 5, 50),), ranges)
-    assert not inside((OffsetRange(A, 5, 51),), ranges)
+    assert is_within_ranges((OffsetRange(A, 5, 50),), ranges)
+    assert not is_within_ranges((OffsetRange(A, 5, 51),), ranges)

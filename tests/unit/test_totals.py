@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
-from seamline.lake.audit.recounted import recounted
+from seamline.lake.audit.recounted import recount_states
 from seamline.lake.engine import states
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read import serving_table
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.generations import Generations
@@ -33,7 +33,7 @@ from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, Vie
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import Measure, avg, count, formula, ratio, sum
 from seamline.model.measures.plain import Sum
-from seamline.serve.explain import bounds_of, explained
+from seamline.serve.explain import bounds_of, explain_number
 
 SCALES = (0, 1, 10, 18, 37, 38)
 MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -72,9 +72,9 @@ def made(v: CompiledView, type: str, rows: Iterable[Row]) -> pa.Table:
         }
         for key, units in rows
     ]
-    with states.connection() as con:
+    with states.open_duckdb() as con:
         con.register("found", pa.Table.from_pylist(read, schema=schema))
-        return states.partial(con, v, "found")
+        return states.compute_row_states(con, v, "found")
 
 
 def decimal(units: int, scale: int) -> Decimal:
@@ -89,7 +89,7 @@ def ordered(found: pa.Table) -> pa.Table:
 
 def shown(v: CompiledView, found: pa.Table) -> dict[int, dict[str, Any]]:
     """Present states by key."""
-    return {row["k"]: row for row in states.present(v, found, ["k"]).to_pylist()}
+    return {row["k"]: row for row in states.present_states(v, found, ["k"]).to_pylist()}
 
 
 def ugly(dice: random.Random) -> int | None:
@@ -133,7 +133,7 @@ def test_a_total_is_exact_however_it_is_cut_and_merged(scale: int) -> None:
     pieces = [made(v, type, rows[start:end]) for start, end in zip([0, *cuts], [*cuts, None], strict=True)]
     while len(pieces) > 1:
         several = dice.randint(2, 3)
-        pieces = [*pieces[several:], states.combine(v, pieces[:several])]
+        pieces = [*pieces[several:], states.combine_states(v, pieces[:several])]
         dice.shuffle(pieces)
     by_key: dict[int, list[int | None]] = defaultdict(list)
     for key, units in rows:
@@ -221,7 +221,7 @@ def old(tmp_path: Path) -> Shop:
 
 def of_customers(shop: Shop) -> dict[str, tuple[Any, ...]]:
     """Return the totals of the only window."""
-    rows = answer(shop.compiled, shop.view, shop.layout).table.to_pylist()
+    rows = read_merged_answer(shop.compiled, shop.view, shop.layout).table.to_pylist()
     return {row["customer"]: (row["total"], row["total__beyond"]) for row in rows}
 
 
@@ -243,10 +243,10 @@ def test_what_others_do_with_tables_of_before_keeps_the_carry(old: Shop) -> None
     old.epoch([Sale(5, "a", HALF), Sale(6, "c", 7)])
     after = {"a": (None, f"{3 * HALF + 5}"), "b": (3, None), "c": (7, None)}
     log = HeldLog.pin(old.compiled, old.layout)
-    assert recounted(old.compiled, old.view, old.layout, log).findings == ()
-    maintain(old.compiled, old.layout)
+    assert recount_states(old.compiled, old.view, old.layout, log).findings == ()
+    maintain_tables(old.compiled, old.layout)
     assert of_customers(old) == after
-    serving_table.refresh(old.compiled, old.layout, old.view)
+    serving_table.refresh_serving_table(old.compiled, old.layout, old.view)
     served = Table.open(old.layout.serving(old.view)).read().to_pylist()
     assert {row["customer"]: (row["total"], row["total__beyond"]) for row in served} == after
     generations = Generations.ensure(old.layout, old.view)
@@ -257,7 +257,7 @@ def test_an_answer_says_which_totals_are_text(old: Shop) -> None:
     """Whoever reads NULL must not take it for nothing."""
     old.slices = Slices.ensure(old.layout, old.view)
     old.epoch([Sale(4, "a", HALF)])
-    found = answer(old.compiled, old.view, old.layout)
+    found = read_merged_answer(old.compiled, old.view, old.layout)
     assert (
         " 1 of total have more digits than a DECIMAL: NULL, and total__beyond has them as text."
         in found.summary()
@@ -271,6 +271,6 @@ def test_an_answer_says_which_totals_are_text(old: Shop) -> None:
 
 def explain_row(shop: Shop, customer: str) -> list[dict[str, Any]]:
     """Take a number apart, and give what its parts make together."""
-    found = explained(shop.compiled, shop.view, shop.layout, {"customer": customer}, bounds_of(DAY))
+    found = explain_number(shop.compiled, shop.view, shop.layout, {"customer": customer}, bounds_of(DAY))
     assert found.proven
     return [dict(found.together)]

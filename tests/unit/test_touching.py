@@ -14,7 +14,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.time.intervals import Interval
 from seamline.spark.build import partial_states
-from seamline.spark.build.fast_path import Gathered, split, touching
+from seamline.spark.build.fast_path import Gathered, list_touched_files, split_into_shares
 from seamline.spark.build.partial_states import Partials, Share
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def known(pipeline: CompiledPipeline, folder: Path, span: Interval, cut: int) ->
     for minutes in ([1, 2], [MINUTES - 1, MINUTES], [MINUTES, MINUTES + 5]):
         shop.epoch([Sale(minute) for minute in minutes])
     files = Files.of(Table.open(shop.master.table.root))
-    found = sorted(touching(pipeline, files, [span], cut), key=lambda each: each.path)
+    found = sorted(list_touched_files(pipeline, files, [span], cut), key=lambda each: each.path)
     assert all(each.rows == 2 for each in found)
     return [each.interval[:10] for each in found]
 
@@ -68,10 +68,10 @@ def test_what_a_view_leaves_out_of_such_a_file_is_counted(
             [Sale(first + each, amount=each - 2, customer=None if each == 1 else "a") for each in range(4)]
         )
     files = Files.of(Table.open(shop.master.table.root))
-    own = touching(pipeline, files, [BOTH], 2)
+    own = list_touched_files(pipeline, files, [BOTH], 2)
     assert [bool(each.interval) for each in own].count(True) == 2
     apart, looked = (
-        gathered(pipeline, split(some, [], pipeline, 1))
+        gathered(pipeline, split_into_shares(some, [], pipeline, 1))
         for some in (own, [replace(each, interval="") for each in own])
     )
     apart.know(own, pipeline.views)
@@ -108,8 +108,8 @@ def test_every_file_is_in_one_share_and_on_one_side_of_it(tmp_path: Path) -> Non
     for minute in range(0, 3 * MINUTES, 400):
         shop.epoch([Sale(minute), Sale(minute + 399)])
     files = Files.of(Table.open(shop.master.table.root))
-    own = touching(pipeline, files, [Interval(START, START + 3 * DAY)], 99)
-    work = split(own, [], pipeline, 2)
+    own = list_touched_files(pipeline, files, [Interval(START, START + 3 * DAY)], 99)
+    work = split_into_shares(own, [], pipeline, 2)
     assert sorted(path for share in work for path in (*share.own, *sum(share.known.values(), ()))) == sorted(
         files.paths
     )

@@ -13,7 +13,7 @@ from tests.unit import steps
 from tests.unit.records import judged, pipeline
 
 from seamline import Rule, Tumbling, View, sum
-from seamline.model.compile.compiled_pipeline import compile_pipeline, examine
+from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.pipeline import EXACT, ROUNDED
@@ -184,7 +184,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize(("changes", "field", "why"), WRONG.values(), ids=WRONG)
 def test_a_wrong_step_is_told(changes: dict[str, Any], field: str, why: str) -> None:
     """It is told where the definition is written, before a record meets it."""
-    compiled, problems = examine(replace(texts(), **changes))
+    compiled, problems = compile_with_problems(replace(texts(), **changes))
     assert compiled is None
     assert (problems[0].field, why in problems[0].message) == (field, True)
     assert problems[0].file.endswith(".py")

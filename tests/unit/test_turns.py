@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import Sale, Shop
 
-from seamline.plan.stream.epoch_numbers import Turns, step_end, tasks
+from seamline.plan.stream.epoch_numbers import Turns, count_tasks, step_end
 
 SIZES = {0: 5, 1: 5, 3: 0, 4: 20, 7: 1}
 
@@ -71,4 +71,4 @@ def test_the_one_that_is_furthest_behind_is_first_and_none_waits_for_one_that_fa
 @pytest.mark.parametrize(("records", "count"), [(0, 1), (1, 1), (20_000, 1), (20_001, 2), (1_000_000, 50)])
 def test_a_small_epoch_is_one_task(records: int, count: int) -> None:
     """A task costs as much by itself as a few thousand records, and makes a file."""
-    assert tasks(records) == count
+    assert count_tasks(records) == count

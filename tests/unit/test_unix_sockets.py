@@ -46,7 +46,7 @@ def test_a_folder_that_was_swept_before_it_was_locked_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two drivers may start in one moment."""
-    lock = unix_sockets.lock
+    lock = unix_sockets.lock_folder
     gone: list[Path] = []
 
     def late(folder: Path) -> int | None:
@@ -56,7 +56,7 @@ def test_a_folder_that_was_swept_before_it_was_locked_is_not_used(
             folder.rmdir()
         return opened
 
-    monkeypatch.setattr(unix_sockets, "lock", late)
+    monkeypatch.setattr(unix_sockets, "lock_folder", late)
     found = unix_sockets.own_folder(tmp_path)
     assert found.exists() and [found] != gone
 
@@ -65,10 +65,10 @@ def test_without_a_folder_that_will_do_it_is_tcp(tmp_path: Path, monkeypatch: py
     """A name may be too long for the system, a folder another's."""
     monkeypatch.setattr(unix_sockets, "private_folder", lambda: tmp_path)
     monkeypatch.setattr(unix_sockets, "LONGEST", len(os.fsencode(tmp_path)) + 20)
-    made = unix_sockets.settings()
+    made = unix_sockets.unix_socket_settings()
     assert made["spark.python.unix.domain.socket.enabled"] == "true"
     assert Path(made["spark.python.unix.domain.socket.dir"]).parent == tmp_path
     monkeypatch.setattr(unix_sockets, "LONGEST", 20)
-    assert unix_sockets.settings() == {}
+    assert unix_sockets.unix_socket_settings() == {}
     monkeypatch.setattr(unix_sockets, "private_folder", lambda: (_ for _ in ()).throw(PermissionError()))
-    assert unix_sockets.settings() == {}
+    assert unix_sockets.unix_socket_settings() == {}

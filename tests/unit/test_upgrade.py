@@ -15,22 +15,22 @@ from seamline.cli import main
 from seamline.cli import upgrade as command
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import generations_schema
-from seamline.lake.storage.layout import definitions
+from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import CertificateFailed
 from seamline.model.protocol.certificate import Certificate, Check
-from seamline.model.protocol.manifest import Act, Statement, fold
+from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Grid, Interval
 from seamline.plan.batch.batch_plan import BatchPlan, needs_approval
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.plan.batch.view_upgrade import common
-from seamline.plan.publish.publication import born
+from seamline.plan.batch.view_upgrade import find_common_intervals
+from seamline.plan.publish.publication import plan_births
 
 pytestmark = pytest.mark.slow
 
@@ -58,14 +58,14 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 def edited() -> CompiledPipeline:
-    return load(definitions()).pipeline("shop")
+    return load_catalog(definitions_folder()).pipeline("shop")
 
 
 def bear(shop: Shop) -> None:
     """Do what the stream's start does: the new version is born."""
     pipeline = edited()
     stored = {pipeline.views[0].id: to_json(pipeline.definition)}
-    shop.manifest.commit(born(shop.manifest.read(), stored, held=0, now=NOW, filled=DAYS[1]))
+    shop.manifest.commit(plan_births(shop.manifest.read(), stored, held=0, now=NOW, filled=DAYS[1]))
 
 
 def build_new(shop: Shop, cut: int = 0, *, met: bool = True) -> None:
@@ -88,7 +88,7 @@ def build_new(shop: Shop, cut: int = 0, *, met: bool = True) -> None:
         ]
         schema = generations_schema(view)
         written = pa.Table.from_pylist(rows, schema=schema.remove(len(schema) - 1))
-        file = data_files.write(
+        file = data_files.write_data_file(
             written,
             table.root,
             f"{day}-{cut}.parquet",
@@ -139,7 +139,7 @@ def test_an_upgrade_builds_compares_and_flips_there_and_back(
         planned.append(plan)
         build_new(shop)
 
-    monkeypatch.setattr(command, "carried_out", carried_out)
+    monkeypatch.setattr(command, "execute_plan", carried_out)
     assert main(argv) == 0
     printed = capsys.readouterr()
     assert [each.interval.id for each in planned[0].builds] == list(DAYS)
@@ -178,7 +178,7 @@ def test_what_is_red_is_shown_and_not_flipped(
         build_new(shop, met=False)
         raise CertificateFailed("2 generations did not pass")
 
-    monkeypatch.setattr(command, "carried_out", carried_out)
+    monkeypatch.setattr(command, "execute_plan", carried_out)
     assert main(["upgrade", "shop.sales", "--flip"]) == CertificateFailed.exit_code
     told = capsys.readouterr().err
     assert "2 intervals do not meet them" in told and "2013-01-01 too low" in told
@@ -200,7 +200,7 @@ def test_versions_with_other_keys_are_not_compared_by_key(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each row of the one would be only in the one."""
-    (definitions() / "shop.py").write_text(EDITED.replace('keys=["customer"]', "keys=[]"))
+    (definitions_folder() / "shop.py").write_text(EDITED.replace('keys=["customer"]', "keys=[]"))
     bear(shop)
     assert main(["upgrade", "shop.sales", "--dry-run"]) == 0
     assert "have other keys: customer STRING, and none" in capsys.readouterr().err
@@ -210,7 +210,7 @@ def test_a_view_that_is_gone_from_the_file_has_no_upgrade(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """There is nothing to go to."""
-    (definitions() / "shop.py").write_text(EDITED.replace('"sales",\n', '"other",\n'))
+    (definitions_folder() / "shop.py").write_text(EDITED.replace('"sales",\n', '"other",\n'))
     assert main(["upgrade", "shop.sales"]) == 4
     assert "not in the definition any more" in capsys.readouterr().err
     assert main(["upgrade", "shop.nothing"]) == 4
@@ -239,7 +239,7 @@ def test_only_what_counts_the_same_events_is_compared(
     """Else a late flight would be taken for an effect of the edit."""
     from tests.unit.test_batch_plan import epoch
 
-    manifest = fold([each for each in (old, new) if each], 1)
+    manifest = fold_statements([each for each in (old, new) if each], 1)
     arrivals = Arrivals([epoch(3, {1: 5}), epoch(7, {1: late} if late else {})], until=9)
-    found = common(manifest, "v/1", "v/2", arrivals, GRID, [DECIDED])
+    found = find_common_intervals(manifest, "v/1", "v/2", arrivals, GRID, [DECIDED])
     assert (found.intervals, dict(found.others)) == (((DAYS[0],), {}) if not why else ((), {why: [DAYS[0]]}))

@@ -16,9 +16,9 @@ from tests.unit.shop import Sale, Shop
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.maintain import cleaning, compaction
-from seamline.lake.maintain.upkeep import CHECKED, maintain
+from seamline.lake.maintain.upkeep import CHECKED, maintain_tables
 from seamline.lake.read import serving_table
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
@@ -30,9 +30,9 @@ from seamline.plan.maintain.slice_upkeep import (
     Merge,
     Piece,
     blocks_between,
-    closed,
+    find_orphan_reason,
+    list_compacted_pieces,
     plan_compaction,
-    uncommittable,
 )
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def piece(first: int, last: int | None = None) -> Piece:
 
 
 def answered(shop: Shop, **asked: Any) -> list[dict[str, Any]]:
-    found = answer(shop.compiled, shop.view, shop.layout, **asked).table
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout, **asked).table
     return found.sort_by([("window_start", "ascending"), ("customer", "ascending")]).to_pylist()
 
 
@@ -57,14 +57,14 @@ def spans(shop: Shop) -> list[tuple[int, int]]:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let something happen after upkeep has read the slices and before it commits."""
-    combine, waiting = compaction.states.combine, [act]
+    combine, waiting = compaction.states.combine_states, [act]
 
     def interrupted(*given: Any) -> pa.Table:
         if waiting:
             waiting.pop()()
         return combine(*given)
 
-    monkeypatch.setattr(compaction.states, "combine", interrupted)
+    monkeypatch.setattr(compaction.states, "combine_states", interrupted)
 
 
 @pytest.fixture
@@ -107,14 +107,14 @@ def test_a_catch_up_over_an_edge_ties_its_blocks_together() -> None:
 def test_files_are_put_together_only_of_closed_blocks_that_need_no_merging() -> None:
     """What is still to be merged would be written twice, and what is dead may not be carried on."""
     blocks = [*BLOCKS, Block(6, 6)]
-    assert closed([piece(0, 2), piece(3), piece(5), piece(6), piece(7)], HELD, blocks) == [
+    assert list_compacted_pieces([piece(0, 2), piece(3), piece(5), piece(6), piece(7)], HELD, blocks) == [
         piece(0, 2),
         piece(5),
         piece(6),
     ]
-    assert closed([piece(0), piece(1), piece(4, 5)], HELD, blocks) == [piece(4, 5)]
-    assert closed([piece(0, 2), piece(4, 7)], HELD, blocks) == [piece(0, 2)]
-    assert closed([piece(0, 6)], HELD, blocks) == [piece(0, 6)]
+    assert list_compacted_pieces([piece(0), piece(1), piece(4, 5)], HELD, blocks) == [piece(4, 5)]
+    assert list_compacted_pieces([piece(0, 2), piece(4, 7)], HELD, blocks) == [piece(0, 2)]
+    assert list_compacted_pieces([piece(0, 6)], HELD, blocks) == [piece(0, 6)]
 
 
 def test_an_epoch_is_dead_only_below_one_that_is_held() -> None:
@@ -142,20 +142,20 @@ def test_an_epoch_is_dead_only_below_one_that_is_held() -> None:
 )
 def test_a_file_goes_only_if_nobody_can_commit_it(name: str, why: str) -> None:
     """A writer that slept for a week would commit a file that is gone, and every read would fail (H10)."""
-    assert uncommittable(name.format(uuid=uuid.uuid4().hex), HELD, token=2, upkept=9) == why
+    assert find_orphan_reason(name.format(uuid=uuid.uuid4().hex), HELD, token=2, upkept=9) == why
 
 
 def test_compaction_changes_no_answer(shop: Shop) -> None:
     """Upkeep may run at any moment: readers must not see that it did."""
     before, early = answered(shop), answered(shop, as_of=2)
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert (done.merged, done.replaced, done.refused) == (2, 6, ())
     assert spans(shop) == [(0, 2), (3, 5), (6, 6)]
     assert answered(shop) == before
     assert answered(shop, as_of=2) == early
     with pytest.raises(BadRange, match="joined"):
         answered(shop, as_of=4)
-    again = maintain(shop.compiled, shop.layout)
+    again = maintain_tables(shop.compiled, shop.layout)
     assert (again.merged, again.dead, again.deleted) == (0, 0, {})
 
 
@@ -165,7 +165,7 @@ def test_files_do_not_grow_with_edges_and_a_cut_may_fall_on_any(tmp_path: Path) 
     for number in range(60):
         shop.epoch([Sale(number), Sale(70 + number, "b", number)], edge=number % 2 == 1)
         if number % 20 == 19:
-            maintain(shop.compiled, shop.layout)
+            maintain_tables(shop.compiled, shop.layout)
     names = ("customer", "window_start", "orders", "total", "largest")
 
     def told(**asked: Any) -> list[tuple[Any, ...]]:
@@ -186,7 +186,7 @@ def test_the_stream_commits_before_and_after_a_compaction(
 ) -> None:
     """A writer that upkeep could fence out would fall over every hour."""
     meanwhile(monkeypatch, lambda: shop.epoch([Sale(1)]))
-    assert maintain(shop.compiled, shop.layout).merged == 2
+    assert maintain_tables(shop.compiled, shop.layout).merged == 2
     # The stream's handles have not seen upkeep's commits.
     shop.epoch([Sale(2)])
     assert spans(shop) == [(0, 2), (3, 5), (6, 6), (7, 7), (8, 8)]
@@ -198,8 +198,8 @@ def test_of_two_upkeeps_one_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPat
     """Both would add their blocks: every slice twice."""
     before = answered(shop)
     inner = []
-    meanwhile(monkeypatch, lambda: inner.append(maintain(shop.compiled, shop.layout)))
-    outer = maintain(shop.compiled, shop.layout)
+    meanwhile(monkeypatch, lambda: inner.append(maintain_tables(shop.compiled, shop.layout)))
+    outer = maintain_tables(shop.compiled, shop.layout)
     assert (inner[0].merged, outer.merged) == (2, 0)
     assert "changed since" in outer.refused[0]
     assert answered(shop) == before
@@ -215,10 +215,10 @@ def test_dead_epochs_are_taken_out_and_nothing_younger(shop: Shop) -> None:
     quarantine = Table.ensure(shop.layout.table("quarantine"), QUARANTINE)
     for number in (dead, flying):
         row = pa.Table.from_pylist([{"_epoch": number}], schema=QUARANTINE)
-        quarantine.append([data_files.write(row, quarantine.root, f"{number}.parquet")])
+        quarantine.append([data_files.write_data_file(row, quarantine.root, f"{number}.parquet")])
     shop.epoch([Sale(1)], number=held, edge=False)
     before = answered(shop)
-    assert maintain(shop.compiled, shop.layout).dead == 2
+    assert maintain_tables(shop.compiled, shop.layout).dead == 2
     assert spans(shop)[-2:] == [(held, held), (flying, flying)]
     assert quarantine.refresh().read(["_epoch"])["_epoch"].to_pylist() == [flying]
     assert answered(shop) == before
@@ -234,7 +234,7 @@ def test_dead_rows_that_others_packed_with_held_ones_are_taken_out(shop: Shop) -
     later = [shop.epoch([Sale(1)]) for _ in range(4)]
     before = answered(shop)
     assert {7, 9} <= {last for _, last in spans(shop)}
-    assert maintain(shop.compiled, shop.layout).refused == ()
+    assert maintain_tables(shop.compiled, shop.layout).refused == ()
     assert answered(shop) == before
     assert sorted(last for _, last in spans(shop)) == [*range(7), 8, 10, *later]
 
@@ -243,7 +243,7 @@ def test_slices_above_the_frontier_wait(shop: Shop) -> None:
     """Those of a view that is behind have gaps: its catch-up writes them again (rule 6)."""
     for _ in range(2):
         shop.epoch([Sale(9)], frontier=6)
-    assert maintain(shop.compiled, shop.layout).merged == 2
+    assert maintain_tables(shop.compiled, shop.layout).merged == 2
     assert spans(shop) == [(0, 2), (3, 5), (6, 6)]
 
 
@@ -252,7 +252,7 @@ def test_no_block_reaches_over_a_views_birth(tmp_path: Path) -> None:
     shop = Shop(tmp_path, born=2)
     for number in range(6):
         shop.epoch([Sale(number)], edge=number == 5, frontier=1 if number < 2 else None)
-    assert maintain(shop.compiled, shop.layout).merged == 1
+    assert maintain_tables(shop.compiled, shop.layout).merged == 1
     assert spans(shop) == [(2, 5)]
 
 
@@ -265,7 +265,7 @@ def test_a_block_that_ends_at_a_lost_epoch_keeps_its_rows(shop: Shop) -> None:
     later = shop.epoch([Sale(1)], edge=True)
     before = answered(shop)
     for _ in range(2):
-        maintain(shop.compiled, shop.layout)
+        maintain_tables(shop.compiled, shop.layout)
         assert answered(shop) == before
     assert spans(shop) == [(0, 2), (3, 5), (6, 7), (later, later)]
 
@@ -275,7 +275,7 @@ def test_a_slice_over_an_edge_raises(shop: Shop) -> None:
     shop.slices.append(shop.partials([Sale(5)]), from_epoch=1, to_epoch=4)
     before = shop.slices.table.version
     with pytest.raises(StraddlesCut):
-        maintain(shop.compiled, shop.layout)
+        maintain_tables(shop.compiled, shop.layout)
     assert Table.open(shop.slices.table.root).version == before
 
 
@@ -284,14 +284,14 @@ def test_the_ledger_is_repaired_beside_a_live_writer(shop: Shop) -> None:
     shop.epoch([Sale(9)], ledger=False)
     shop.epoch([Sale(9)])
     late = shop.epoch([Sale(9)], ledger=False)
-    assert maintain(shop.compiled, shop.layout).repaired == 2
+    assert maintain_tables(shop.compiled, shop.layout).repaired == 2
     assert [epoch.number for epoch in Ledger.ensure(shop.layout).epochs()] == list(range(10))
     # The writer was only slow: its own row comes after all, by a handle that has not seen the repair.
     shop.ledger.append(shop.master.missing(late - 1))
     found = Ledger.ensure(shop.layout)
     assert [epoch.number for epoch in found.epochs()] == list(range(10))
     assert found.table.txn(EPOCH) == late
-    assert maintain(shop.compiled, shop.layout).repaired == 0
+    assert maintain_tables(shop.compiled, shop.layout).repaired == 0
 
 
 def test_a_ledger_that_cannot_be_repaired_stops_upkeep(shop: Shop) -> None:
@@ -300,7 +300,7 @@ def test_a_ledger_that_cannot_be_repaired_stops_upkeep(shop: Shop) -> None:
     remove = RemoveAction(first["path"], False, 0, size=first["size_bytes"])
     shop.ledger.table.append([], removes=[remove])
     Table.open(shop.ledger.table.root).append([], txns={CHECKED: 6})
-    done = maintain(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert "lacks epoch 0" in done.refused[0]
     assert (done.merged, done.dead, done.deleted) == (0, 0, {})
 
@@ -310,8 +310,8 @@ def test_what_nobody_can_commit_is_deleted(shop: Shop) -> None:
     shop.slices.table.fence(2)
     names = [f"000001-{7:012d}-{7:012d}.parquet", f"000002-{8:012d}-{8:012d}.parquet", "notes.parquet"]
     for name in names:
-        data_files.write(pa.table({"x": [1]}), shop.slices.table.root, name)
-    done = maintain(shop.compiled, shop.layout)
+        data_files.write_data_file(pa.table({"x": [1]}), shop.slices.table.root, name)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert done.deleted == {"of an older token": 1}
     assert done.left["slices files that a writer may still commit"] == 2
     assert [(shop.slices.table.root / name).exists() for name in names] == [False, True, True]
@@ -319,18 +319,18 @@ def test_what_nobody_can_commit_is_deleted(shop: Shop) -> None:
 
 def test_removed_files_stay_for_readers_for_a_day(shop: Shop) -> None:
     """A reader that pinned the version before must still find its files."""
-    maintain(shop.compiled, shop.layout)
-    done = maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
+    done = maintain_tables(shop.compiled, shop.layout)
     assert done.left["slice files whose block is still open"] == 1
     root = shop.slices.table.root
     left = {path.name for path in root.glob("00*.parquet")}
     assert len(left) == 7
     old = datetime.now(UTC) - timedelta(days=2)
-    file = data_files.write(shop.partials([]), root, f"000001-{3:012d}-{9:012d}.parquet")
+    file = data_files.write_data_file(shop.partials([]), root, f"000001-{3:012d}-{9:012d}.parquet")
     table = Table.open(root)
     table.append([file])
     table.append([], removes=[RemoveAction(file.path, False, int(old.timestamp() * 1000), size=file.size)])
-    assert maintain(shop.compiled, shop.layout).deleted == {"removed over a day ago": 1}
+    assert maintain_tables(shop.compiled, shop.layout).deleted == {"removed over a day ago": 1}
     assert {path.name for path in root.glob("00*.parquet")} == left
 
 
@@ -340,12 +340,12 @@ def test_what_refreshes_replaced_leaves_the_disk_a_day_later(
     """A stream refreshes every few seconds, for years."""
     day = shop.interval(Sale(0)).id
     for _ in range(3):
-        serving_table.refresh(shop.compiled, shop.layout, shop.view, [day])
+        serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, [day])
     root = shop.layout.serving(shop.view)
     before = Table.open(root).read()
-    maintain(shop.compiled, shop.layout)
+    maintain_tables(shop.compiled, shop.layout)
     assert len(list(root.glob("*.parquet"))) == 3
     monkeypatch.setattr(cleaning, "PINNED_HOURS", 0)
-    assert maintain(shop.compiled, shop.layout).deleted["removed over a day ago"] >= 2
+    assert maintain_tables(shop.compiled, shop.layout).deleted["removed over a day ago"] >= 2
     assert len(list(root.glob("*.parquet"))) == 1
     assert Table.open(root).read().equals(before)

@@ -16,19 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.engine.windowing import windowed_schema
+from seamline.lake.engine.windowing import window_states_schema
 from seamline.lake.log.log_edges import Edges, Marks
 from seamline.lake.log.pinned_log import Numbers
 from seamline.lake.read.answer_ways import id_of
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.presentation import Answer
 from seamline.lake.read.snapshot import Snapshot
-from seamline.lake.read.standings import answering
-from seamline.lake.read.window_verdicts import least, verdicts_of
+from seamline.lake.read.standings import find_interval_ways
+from seamline.lake.read.window_verdicts import find_run_minimums, verdicts_of
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import EPOCH
-from seamline.serve.query import footer
+from seamline.serve.query import format_answer_footer
 
 COMPILED = sales_pipeline()
 VIEW = COMPILED.views[0]
@@ -108,10 +108,10 @@ def test_all_windows_at_once_are_judged_as_one_by_one(
     """A window is right as far as the worst of its intervals, those without rows or a publication among them."""
     snapshot = pinned(manifest, until)
     starts = np.array(sorted(FIRST + at for at in there), np.int64) * MICROS
-    ways = answering(snapshot, starts, np.zeros(len(starts), np.int64), side)
+    ways = find_interval_ways(snapshot, starts, np.zeros(len(starts), np.int64), side)
     hour = MICROS // 24
     bounds = [(FIRST * MICROS + at * hour, FIRST * MICROS + (at + size) * hour) for at, size in windows]
-    found = windowed_schema(VIEW).empty_table()
+    found = window_states_schema(VIEW).empty_table()
     columns = {name: pa.array([0] * len(bounds), pa.int64()) for name in ("_speed", "_newest", "rows")}
     columns |= {
         "_start": pa.array([low for low, _ in bounds]),
@@ -137,7 +137,7 @@ def test_the_least_of_any_run(values: list[int], data: st.DataObject) -> None:
         st.lists(st.tuples(st.integers(0, len(values)), st.integers(0, len(values))).map(sorted), min_size=1)
     )
     low, high = np.array(bounds, np.int64).T
-    found = least(np.array(values, np.int64), low, high).tolist()
+    found = find_run_minimums(np.array(values, np.int64), low, high).tolist()
     assert found == [min(values[a:b], default=2**62) for a, b in bounds]
 
 
@@ -166,13 +166,15 @@ def test_an_answer_does_no_work_in_python_for_each_window(tmp_path: Path, window
         shop.epoch([Sale(60 * hour) for hour in range(hours)], watermark=START + DAY)
 
         def ask() -> Answer:
-            return answer(shop.compiled, shop.view, shop.layout, end=START + timedelta(days=9999))
+            return read_merged_answer(shop.compiled, shop.view, shop.layout, end=START + timedelta(days=9999))
 
         found = ask()
-        footer(found)
+        format_answer_footer(found)
 
         def again() -> None:
-            footer(answer(shop.compiled, shop.view, shop.layout, end=START + timedelta(days=9998)))
+            format_answer_footer(
+                read_merged_answer(shop.compiled, shop.view, shop.layout, end=START + timedelta(days=9998))
+            )
 
         return calls(again), found
 
@@ -188,7 +190,7 @@ def test_columns_of_intervals_are_a_mapping_by_id() -> None:
         published={(VIEW.id, day(1)): held}, history={(VIEW.id, day(1)): (held,)}, births={VIEW.id: 0}
     )
     starts = np.array([FIRST, FIRST + 1, FIRST + 3], np.int64) * MICROS
-    ways = answering(pinned(manifest, 9), starts, np.array([4, 0, 2]), Side.MERGED)
+    ways = find_interval_ways(pinned(manifest, 9), starts, np.array([4, 0, 2]), Side.MERGED)
     assert [*ways] == [day(0), day(1), day(3)]
     assert ways[day(1)].generation == "g" and ways[day(1)].status is Status.CERTIFIED
     assert ways[day(0)] == replace(ways[day(3)], rows_since=4)

@@ -16,23 +16,29 @@ from seamline.cli import main
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.publish.flipping import flip_view, flip_views
 from seamline.lake.read import serving_table
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.compile.fingerprint import fingerprint
-from seamline.model.compile.live_versions import foremost, live_views, stood_still
+from seamline.model.compile.fingerprint import fingerprint_view
+from seamline.model.compile.live_versions import list_primary_views, live_views, stood_still
 from seamline.model.compile.stored_definition import to_json
 from seamline.model.definition.pipeline import Batch, Rule
 from seamline.model.errors import BadRange, DefinitionError, ProtocolError, PublishRefused
 from seamline.model.measures import count, min
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement, fold
+from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement, fold_statements
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import Status
-from seamline.plan.publish.publication import Candidate, born, flip, publish, retire
-from seamline.spark.stream.catch_up import foreign
+from seamline.plan.publish.publication import (
+    Candidate,
+    plan_births,
+    plan_flip,
+    plan_publication,
+    plan_retirement,
+)
+from seamline.spark.stream.catch_up import format_foreign_epochs
 from seamline.spark.stream.epoch_writer import Writer
 
 pytestmark = pytest.mark.slow
@@ -53,11 +59,11 @@ A, B = OLD.views[0].id, NEW.views[0].id
 
 def birth(pipeline: CompiledPipeline, manifest: Manifest, held: int, filled: str = "") -> list[Statement]:
     definitions = {view.id: to_json(pipeline.definition) for view in pipeline.views}
-    return born(manifest, definitions, held=held, now=NOW, filled=filled)
+    return plan_births(manifest, definitions, held=held, now=NOW, filled=filled)
 
 
 def state(*statements: Statement) -> Manifest:
-    return fold([replace(each, seq=seq) for seq, each in enumerate(statements)], len(statements))
+    return fold_statements([replace(each, seq=seq) for seq, each in enumerate(statements)], len(statements))
 
 
 def both(filled: str = DAYS[1]) -> Manifest:
@@ -75,7 +81,7 @@ def test_every_version_born_runs_beside_the_definitions_own() -> None:
     assert [view.id for view in live_views(NEW, both()).views] == [B, A]
     assert [view.id for view in live_views(OLD, both()).views] == [A, B]
     assert live_views(live_views(NEW, both()), both()) == live_views(NEW, both())
-    assert [view.id for view in foremost(live_views(NEW, both()))] == [B]
+    assert [view.id for view in list_primary_views(live_views(NEW, both()))] == [B]
     assert stood_still(NEW, both()) == {}
 
 
@@ -140,14 +146,14 @@ def test_a_flip_names_the_first_interval_that_is_not_built() -> None:
     manifest = both()
     ready = {"intervals_with_rows": DAYS, "frontiers": {A: 12, B: 12}, "now": NOW}
     with pytest.raises(PublishRefused, match=r"2013-01-01.*floor 9, and 1 more are not"):
-        flip(manifest, "sales", B, **ready)  # type: ignore[arg-type]
+        plan_flip(manifest, "sales", B, **ready)  # type: ignore[arg-type]
     published = dict(manifest.published)
     for day, cut in ((DAYS[0], 9), (DAYS[1], 8)):
         published[B, day] = built(day, cut)
     with pytest.raises(PublishRefused, match=r"2013-01-02.*floor 9\."):
-        flip(replace(manifest, published=published), "sales", B, **ready)  # type: ignore[arg-type]
+        plan_flip(replace(manifest, published=published), "sales", B, **ready)  # type: ignore[arg-type]
     published[B, DAYS[1]] = built(DAYS[1], 11)
-    [statement] = flip(replace(manifest, published=published), "sales", B, **ready)  # type: ignore[arg-type]
+    [statement] = plan_flip(replace(manifest, published=published), "sales", B, **ready)  # type: ignore[arg-type]
     assert (statement.act, statement.view) == (Act.FLIP, B)
 
 
@@ -156,10 +162,10 @@ def test_a_flip_never_goes_back_in_the_log(new: int, old: int, accepted: bool) -
     """Numbers that were answered would vanish."""
     asked = {"intervals_with_rows": DAYS[2:], "frontiers": {A: old, B: new}, "now": NOW}
     if accepted:
-        assert flip(both(), "sales", B, **asked)  # type: ignore[arg-type]
+        assert plan_flip(both(), "sales", B, **asked)  # type: ignore[arg-type]
         return
     with pytest.raises(PublishRefused, match="up to epoch 11, .* up to 12"):
-        flip(both(), "sales", B, **asked)  # type: ignore[arg-type]
+        plan_flip(both(), "sales", B, **asked)  # type: ignore[arg-type]
 
 
 def test_a_flip_never_goes_back_in_an_interval_that_is_built_further_than_the_slices() -> None:
@@ -167,44 +173,44 @@ def test_a_flip_never_goes_back_in_an_interval_that_is_built_further_than_the_sl
     asked = {"intervals_with_rows": DAYS[2:], "frontiers": {A: 9, B: 10}, "now": NOW}
     ahead = {(A, DAYS[2]): replace(built(DAYS[2], 12), view=A)}
     with pytest.raises(PublishRefused, match=r"2013-01-03.* of sales/.* is built up to epoch 12"):
-        flip(replace(both(), published=ahead), "sales", B, **asked)  # type: ignore[arg-type]
+        plan_flip(replace(both(), published=ahead), "sales", B, **asked)  # type: ignore[arg-type]
     for caught in ({"frontiers": {A: 9, B: 12}}, {}):
         level = ahead if caught else {**ahead, (B, DAYS[2]): built(DAYS[2], 12)}
-        assert flip(replace(both(), published=level), "sales", B, **{**asked, **caught})  # type: ignore[arg-type]
+        assert plan_flip(replace(both(), published=level), "sales", B, **{**asked, **caught})  # type: ignore[arg-type]
 
 
 def test_a_retired_version_runs_no_more_and_comes_back_only_by_a_new_birth() -> None:
     """Else every edit of a view would be computed for ever, and a flip back would serve a gap."""
     manifest = both()
-    [statement] = retire(manifest, B, own={A}, reason="a trial", now=NOW)
+    [statement] = plan_retirement(manifest, B, own={A}, reason="a trial", now=NOW)
     gone = state(*birth(OLD, Manifest(), -1), *birth(NEW, state(*birth(OLD, Manifest(), -1)), 9), statement)
     assert live_views(OLD, gone).views == OLD.views
-    assert retire(gone, B, own={A}, reason="", now=NOW) == []
+    assert plan_retirement(gone, B, own={A}, reason="", now=NOW) == []
     asked = {"intervals_with_rows": [], "frontiers": {A: 12, B: 12}, "now": NOW}
     with pytest.raises(PublishRefused, match="is retired"):
-        flip(gone, "sales", B, **asked)  # type: ignore[arg-type]
+        plan_flip(gone, "sales", B, **asked)  # type: ignore[arg-type]
     late = Candidate(Generation("g", B, OLD.grid.named(DAYS[0]), 12, 1), True, "")
     with pytest.raises(PublishRefused, match="is retired"):
-        publish(gone, [late], now=NOW)
+        plan_publication(gone, [late], now=NOW)
     [again] = birth(NEW, gone, 40)
-    back = fold([*birth(OLD, Manifest(), -1), replace(statement, seq=5), replace(again, seq=6)], 6)
+    back = fold_statements([*birth(OLD, Manifest(), -1), replace(statement, seq=5), replace(again, seq=6)], 6)
     assert (back.live, back.floor(B, DAYS[0])) == ((A, B), 40)
 
 
 def test_what_is_served_or_declared_is_not_retired() -> None:
     """Its readers would see it stand still."""
     with pytest.raises(PublishRefused, match="is served"):
-        retire(both(), A, own={B}, reason="", now=NOW)
+        plan_retirement(both(), A, own={B}, reason="", now=NOW)
     with pytest.raises(PublishRefused, match="what the definition declares"):
-        retire(both(), B, own={B}, reason="", now=NOW)
+        plan_retirement(both(), B, own={B}, reason="", now=NOW)
 
 
 def test_a_flip_to_what_is_served_is_nothing_and_to_what_was_never_born_is_refused() -> None:
     """A repeated task is no error; a typing error is."""
     asked = {"intervals_with_rows": DAYS, "frontiers": {A: 1}, "now": NOW}
-    assert flip(both(), "sales", A, **asked) == []  # type: ignore[arg-type]
+    assert plan_flip(both(), "sales", A, **asked) == []  # type: ignore[arg-type]
     with pytest.raises(PublishRefused, match="never born"):
-        flip(both(), "sales", "sales/000000000000", **asked)  # type: ignore[arg-type]
+        plan_flip(both(), "sales", "sales/000000000000", **asked)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -227,11 +233,11 @@ def new_shop(shop: Shop) -> Shop:
 
 def test_an_edited_definition_reads_the_served_version(shop: Shop) -> None:
     """Saving a file may not take anybody's answer away."""
-    expected = answer(shop.compiled, shop.view, shop.layout)
-    found = answer(NEW, NEW.views[0], shop.layout)
+    expected = read_merged_answer(shop.compiled, shop.view, shop.layout)
+    found = read_merged_answer(NEW, NEW.views[0], shop.layout)
     assert found.table.equals(expected.table)
     assert (found.version, "total" in found.table.column_names) == (shop.view.fingerprint, True)
-    serving_table.refresh(NEW, shop.layout, NEW.views[0], DAYS[:1])
+    serving_table.refresh_serving_table(NEW, shop.layout, NEW.views[0], DAYS[:1])
     assert "total" in Table.open(shop.layout.serving(shop.view)).read().column_names
 
 
@@ -240,7 +246,7 @@ def test_a_version_whose_definition_was_not_stored_is_a_clear_error(tmp_path: Pa
     shop = Shop(tmp_path)
     shop.epoch([Sale(1)])
     with pytest.raises(ProtocolError, match="stored definition"):
-        answer(NEW, NEW.views[0], shop.layout)
+        read_merged_answer(NEW, NEW.views[0], shop.layout)
 
 
 def test_a_served_version_with_a_key_that_is_refused_by_now_stops_nobody(
@@ -250,7 +256,7 @@ def test_a_served_version_with_a_key_that_is_refused_by_now_stops_nobody(
     schema = FACTS.source.schema.replace("customer", "Rows")
     before = replace(FACTS, source=replace(FACTS.source, schema=schema))
     before = replace(before, views=[replace(FACTS.views[0], keys=["Rows"])])
-    old = f"sales/{fingerprint(before, before.views[0])}"
+    old = f"sales/{fingerprint_view(before, before.views[0])}"
     shop.manifest.read()
     shop.manifest.commit(
         [
@@ -262,7 +268,7 @@ def test_a_served_version_with_a_key_that_is_refused_by_now_stops_nobody(
     assert "'Rows' is a name Seamline uses" in stood_still(NEW, shop.manifest.read())[old]
     Writer(shop.layout, NEW, 1)
     with pytest.raises(ProtocolError, match="'Rows' is a name Seamline uses") as told:
-        answer(NEW, NEW.views[0], shop.layout)
+        read_merged_answer(NEW, NEW.views[0], shop.layout)
     assert "seamline flip" in told.value.hint
     assert [each.id for each in live_views(NEW, shop.manifest.read()).views] == [B]
     for day in DAYS[:1]:
@@ -278,14 +284,14 @@ def test_a_later_version_answers_new_intervals_at_once(shop: Shop) -> None:
     new_shop(shop)
     for sales in ([Sale(4)], [Sale(50 * 60)]):
         shop.epoch(sales)
-    found = answer(NEW, NEW.views[0], shop.layout, version=NEW.views[0].fingerprint)
+    found = read_merged_answer(NEW, NEW.views[0], shop.layout, version=NEW.views[0].fingerprint)
     assert [each.status for each in found.intervals.values()] in ([], [Status.BUILDING])
     assert shop.manifest.read().floor(B, shop.compiled.grid.of(START + 2 * DAY).id) == -1
 
 
 def test_the_serving_table_changes_its_columns_with_the_flip(shop: Shop) -> None:
     """Rows of two versions in one table would be added up by somebody."""
-    serving_table.refresh(OLD, shop.layout, shop.view, DAYS[:1])
+    serving_table.refresh_serving_table(OLD, shop.layout, shop.view, DAYS[:1])
     new_shop(shop)
     shop.state(Act.PUBLISH, epoch=1, interval=DAYS[1], generation="x")
     with pytest.raises(PublishRefused, match="2013-01-01"):
@@ -397,6 +403,8 @@ def test_a_view_does_not_catch_up_over_rows_that_another_definition_judged(tmp_p
         for number, version in ((4, OLD.record_version), (5, "other"))
     )
     empty = Epoch(6, 1, NOW, "other")
-    assert foreign(writer, [ours, empty], 3) == ""  # type: ignore[arg-type]
-    assert "epochs 5..5 were judged by record version other" in foreign(writer, [ours, theirs], 3)  # type: ignore[arg-type]
-    assert foreign(writer, [ours, theirs], 5) == ""  # type: ignore[arg-type]
+    assert format_foreign_epochs(writer, [ours, empty], 3) == ""  # type: ignore[arg-type]
+    assert "epochs 5..5 were judged by record version other" in format_foreign_epochs(
+        writer, [ours, theirs], 3
+    )  # type: ignore[arg-type]
+    assert format_foreign_epochs(writer, [ours, theirs], 5) == ""  # type: ignore[arg-type]

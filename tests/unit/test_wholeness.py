@@ -38,13 +38,14 @@ def add(table: Table, number: int) -> None:
     """Commit a row, and say so."""
     rows = pa.table({"n": [number]}, schema=SCHEMA)
     table.append(
-        [data_files.write(rows, table.root, f"{number}-{table.version}.parquet")], txns={"a": number}
+        [data_files.write_data_file(rows, table.root, f"{number}-{table.version}.parquet")],
+        txns={"a": number},
     )
 
 
 def spoil(table: Table, version: int, how: str) -> None:
     """Leave of an entry what a power cut does."""
-    file = delta_log.entry(table.root, version)
+    file = delta_log.entry_path(table.root, version)
     file.write_bytes(CUTS[how](file.read_bytes()))
 
 
@@ -55,24 +56,24 @@ def rows(table: Table) -> list[int]:
 
 def test_a_commit_of_ours_is_whole_as_a_whole_only(table: Table) -> None:
     """At whatever byte it is cut, or zeros begin."""
-    data = delta_log.entry(table.root, 3).read_bytes()
-    assert log_entries.flaw(data) == ""
+    data = delta_log.entry_path(table.root, 3).read_bytes()
+    assert log_entries.find_entry_flaw(data) == ""
     for at in range(len(data)):
-        assert log_entries.flaw(data[:at])
-        assert log_entries.flaw(data[:at] + bytes(len(data) - at))
+        assert log_entries.find_entry_flaw(data[:at])
+        assert log_entries.find_entry_flaw(data[:at] + bytes(len(data) - at))
 
 
 def test_a_commit_of_others_is_whole_if_its_lines_are_actions(tmp_path: Path) -> None:
     """They say nothing to check them by."""
     write_deltalake(str(tmp_path), pa.table({"n": [1]}))
-    data = delta_log.entry(tmp_path, 0).read_bytes()
-    assert log_entries.flaw(data) == log_entries.flaw(data + b"\n") == ""
-    assert log_entries.flaw(b"")
+    data = delta_log.entry_path(tmp_path, 0).read_bytes()
+    assert log_entries.find_entry_flaw(data) == log_entries.find_entry_flaw(data + b"\n") == ""
+    assert log_entries.find_entry_flaw(b"")
     ends = [at for at in range(len(data)) if data[at : at + 1] == b"\n"]
     for at in range(1, len(data)):
-        assert bool(log_entries.flaw(data[:at])) == (at not in ends and at - 1 not in ends)
+        assert bool(log_entries.find_entry_flaw(data[:at])) == (at not in ends and at - 1 not in ends)
     for text in (b"{", b"[]\n", b'{"txn": {}}\n', b'{"add": 1}\n{"remove": 2}\n', b"7"):
-        assert log_entries.flaw(text)
+        assert log_entries.find_entry_flaw(text)
 
 
 @pytest.mark.parametrize("how", CUTS)
@@ -80,13 +81,13 @@ def test_a_commit_of_others_is_whole_if_its_lines_are_actions(tmp_path: Path) ->
 def test_a_log_ends_before_what_is_not_whole(table: Table, version: int, how: str) -> None:
     """Opened or followed, though whole commits come after it; deltalake goes by it, or opens nothing."""
     reader = Table.open(table.root)
-    delta_log.entry(table.root, 6).rename(table.root / "kept")
-    delta_log.entry(table.root, 5).rename(table.root / "kept too")
-    delta_log.entry(table.root, 4).rename(table.root / "and this")
+    delta_log.entry_path(table.root, 6).rename(table.root / "kept")
+    delta_log.entry_path(table.root, 5).rename(table.root / "kept too")
+    delta_log.entry_path(table.root, 4).rename(table.root / "and this")
     follower = Table.open(table.root)
-    (table.root / "and this").rename(delta_log.entry(table.root, 4))
-    (table.root / "kept too").rename(delta_log.entry(table.root, 5))
-    (table.root / "kept").rename(delta_log.entry(table.root, 6))
+    (table.root / "and this").rename(delta_log.entry_path(table.root, 4))
+    (table.root / "kept too").rename(delta_log.entry_path(table.root, 5))
+    (table.root / "kept").rename(delta_log.entry_path(table.root, 6))
     spoil(table, version, how)
     for seen in (Table.open(table.root), follower.refresh()):
         assert seen.version == version - 1
@@ -104,7 +105,7 @@ def test_a_writer_is_told_what_is_not_whole(table: Table, how: str) -> None:
     with pytest.raises(NotWhole, match=r"0006\.json is not whole: ") as told:
         add(writer, 7)
     assert (told.value.table, told.value.version) == (str(table.root), 6)
-    assert told.value.file == str(delta_log.entry(table.root, 6))
+    assert told.value.file == str(delta_log.entry_path(table.root, 6))
     with pytest.raises(NotWhole):
         writer.fence(1)
     assert writer.version == 5
@@ -113,7 +114,7 @@ def test_a_writer_is_told_what_is_not_whole(table: Table, how: str) -> None:
 def test_a_table_of_which_nothing_is_whole_is_named(tmp_path: Path) -> None:
     """There is nothing before its first commit."""
     made = Table.ensure(tmp_path / "table", SCHEMA)
-    delta_log.entry(made.root, 0).write_bytes(b"")
+    delta_log.entry_path(made.root, 0).write_bytes(b"")
     with pytest.raises(NotWhole, match="0000.json is not whole: it is empty"):
         Table.open(made.root)
 
@@ -125,7 +126,7 @@ def test_only_what_is_above_the_newest_checkpoint_is_looked_at(table: Table) -> 
     spoil(table, 3, "empty")
     assert rows(Table.open(table.root)) == list(range(1, 8))
     (table.root / "_delta_log" / "_last_checkpoint").unlink()
-    assert log_wholeness.based(table.root) == 6
+    assert log_wholeness.find_whole_checkpoint(table.root) == 6
     assert rows(Table.open(table.root)) == list(range(1, 8))
 
 
@@ -134,7 +135,7 @@ def test_a_checkpoint_that_is_not_whole_is_named(table: Table, how: str) -> None
     """deltalake opens nothing from it."""
     DeltaTable(str(table.root)).create_checkpoint()
     add(table, 7)
-    file = log_wholeness.classic(table.root, 6)
+    file = log_wholeness.classic_checkpoint_path(table.root, 6)
     data = file.read_bytes()
     if how == "gone":
         file.unlink()
@@ -142,21 +143,21 @@ def test_a_checkpoint_that_is_not_whole_is_named(table: Table, how: str) -> None
         file.write_bytes({"empty": b"", "cut off": data[:-30], "zeros": bytes(len(data))}[how])
     with pytest.raises(NotWhole, match=r"0006\.checkpoint\.parquet is not whole: it is"):
         Table.open(table.root)
-    assert log_wholeness.based(table.root) == -1
+    assert log_wholeness.find_whole_checkpoint(table.root) == -1
     assert table.refresh().version == 7
 
 
 def test_a_log_that_was_replaced_is_read_anew(table: Table) -> None:
     """A start sets aside what is not whole, and what comes after it: whoever follows must not mix both."""
     reader = Table.open(table.root)
-    assert table_cache.look(table.root, "rows", rows) == [1, 2, 3, 4, 5, 6]
+    assert table_cache.read_cached_table(table.root, "rows", rows) == [1, 2, 3, 4, 5, 6]
     for version in (6, 5):
-        delta_log.entry(table.root, version).unlink()
+        delta_log.entry_path(table.root, version).unlink()
     starter = Table.open(table.root)
     for number in (50, 60, 70):
         add(starter, number)
     assert rows(reader.refresh()) == [1, 2, 3, 4, 50, 60, 70]
-    assert table_cache.look(table.root, "rows", rows) == [1, 2, 3, 4, 50, 60, 70]
+    assert table_cache.read_cached_table(table.root, "rows", rows) == [1, 2, 3, 4, 50, 60, 70]
     assert reader.newest == starter.newest
 
 

@@ -25,17 +25,17 @@ from seamline import (
     sum,
 )
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import aligned, span_number
-from seamline.lake.engine.windowing import windowed
-from seamline.lake.read.merged_read import answer
-from seamline.lake.read.window_verdicts import touching
+from seamline.lake.engine.duckdb_scans import span_number, span_start_sql
+from seamline.lake.engine.windowing import merge_into_windows
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.window_verdicts import find_touched_intervals
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.definition.windows import Window
 from seamline.model.protocol.seam import Phase
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.quality.certify import presented
+from seamline.quality.certify import present_intervals
 
 MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
 ROWS = pa.schema([("page", pa.string()), ("user", pa.string()), ("at", INSTANT), ("_event_time", INSTANT)])
@@ -56,9 +56,9 @@ def stored(view: CompiledView, events: list[tuple[int, str, str]]) -> pa.Table:
         at = MIDNIGHT + timedelta(minutes=minute)
         found.append({"page": page, "user": user, "at": at, "_event_time": at})
     rows = pa.Table.from_pylist(found, schema=ROWS)
-    with states.connection() as con:
+    with states.open_duckdb() as con:
         con.register("rows", rows)
-        return states.partial(con, view, "rows")
+        return states.compute_row_states(con, view, "rows")
 
 
 def merged(view: CompiledView, pieces: list[pa.Table]) -> list[tuple[Any, ...]]:
@@ -73,7 +73,7 @@ def merged(view: CompiledView, pieces: list[pa.Table]) -> list[tuple[Any, ...]]:
             *((row[name] - midnight) // 60_000_000 for name in ("_start", "_end")),
             row["hits__n"],
         )
-        for row in windowed(view, whole).to_pylist()
+        for row in merge_into_windows(view, whole).to_pylist()
     )
 
 
@@ -143,7 +143,9 @@ def test_expectations_judge_whole_windows_only() -> None:
     view = hits(Sliding("1 day", "12 hours"))
     held = stored(view, [(1, "a", "u"), (800, "a", "u")])
     held = held.append_column("interval", pa.array(["2024-01-01T00:00:00Z"] * held.num_rows))
-    assert presented(view, held).to_pylist() == [{"page": "a", "hits": 2, "interval": "2024-01-01T00:00:00Z"}]
+    assert present_intervals(view, held).to_pylist() == [
+        {"page": "a", "hits": 2, "interval": "2024-01-01T00:00:00Z"}
+    ]
 
 
 def test_a_row_says_its_phase(tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ def test_a_row_says_its_phase(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
 
     def phases() -> list[str]:
-        return answer(shop.compiled, shop.view, shop.layout).table["phase"].to_pylist()
+        return read_merged_answer(shop.compiled, shop.view, shop.layout).table["phase"].to_pylist()
 
     shop.epoch([Sale(1)], watermark=START)
     assert phases() == ["early"]
@@ -161,7 +163,7 @@ def test_a_row_says_its_phase(tmp_path: Path) -> None:
     assert phases() == ["complete"]
     late = shop.epoch([Sale(4)], watermark=START + DAY)
     assert phases() == ["late"]
-    found = answer(shop.compiled, shop.view, shop.layout)
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     assert found.only([Phase.LATE, Phase.EARLY]).table.num_rows == 1
     assert found.only([Phase.COMPLETE]).table.num_rows == found.only([Phase.COMPLETE]).states.num_rows == 0
     shop.build(0, late, "g")
@@ -175,7 +177,7 @@ def test_every_measure_goes_through_windows(measure: str) -> None:
     whole = stored(view, [(minute * 10, "page", f"u{minute:03d}") for minute in range(60)])
     for name, value in (("_speed", 0), ("_newest", -1)):
         whole = whole.append_column(name, pa.array([value] * whole.num_rows, pa.int64()))
-    found = {row["_start"]: row for row in windowed(view, whole).to_pylist()}
+    found = {row["_start"]: row for row in merge_into_windows(view, whole).to_pylist()}
     row = found[int((MIDNIGHT + timedelta(hours=2)).timestamp() * 1_000_000)]
     assert {"largest": row["largest__value"], "total": int(row["total__sum"])}[measure] == {
         "largest": "u035",
@@ -191,7 +193,7 @@ def test_a_session_depends_on_the_days_from_which_it_could_be_joined() -> None:
     def days(first: int, last: int) -> tuple[int, int]:
         midnight = day * 1440
         start, end = ((midnight + each) * minute for each in (first, last + 30))
-        low, high = touching(view, np.array([start]), np.array([end]))
+        low, high = find_touched_intervals(view, np.array([start]), np.array([end]))
         return int(low[0]) - day, int(high[0]) - day
 
     assert days(600, 1409) == (0, 0)
@@ -208,12 +210,14 @@ def test_spans_are_counted_from_1970_on_either_side(size: int) -> None:
         (moment.replace(tzinfo=UTC) - EPOCH) // MICROSECOND for moment in (datetime.min, datetime.max)
     )
     instants = [first, -size - 1, -size, 1 - size, -1, 0, 1, size - 1, size, last]
-    query = f"SELECT {aligned('moment', size)} AS start, {span_number('moment', size)} AS number FROM rows"
-    found = states.asked(query, rows=pa.table({"moment": instants})).to_pydict()
+    query = (
+        f"SELECT {span_start_sql('moment', size)} AS start, {span_number('moment', size)} AS number FROM rows"
+    )
+    found = states.query_tables(query, rows=pa.table({"moment": instants})).to_pydict()
     assert found["start"] == [at // size * size for at in instants]
     assert found["number"][0] == 0
     steps = [(start - found["start"][0]) // size for start in found["start"]]
     assert found["number"] == steps
-    assert states.asked(query, rows=pa.table({"moment": pa.array([None], pa.int64())}))[
+    assert states.query_tables(query, rows=pa.table({"moment": pa.array([None], pa.int64())}))[
         "start"
     ].to_pylist() == [None]

@@ -90,6 +90,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> NoReturn:
     """Run the command line of this process, and end with its exit code."""
-    from seamline.runtime.process_exit import end
+    from seamline.runtime.process_exit import exit_process
 
-    end(main())
+    exit_process(main())

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import click
 
-from seamline.cli.context import actor, interval_of, opened, span
+from seamline.cli.context import current_actor, interval_of, open_pipeline, parse_range
 from seamline.model.errors import AuditFailed
 
 
@@ -22,13 +22,13 @@ def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int
     Exit code 39 where anything is wrong. Every audit is kept.
     """
     from seamline.lake.tables.audits_table import Audits
-    from seamline.plan.wording.audit_text import facts, lines
+    from seamline.plan.wording.audit_text import format_audit, serialize_audit
     from seamline.supervisor.auditing import audit as made
 
-    compiled, layout = opened(pipeline)
-    found = made(compiled, layout, span=span(start, end), actor=actor())
+    compiled, layout = open_pipeline(pipeline)
+    found = made(compiled, layout, span=parse_range(start, end), actor=current_actor())
     Audits.ensure(layout).append(found)
-    click.echo(json.dumps(facts(found)) if format == "json" else "\n".join(lines(found)))
+    click.echo(json.dumps(serialize_audit(found)) if format == "json" else "\n".join(format_audit(found)))
     return 0 if found.passed else AuditFailed.exit_code
 
 
@@ -41,18 +41,18 @@ def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int
 def comparisons(view: str, interval: str | None, limit: int) -> int:
     """Show what each generation changed of what was answered before, and why; exit code 1 for an alarm."""
     from seamline.lake.tables.comparisons_table import comparisons_of
-    from seamline.lake.tables.view_versions import named, served
-    from seamline.plan.batch.attribution import line
+    from seamline.lake.tables.view_versions import find_served_version, find_view
+    from seamline.plan.batch.attribution import format_comparison
 
     pipeline, _, name = view.partition(".")
-    compiled, layout = opened(pipeline)
-    _, version = served(compiled, layout, named(compiled, layout, name))
+    compiled, layout = open_pipeline(pipeline)
+    _, version = find_served_version(compiled, layout, find_view(compiled, layout, name))
     wanted = interval_of(compiled, interval).id if interval else ""
     found = comparisons_of(layout, version.id, wanted)[-limit:]
     if not found:
         click.echo(f"{version.qualified}: nothing was compared yet.")
     for each in found:
-        click.echo("\n".join(line(each)))
+        click.echo("\n".join(format_comparison(each)))
     return 1 if any(each.alarm for each in found) else 0
 
 
@@ -64,14 +64,14 @@ def comparisons(view: str, interval: str | None, limit: int) -> int:
 @click.option("--to", "end", help="End of the span, UTC; it is not in.")
 def accuracy(view: str, start: str | None, end: str | None) -> None:
     """Show how much answers of an age moved until they were final, over all keys and panes."""
-    from seamline.lake.audit.answer_accuracy import accuracy as made
     from seamline.lake.audit.answer_accuracy import last_intervals
-    from seamline.lake.tables.view_versions import named, served
+    from seamline.lake.audit.answer_accuracy import measure_answer_accuracy as made
+    from seamline.lake.tables.view_versions import find_served_version, find_view
 
     pipeline, _, name = view.partition(".")
-    compiled, layout = opened(pipeline)
-    owner, version = served(compiled, layout, named(compiled, layout, name))
-    looked_at = span(start, end) or last_intervals(owner, layout)
+    compiled, layout = open_pipeline(pipeline)
+    owner, version = find_served_version(compiled, layout, find_view(compiled, layout, name))
+    looked_at = parse_range(start, end) or last_intervals(owner, layout)
     found = made(owner, version, layout, looked_at) if looked_at else []
     if not found:
         click.echo(f"{version.qualified}: nothing to compare.")

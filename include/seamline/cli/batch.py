@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import click
 
-from seamline.cli.building import built
-from seamline.cli.context import actor, catalog, opened, span
+from seamline.cli.building import plan_and_build
+from seamline.cli.context import current_actor, load_configured_catalog, open_pipeline, parse_range
 from seamline.model.compile.defaults import times_told
 from seamline.model.errors import BackfillFailed, BadRange
 from seamline.model.time.intervals import Interval, parse_moment
-from seamline.plan.wording.plan_text import lines
+from seamline.plan.wording.plan_text import format_plan
 
 
 @click.command()
@@ -27,12 +27,12 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
     """
     from seamline.lake.publish.planning import plan_run
 
-    compiled, layout = opened(pipeline)
-    asked = span(start, end)
+    compiled, layout = open_pipeline(pipeline)
+    asked = parse_range(start, end)
     if asked is not None:
         compiled.grid.lived(asked, now=datetime.now(UTC))
     found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
-    click.echo("\n".join(lines(found, why=why)))
+    click.echo("\n".join(format_plan(found, why=why)))
     if why:
         click.echo(times_told(compiled.definition))
 
@@ -46,13 +46,13 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
 @click.option("--approve", is_flag=True, help="Run a plan that needs approval (approve_above).")
 def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: str, approve: bool) -> None:
     """Plan, build, certify and publish here and now, without Airflow."""
-    asked = span(start, end)
+    asked = parse_range(start, end)
     if asked is None and not dirty:
         raise BadRange("There is nothing to run.", hint="give --from and --to, or --dirty.")
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     if asked is not None:
         compiled.grid.lived(asked, now=datetime.now(UTC))
-    built(compiled, layout, asked=asked, dirty=dirty, reason=reason, approve=approve)
+    plan_and_build(compiled, layout, asked=asked, dirty=dirty, reason=reason, approve=approve)
 
 
 @click.command()
@@ -66,10 +66,10 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
     from seamline.lake.publish.planning import plan_run
     from seamline.orchestration.airflow_api import AirflowApi
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     asked = Interval(parse_moment(start), parse_moment(end))
     compiled.grid.lived(asked, now=datetime.now(UTC))
-    click.echo("\n".join(lines(plan_run(compiled, layout, asked=asked, dirty=False))))
+    click.echo("\n".join(format_plan(plan_run(compiled, layout, asked=asked, dirty=False))))
     done = AirflowApi.from_env().backfill(
         compiled.name,
         asked,
@@ -97,15 +97,15 @@ def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, versi
     """Make what was read of [FROM, TO) again with a corrected look-up; the next dirty run builds it."""
     from seamline.lake.publish import lookup_restating
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     asked = Interval(parse_moment(start), parse_moment(end))
-    made = lookup_restating.restate(
+    made = lookup_restating.restate_lookup(
         compiled,
         layout,
         lookup,
         asked,
         version=version,
-        actor=actor(),
+        actor=current_actor(),
         reason=reason,
         now=datetime.now(UTC),
     )
@@ -117,20 +117,22 @@ def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, versi
 @click.argument("pipeline")
 def upkeep(pipeline: str) -> None:
     """Compact and clean the tables of a pipeline, and warn of what Kafka may delete before it was read."""
-    from seamline.supervisor.asked_upkeep import upkeep as keep_up
+    from seamline.supervisor.asked_upkeep import run_upkeep as keep_up
 
-    click.echo(keep_up(*opened(pipeline)))
+    click.echo(keep_up(*open_pipeline(pipeline)))
 
 
 @click.command()
 @click.argument("pipeline")
 def migrate(pipeline: str) -> None:
     """Bring the tables of a pipeline to this release's format; its stream must be stopped, and no build running."""
-    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.manifest_table import FORMAT
     from seamline.lake.tables.table_format import migrate as brought
 
-    done = brought(Layout(warehouse(), catalog().pipeline(pipeline).name), actor=actor())
+    done = brought(
+        Layout(warehouse_folder(), load_configured_catalog().pipeline(pipeline).name), actor=current_actor()
+    )
     for name in done:
         click.echo(f"{pipeline}: {name}.")
     if not done:
@@ -145,7 +147,7 @@ def flip(view: str, to: str) -> None:
     from seamline.lake.publish.flipping import flip_view
 
     name, _, view_name = view.partition(".")
-    statements = flip_view(*opened(name), view_name, to=to)
+    statements = flip_view(*open_pipeline(name), view_name, to=to)
     for statement in statements:
         click.echo(f"{view} is served as version {statement.view.partition('/')[2]} {statement.reason}.")
     if not statements:
@@ -161,7 +163,7 @@ def retire(view: str, version: str, reason: str) -> None:
     from seamline.lake.publish.flipping import retire_version
 
     name, _, view_name = view.partition(".")
-    done = retire_version(*opened(name), view_name, version, reason=f"{actor()}: {reason}")
+    done = retire_version(*open_pipeline(name), view_name, version, reason=f"{current_actor()}: {reason}")
     running = "the stream drops it at its next start" if done else "it was before; nothing was changed"
     click.echo(f"{view} version {version} is retired: {running}.")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seamline.cli.context import actor
+from seamline.cli.context import current_actor
 from seamline.model.errors import CertificateFailed, NotApproved
 from seamline.plan.batch.batch_plan import needs_approval
-from seamline.plan.wording.plan_text import lines
+from seamline.plan.wording.plan_text import format_plan
 
 if TYPE_CHECKING:
     from seamline.lake.storage.layout import Layout
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seamline.plan.batch.batch_plan import BatchPlan
 
 
-def built(
+def plan_and_build(
     compiled: CompiledPipeline,
     layout: Layout,
     *,
@@ -33,43 +33,43 @@ def built(
 ) -> None:
     """Plan a range, the dirty intervals (all of them if not ``bounded``), or both, and carry it out.
 
-    See ``carried_out`` for what is raised.
+    See ``execute_plan`` for what is raised.
     """
     from seamline.lake.publish.planning import plan_run
 
-    judged_again(compiled, layout)
+    reprocess_old_records(compiled, layout)
     made = plan_run(compiled, layout, asked=asked, dirty=dirty, bounded=bounded)
-    click.echo("\n".join(lines(made)))
+    click.echo("\n".join(format_plan(made)))
     if made.builds:
-        carried_out(compiled, layout, made, reason, approve=approve)
+        execute_plan(compiled, layout, made, reason, approve=approve)
 
 
-def judged_again(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
+def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
     """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.tables.readiness import require_repaired
     from seamline.lake.tables.rejudged import Rejudged
-    from seamline.plan.batch.rejudging_plan import unjudged
+    from seamline.plan.batch.rejudging_plan import list_outdated_epochs
 
     require_repaired(layout)
     version = compiled.record_version
-    todo = unjudged(each_epoch(layout), version, Rejudged(compiled, layout).verdicts())
+    todo = list_outdated_epochs(each_epoch(layout), version, Rejudged(compiled, layout).verdicts())
     if not todo:
         return
-    from seamline.spark.build.rejudging import rejudge
-    from seamline.spark.session.session import session
-    from seamline.spark.tasks.job_failures import failing, stopped
+    from seamline.spark.build.rejudging import reprocess_epochs
+    from seamline.spark.session.session import open_spark_session
+    from seamline.spark.tasks.job_failures import stop_spark, translate_spark_errors
 
-    spark = session(f"seamline run {compiled.name}")
+    spark = open_spark_session(f"seamline run {compiled.name}")
     try:
-        with failing("the judging of records again"):
-            records = rejudge(spark, compiled, layout, until=todo[-1].number)
+        with translate_spark_errors("the judging of records again"):
+            records = reprocess_epochs(spark, compiled, layout, until=todo[-1].number)
     finally:
-        stopped(spark)
+        stop_spark(spark)
     click.echo(f"Judged {records} records of {len(todo)} epochs again, by {version}.", err=err)
 
 
-def carried_out(
+def execute_plan(
     compiled: CompiledPipeline,
     layout: Layout,
     made: BatchPlan,
@@ -83,7 +83,7 @@ def carried_out(
     Raises NotApproved where the plan needs approval, CertificateFailed where any of it is held back.
     """
     from seamline.lake.publish.planning import job_of
-    from seamline.lake.tables.claims_table import holding
+    from seamline.lake.tables.claims_table import claim_intervals
 
     bound = compiled.definition.batch.approve_above
     if needs_approval(made, bound) and not approve:
@@ -92,8 +92,8 @@ def carried_out(
             hint="look at the plan above, then run again with --approve.",
         )
     name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-    job = job_of(compiled, made, run=name, reason=reason, actor=actor())
-    with holding(layout, name, actor(), job.spans):
+    job = job_of(compiled, made, run=name, reason=reason, actor=current_actor())
+    with claim_intervals(layout, name, current_actor(), job.spans):
         build_and_publish(compiled, layout, job, err=err)
 
 
@@ -101,21 +101,21 @@ def build_and_publish(
     compiled: CompiledPipeline, layout: Layout, job: BuildJob, *, err: bool = False
 ) -> None:
     """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
-    from seamline.lake.publish.planning import small
+    from seamline.lake.publish.planning import is_small_build
     from seamline.lake.publish.publishing import publish_run
     from seamline.quality.certify import certify_run
-    from seamline.quality.expectations import imported_meanwhile
+    from seamline.quality.expectations import import_in_background
     from seamline.quality.run_comparing import compare_and_tell
-    from seamline.spark.build.build import build
-    from seamline.spark.session.session import session
-    from seamline.spark.tasks.job_failures import stopped
+    from seamline.spark.build.build import build_intervals
+    from seamline.spark.session.session import open_spark_session
+    from seamline.spark.tasks.job_failures import stop_spark
 
-    imported_meanwhile(compiled)
-    spark = session(f"seamline run {compiled.name}", brief=small(layout, job))
+    import_in_background(compiled)
+    spark = open_spark_session(f"seamline run {compiled.name}", brief=is_small_build(layout, job))
     try:
-        rows = build(spark, compiled, layout, job)
+        rows = build_intervals(spark, compiled, layout, job)
     finally:
-        stopped(spark)
+        stop_spark(spark)
     click.echo(f"Built {len(rows)} generations, run {job.run}.", err=err)
     certificates = certify_run(compiled, layout, job.run, actor=job.actor)
     click.echo(f"Report: {layout.report(job.run) / 'index.html'}", err=err)

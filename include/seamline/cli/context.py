@@ -6,7 +6,7 @@ import getpass
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from seamline.model.compile.catalog import Catalog, load
+from seamline.model.compile.catalog import Catalog, load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import Interval, parse_moment
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from seamline.lake.storage.layout import Layout
 
 
-def catalog() -> Catalog:
+def load_configured_catalog() -> Catalog:
     """Load the definitions by setting."""
-    from seamline.lake.storage.layout import definitions
+    from seamline.lake.storage.layout import definitions_folder
 
-    return load(definitions())
+    return load_catalog(definitions_folder())
 
 
-def opened(name: str) -> tuple[CompiledPipeline, Layout]:
+def open_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables' places; OtherFormat where another release's tables are."""
-    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.table_format import require_format
 
-    pipeline = catalog().pipeline(name)
-    return pipeline, require_format(Layout(warehouse(), pipeline.name))
+    pipeline = load_configured_catalog().pipeline(name)
+    return pipeline, require_format(Layout(warehouse_folder(), pipeline.name))
 
 
-def span(start: str | None, end: str | None) -> Interval | None:
+def parse_range(start: str | None, end: str | None) -> Interval | None:
     """Read a half-open range; both bounds or none."""
     if start is None and end is None:
         return None
@@ -47,7 +47,7 @@ def interval_of(pipeline: CompiledPipeline, text: str) -> Interval:
     return found
 
 
-def pairs(given: Sequence[str]) -> dict[str, str]:
+def parse_name_values(given: Sequence[str]) -> dict[str, str]:
     """Read ``name=value`` arguments."""
     found = {}
     for each in given:
@@ -58,7 +58,7 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def actor() -> str:
+def current_actor() -> str:
     """Name who asks."""
     try:
         return f"cli:{getpass.getuser()}"

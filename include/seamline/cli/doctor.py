@@ -41,15 +41,15 @@ class Finding:
 @click.option("--airflow/--no-airflow", default=True, show_default=True, help="Ask Airflow by its API too.")
 def doctor(airflow: bool) -> None:
     """Look at what this installation needs: exit code 6 if something is missing."""
-    from seamline.cli.context import catalog
+    from seamline.cli.context import load_configured_catalog
 
-    findings = [*packages(required(), version_of), *java(), *folders()]
+    findings = [*check_packages(list_requirements(), version_of), *check_java(), *check_folders()]
     try:
-        found = catalog()
+        found = load_configured_catalog()
     except SeamlineError as error:
         found = Catalog({}, ())
         findings.append(Finding("definitions", False, error.message, error.hint))
-    findings += [*definitions(found), *running(found)]
+    findings += [*check_definitions(found), *check_supervisors(found)]
     if airflow:
         findings += of_airflow(found)
     for each in findings:
@@ -68,7 +68,7 @@ def version_of(package: str) -> str:
         return ""
 
 
-def required() -> list[Requirement]:
+def list_requirements() -> list[Requirement]:
     """List what the installed distribution asks for itself, without its extras; nothing where there is none."""
     try:
         declared = [Requirement(line) for line in metadata.requires("seamline") or ()]
@@ -77,7 +77,7 @@ def required() -> list[Requirement]:
     return [each for each in declared if not each.marker or each.marker.evaluate({"extra": ""})]
 
 
-def packages(wanted: Iterable[Requirement], installed: Callable[[str], str]) -> Iterator[Finding]:
+def check_packages(wanted: Iterable[Requirement], installed: Callable[[str], str]) -> Iterator[Finding]:
     """Compare versions with those that are asked for: an Airflow that was there before may hold some back."""
     for each in wanted:
         found = installed(each.name)
@@ -89,7 +89,7 @@ def packages(wanted: Iterable[Requirement], installed: Callable[[str], str]) -> 
         yield Finding("pyspark-client", client == spark, f"{client}, pyspark is {spark}", hint)
 
 
-def looked(name: str, look: Callable[[], str]) -> Finding:
+def run_check(name: str, look: Callable[[], str]) -> Finding:
     """Turn an error of ours into a finding."""
     try:
         return Finding(name, True, look())
@@ -97,7 +97,7 @@ def looked(name: str, look: Callable[[], str]) -> Finding:
         return Finding(name, False, error.message, error.hint)
 
 
-def java() -> Iterator[Finding]:
+def check_java() -> Iterator[Finding]:
     """Look for Java, Spark's jars and the Spark jobs."""
     from seamline.runtime.java import java_home, spark_jars
     from seamline.supervisor.job_files import jobs_folder
@@ -106,20 +106,20 @@ def java() -> Iterator[Finding]:
         named = os.environ.get("SEAMLINE_JARS")
         return f"{len(spark_jars())} jars{f' in {named}' if named else ''}"
 
-    yield looked("Java", lambda: str(java_home()))
-    yield looked("Spark's jars", jars)
-    yield looked("Spark jobs", lambda: str(jobs_folder()))
+    yield run_check("Java", lambda: str(java_home()))
+    yield run_check("Spark's jars", jars)
+    yield run_check("Spark jobs", lambda: str(jobs_folder()))
 
 
-def folders() -> Iterator[Finding]:
+def check_folders() -> Iterator[Finding]:
     """Try to write where tables and state are kept."""
-    from seamline.lake.storage.layout import home, warehouse
+    from seamline.lake.storage.layout import home_folder, warehouse_folder
 
-    for name, place in (("SEAMLINE_WAREHOUSE", warehouse()), ("SEAMLINE_HOME", home())):
-        yield writable(name, place)
+    for name, place in (("SEAMLINE_WAREHOUSE", warehouse_folder()), ("SEAMLINE_HOME", home_folder())):
+        yield check_writable(name, place)
 
 
-def writable(name: str, place: Path) -> Finding:
+def check_writable(name: str, place: Path) -> Finding:
     """Try a file in a folder, or where it would be made."""
     there = next(each for each in (place, *place.parents) if each.exists())
     try:
@@ -130,7 +130,7 @@ def writable(name: str, place: Path) -> Finding:
         return Finding(name, False, f"{place} cannot be written: {error.strerror}.", hint)
 
 
-def definitions(found: Catalog) -> Iterator[Finding]:
+def check_definitions(found: Catalog) -> Iterator[Finding]:
     """Look at the definitions and the connections of their topics."""
     for problem in found.problems:
         yield Finding("definition", False, f"{problem.file}:{problem.line}: {problem.message}", problem.hint)
@@ -138,48 +138,50 @@ def definitions(found: Catalog) -> Iterator[Finding]:
         yield Finding("definitions", True, ", ".join(sorted(found.pipelines)))
     names = {each.definition.source.connection for each in found.pipelines.values()}
     for name in sorted(names):
-        yield looked(f"connection {name}", partial(brokers, name))
+        yield run_check(f"connection {name}", partial(resolve_brokers, name))
     for name, pipeline in sorted(found.pipelines.items()):
         if pipeline.exact:
-            yield from digits(name, pipeline)
+            yield from check_decimals(name, pipeline)
 
 
-def digits(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
+def check_decimals(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
     """Tell of a pipeline with decimals whether rows of it were read by an older rule."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.storage.delta_table import Table
-    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.rejudged import Rejudged
-    from seamline.model.compile.compiled_pipeline import rounded_version
-    from seamline.plan.batch.rejudging_plan import rounded
+    from seamline.model.compile.compiled_pipeline import rounded_record_version
+    from seamline.plan.batch.rejudging_plan import list_rounded_epochs
 
-    layout = Layout(warehouse(), name)
+    layout = Layout(warehouse_folder(), name)
     if not Table.exists(layout.table("ledger")):
         return
     judged = Rejudged(pipeline, layout).verdicts()
-    lossy = rounded(each_epoch(layout), pipeline.record_version, rounded_version(pipeline), judged)
+    lossy = list_rounded_epochs(
+        each_epoch(layout), pipeline.record_version, rounded_record_version(pipeline), judged
+    )
     before = "through a double" if pipeline.format.textual else "by an older rule"
     said = f"{len(lossy)} epochs were read {before}" if lossy else "read by their own digits"
     hint = f"seamline quarantine replay {name}, then seamline flip each of its views."
     yield Finding(f"decimals of {name}", not lossy, said, hint)
 
 
-def brokers(connection: str) -> str:
+def resolve_brokers(connection: str) -> str:
     """Return the brokers of a Kafka connection."""
-    from seamline.kafka.connections import resolve
+    from seamline.kafka.connections import read_airflow_connection
 
-    return resolve(connection).brokers
+    return read_airflow_connection(connection).brokers
 
 
-def running(found: Catalog) -> Iterator[Finding]:
+def check_supervisors(found: Catalog) -> Iterator[Finding]:
     """Tell of each stream, and of the resident driver, that is wanted whether it is kept up."""
     from seamline.lake.tables.control_table import Desired
     from seamline.supervisor import resident
-    from seamline.supervisor.outside import status
+    from seamline.supervisor.outside import read_stream_status
 
     for name, start in [*((each, f"stream start {each} --here") for each in sorted(found.pipelines)),
                         (resident.NAME, "driver start")]:  # fmt: skip
-        state = status(name)
+        state = read_stream_status(name)
         if state.desired in (Desired.RUNNING, Desired.PAUSED):
             what = "resident driver" if name == resident.NAME else f"stream {name}"
             said = "up" if state.live else "wanted, and nobody keeps it up"
@@ -201,38 +203,40 @@ def of_airflow(found: Catalog) -> Iterator[Finding]:
         state = health.get(name, "absent")
         yield Finding(f"Airflow's {name}", state == "healthy", state, f"start it: see {api.url}.")
     try:
-        yield from asked(api, sorted(found.pipelines))
+        yield from check_airflow(api, sorted(found.pipelines))
     except AirflowUnavailable as error:
         yield Finding("Airflow", False, error.message, error.hint)
 
 
-def asked(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
+def check_airflow(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
     """Ask an Airflow that answers."""
     from seamline.orchestration.pools import POOLS
     from seamline.supervisor import resident
 
     version = str(api.call("GET", "/version", login=False)["version"])
-    for wanted in (each for each in required() if each.name == "apache-airflow"):
+    for wanted in (each for each in list_requirements() if each.name == "apache-airflow"):
         good = wanted.specifier.contains(version, prereleases=True)
         yield Finding("Airflow's version", good, version, f"run {wanted}.")
     for error in api.import_errors():
         yield Finding("DAG file", False, error.strip().splitlines()[-1], "mend what Airflow cannot import.")
     for name, (slots, _) in POOLS.items():
         hint = f"airflow pools set {name} {slots} Seamline"
-        yield there(f"pool {name}", partial(api.call, "GET", f"/pools/{name}"), hint)
+        yield check_airflow_object(f"pool {name}", partial(api.call, "GET", f"/pools/{name}"), hint)
     if "AIRFLOW_CONN_SPARK_DEFAULT" in os.environ:
         yield Finding("connection spark_default", True, "set by the environment")
     else:
         hint = "airflow connections add spark_default --conn-type spark --conn-host 'local[*]'"
-        yield there("connection spark_default", partial(api.call, "GET", "/connections/spark_default"), hint)
+        yield check_airflow_object(
+            "connection spark_default", partial(api.call, "GET", "/connections/spark_default"), hint
+        )
     for pipeline in pipelines:
         for layer in ("stream", "batch", "upkeep"):
-            yield dag(api, f"{pipeline}__{layer}")
-    if resident.wanted_once():
-        yield dag(api, resident.DAG)
+            yield check_dag(api, f"{pipeline}__{layer}")
+    if resident.is_resident_requested():
+        yield check_dag(api, resident.DAG)
 
 
-def there(name: str, look: Callable[[], object], hint: str) -> Finding:
+def check_airflow_object(name: str, look: Callable[[], object], hint: str) -> Finding:
     """Return whether Airflow has something of a name."""
     try:
         look()
@@ -241,7 +245,7 @@ def there(name: str, look: Callable[[], object], hint: str) -> Finding:
     return Finding(name, True, "is there")
 
 
-def dag(api: AirflowApi, id: str) -> Finding:
+def check_dag(api: AirflowApi, id: str) -> Finding:
     """Return whether a DAG is there and runs."""
     try:
         paused = bool(api.dag(id)["is_paused"])

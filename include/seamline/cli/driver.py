@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from seamline.cli.context import actor
+from seamline.cli.context import current_actor
 from seamline.model.errors import SetupError
 
 
@@ -25,13 +25,15 @@ def start(reason: str) -> None:
     from seamline.supervisor.outside import start_detached
 
     resident.make_token()
-    control = ControlTable.ensure(resident.layout())
-    control.want(Desired.RUNNING, actor=actor(), reason=reason, now=datetime.now(UTC))
+    control = ControlTable.ensure(resident.resident_layout())
+    control.want(Desired.RUNNING, actor=current_actor(), reason=reason, now=datetime.now(UTC))
     if control.held():
         click.echo("It is up.")
     else:
         click.echo(f"Started supervisor {start_detached(resident.NAME, {})}.")
-    connection = json.dumps({"conn_type": "spark_connect", "host": "localhost", "port": resident.port()})
+    connection = json.dumps(
+        {"conn_type": "spark_connect", "host": "localhost", "port": resident.read_resident_port()}
+    )
     click.echo(f"Builds use it once Airflow's connection spark_default is {connection}")
     click.echo("The DAG seamline__driver starts it again after a reboot; unpause it.")
 
@@ -41,9 +43,9 @@ def start(reason: str) -> None:
 def stop(reason: str) -> None:
     """Want it to stop, and wait until it has; builds that it was running fail and may be run again."""
     from seamline.supervisor import resident
-    from seamline.supervisor.outside import stop as stop_now
+    from seamline.supervisor.outside import stop_stream as stop_now
 
-    stop_now(resident.layout(), actor=actor(), reason=reason)
+    stop_now(resident.resident_layout(), actor=current_actor(), reason=reason)
     click.echo("It is stopped.")
 
 
@@ -52,7 +54,7 @@ def status() -> None:
     """Show what it should be doing, whether it does, and its last error; exit code 6 if it is wanted and not up."""
     from seamline.lake.tables.control_table import Desired
     from seamline.supervisor import resident
-    from seamline.supervisor.outside import status as status_of
+    from seamline.supervisor.outside import read_stream_status as status_of
 
     found = status_of(resident.NAME)
     beat = found.heartbeat

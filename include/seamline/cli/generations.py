@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from seamline.cli.context import actor, interval_of, opened
+from seamline.cli.context import current_actor, interval_of, open_pipeline
 from seamline.model.errors import NotFound
 from seamline.model.protocol.manifest import How
 from seamline.model.time.intervals import parse_duration
@@ -22,21 +22,21 @@ INTERVAL = click.argument("interval")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def history(view: str, interval: str, format: str) -> None:
     """List every generation of INTERVAL (its start, UTC): what became of it, who built it and why."""
-    from seamline.lake.publish.generation_history import past
+    from seamline.lake.publish.generation_history import list_past_generations
     from seamline.lake.tables.manifest_table import manifest_of
-    from seamline.lake.tables.view_versions import named
-    from seamline.serve.generation_lines import spoken, table
+    from seamline.lake.tables.view_versions import find_view
+    from seamline.serve.generation_lines import build_generations_table, format_generation_history
     from seamline.serve.query import rows_written
 
     name, _, view_name = view.partition(".")
-    pipeline, layout = opened(name)
-    asked, found = interval_of(pipeline, interval), named(pipeline, layout, view_name)
+    pipeline, layout = open_pipeline(name)
+    asked, found = interval_of(pipeline, interval), find_view(pipeline, layout, view_name)
     manifest = manifest_of(layout)
-    known = past(layout, manifest, found.name, asked)
+    known = list_past_generations(layout, manifest, found.name, asked)
     if format == "json":
-        rows_written(table(known), "json", sys.stdout)
+        rows_written(build_generations_table(known), "json", sys.stdout)
     else:
-        click.echo("\n".join(spoken(found.qualified, asked, manifest, known)))
+        click.echo("\n".join(format_generation_history(found.qualified, asked, manifest, known)))
 
 
 @click.command()
@@ -52,18 +52,18 @@ def rollback(
     """Serve an earlier generation of INTERVAL, which no dirty run builds until it is released."""
     if release and (to or despite_certificate):
         raise click.UsageError("--release changes no number: leave --to and --despite-certificate out.")
-    from seamline.lake.publish.generation_history import released, rolled_back
+    from seamline.lake.publish.generation_history import release_interval, roll_back_interval
     from seamline.plan.publish.publication import Decision
 
     name, _, view_name = view.partition(".")
-    pipeline, layout = opened(name)
+    pipeline, layout = open_pipeline(name)
     asked = interval_of(pipeline, interval)
     if release:
-        released(pipeline, layout, view_name, asked, actor=actor(), reason=reason)
+        release_interval(pipeline, layout, view_name, asked, actor=current_actor(), reason=reason)
         click.echo(f"{view} {asked.id} is released: the next dirty run builds it if anything came since.")
         return
-    decision = Decision(actor(), reason, rollback=True, despite=despite_certificate)
-    done = rolled_back(pipeline, layout, view_name, asked, to=to, decision=decision)
+    decision = Decision(current_actor(), reason, rollback=True, despite=despite_certificate)
+    done = roll_back_interval(pipeline, layout, view_name, asked, to=to, decision=decision)
     assert done.how is How.ROLLBACK
     click.echo(
         f"{view} {asked.id} is served from generation {done.generation}, cut {done.epoch}.\n"
@@ -81,18 +81,18 @@ def rollback(
 @click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
 def diff(view: str, interval: str, earlier: str, later: str, format: str, limit: int | None) -> None:
     """Compare two generations of INTERVAL by key and window: rows that differ, and by how much (that on stderr)."""
-    from seamline.serve.generation_differences import counts, generations
+    from seamline.serve.generation_differences import compare_two_generations, format_difference
     from seamline.serve.query import rows_written
 
     name, _, view_name = view.partition(".")
-    pipeline, layout = opened(name)
+    pipeline, layout = open_pipeline(name)
     asked = interval_of(pipeline, interval)
-    found = generations(pipeline, layout, view_name, asked, earlier=earlier, later=later)
+    found = compare_two_generations(pipeline, layout, view_name, asked, earlier=earlier, later=later)
     rows = found.difference.rows
     rows_written(rows if limit is None else rows.slice(0, limit), format, sys.stdout)
     one, other = found.before.generation, found.after.generation
     click.echo(f"{one.id} (cut {one.cut}) -> {other.id} (cut {other.cut})", err=True)
-    click.echo("\n".join(counts(found.difference)), err=True)
+    click.echo("\n".join(format_difference(found.difference)), err=True)
 
 
 @click.command()
@@ -101,21 +101,21 @@ def diff(view: str, interval: str, earlier: str, later: str, format: str, limit:
 @click.option("--generation", default="", help="A generation; else the served one, else the newest.")
 def certificate(view: str, interval: str, generation: str) -> int:
     """Show the proof of a generation of INTERVAL in words, and where its report is; exit code 1 if it is not green."""
-    from seamline.lake.publish.generation_history import past
+    from seamline.lake.publish.generation_history import list_past_generations
     from seamline.lake.tables.manifest_table import manifest_of
-    from seamline.lake.tables.view_versions import named
-    from seamline.plan.publish.generation_fates import chosen, foremost
-    from seamline.quality.quality_pages import spoken
+    from seamline.lake.tables.view_versions import find_view
+    from seamline.plan.publish.generation_fates import find_generation, select_main_generation
+    from seamline.quality.quality_pages import format_certificate
 
     name, _, view_name = view.partition(".")
-    pipeline, layout = opened(name)
-    asked, found = interval_of(pipeline, interval), named(pipeline, layout, view_name)
-    known = past(layout, manifest_of(layout), found.name, asked)
-    one = chosen(known, generation) if generation else foremost(known)
+    pipeline, layout = open_pipeline(name)
+    asked, found = interval_of(pipeline, interval), find_view(pipeline, layout, view_name)
+    known = list_past_generations(layout, manifest_of(layout), found.name, asked)
+    one = find_generation(known, generation) if generation else select_main_generation(known)
     if one is None or one.certificate is None:
         what = f"Generation {one.generation.id}" if one else f"{view} {asked.id}"
         raise NotFound(f"{what} has no certificate.", hint="seamline history lists what there is.")
-    click.echo("\n".join(spoken(one.certificate)))
+    click.echo("\n".join(format_certificate(one.certificate)))
     report = layout.table(one.certificate.made.report or "reports") if one.certificate.made.report else None
     if report and report.exists():
         click.echo(f"  report {report}")
@@ -141,9 +141,9 @@ def publish(
     from seamline.lake.publish.publishing import publish_run
     from seamline.plan.publish.publication import Decision
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     only = [interval_of(compiled, each).id for each in intervals]
-    decision = Decision(actor(), reason, despite=True) if despite_certificate else None
+    decision = Decision(current_actor(), reason, despite=True) if despite_certificate else None
     done = publish_run(compiled, layout, run, decision=decision, only=only)
     for each in done.statements:
         note = f" {each.note}" if each.note else ""
@@ -171,18 +171,24 @@ def retention(pipeline: str, keep: int, older_than: str | None, delete: bool, re
     """Show which generations may be deleted, and why the others may not; nothing is changed without --delete."""
     if delete and not reason:
         raise click.UsageError("--delete needs --reason.")
-    from seamline.lake.maintain.retention import retain, swept, verdicts
+    from seamline.lake.maintain.retention import (
+        clean_generations,
+        forget_generations,
+        list_retention_verdicts,
+    )
     from seamline.lake.tables.manifest_table import manifest_of
-    from seamline.serve.generation_lines import retained
+    from seamline.serve.generation_lines import format_retention
 
-    _, layout = opened(pipeline)
+    _, layout = open_pipeline(pipeline)
     age = parse_duration(older_than) if older_than else None
-    found = verdicts(layout, manifest_of(layout), keep=keep, older_than=age, now=datetime.now(UTC))
-    click.echo("\n".join(retained(found)))
+    found = list_retention_verdicts(
+        layout, manifest_of(layout), keep=keep, older_than=age, now=datetime.now(UTC)
+    )
+    click.echo("\n".join(format_retention(found)))
     if delete:
-        done = retain(layout, keep=keep, older_than=age, actor=actor(), reason=reason)
+        done = forget_generations(layout, keep=keep, older_than=age, actor=current_actor(), reason=reason)
         click.echo(f"Forgotten: {len(done)} generations.")
-        click.echo(str(swept(layout, manifest_of(layout))))
+        click.echo(str(clean_generations(layout, manifest_of(layout))))
 
 
 COMMANDS = (history, rollback, diff, certificate, publish, retention)

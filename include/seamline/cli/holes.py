@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seamline.cli.context import actor, opened, span
+from seamline.cli.context import current_actor, open_pipeline, parse_range
 from seamline.model.errors import BadRange
 
 if TYPE_CHECKING:
@@ -23,27 +23,29 @@ def holes() -> None:
 @click.argument("pipeline")
 def list_(pipeline: str) -> None:
     """Show the register, what is missing now between the log and the topic, and what Kafka may delete unread soon."""
-    from seamline.lake.log.epoch_log import condensed_log
-    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.log.epoch_log import read_condensed_log
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable
-    from seamline.model.protocol.holes import holes as register
-    from seamline.model.protocol.holes import rest, to_register, undecided
-    from seamline.supervisor.topic_losses import ageing, missing, soon
+    from seamline.model.protocol.holes import list_missing_ranges, list_undecided_gaps, to_register
+    from seamline.model.protocol.holes import list_open_holes as register
+    from seamline.supervisor.topic_losses import find_topic_gaps, format_ageing_gap, list_ageing_gaps
 
-    epochs = condensed_log(Layout(warehouse(), pipeline))
-    lacking = rest(epochs)
+    epochs = read_condensed_log(Layout(warehouse_folder(), pipeline))
+    lacking = list_missing_ranges(epochs)
     for epoch in register(epochs):
         for part in lacking[epoch.number]:
             what = f"{part.start}..{part.end - 1}" if len(part) else f"everything from {part.start}"
-            click.echo(f"hole {epoch.number}: {part.lane}: {what}; {bounds(epoch.bounds)}; {epoch.reason}")
-    compiled, layout = opened(pipeline)
+            click.echo(
+                f"hole {epoch.number}: {part.lane}: {what}; {format_hole_times(epoch.bounds)}; {epoch.reason}"
+            )
+    compiled, layout = open_pipeline(pipeline)
     accepted = ControlTable.ensure(layout).read().accepted
     for waiting in to_register(epochs, accepted):
         click.echo(f"accepted, registered at the next start: {waiting.gap}")
-    for gap in undecided(missing(compiled, layout), accepted):
+    for gap in list_undecided_gaps(find_topic_gaps(compiled, layout), accepted):
         click.echo(f"undecided: {gap}")
-    for gap in ageing(compiled, layout, now=datetime.now(UTC)):
-        click.echo(soon(gap))
+    for gap in list_ageing_gaps(compiled, layout, now=datetime.now(UTC)):
+        click.echo(format_ageing_gap(gap))
 
 
 @holes.command()
@@ -54,18 +56,18 @@ def list_(pipeline: str) -> None:
 def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> None:
     """Let the stream go on without what is missing now; it registers it at its next start."""
     from seamline.lake.tables.control_table import ControlTable
-    from seamline.model.protocol.holes import AcceptedGap, undecided
-    from seamline.supervisor.topic_losses import missing
+    from seamline.model.protocol.holes import AcceptedGap, list_undecided_gaps
+    from seamline.supervisor.topic_losses import find_topic_gaps
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     control = ControlTable.ensure(layout)
-    known, now = span(start, end), datetime.now(UTC)
-    found = undecided(missing(compiled, layout), control.read().accepted)
+    known, now = parse_range(start, end), datetime.now(UTC)
+    found = list_undecided_gaps(find_topic_gaps(compiled, layout), control.read().accepted)
     if not found:
         raise BadRange("Nothing undecided is missing.", hint=f"see `seamline holes list {pipeline}`.")
-    control.accept([AcceptedGap(gap, actor(), reason, now, known) for gap in found])
+    control.accept([AcceptedGap(gap, current_actor(), reason, now, known) for gap in found])
     for gap in found:
-        click.echo(f"accepted: {gap}; {bounds(known)}")
+        click.echo(f"accepted: {gap}; {format_hole_times(known)}")
 
 
 @holes.command()
@@ -74,16 +76,16 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
 @click.option("--reason", default="", help="Kept with the order.")
 def fill(pipeline: str, hole: int | None, reason: str) -> None:
     """Read what was passed over and Kafka still has, beside the live stream, each record once."""
-    from seamline.supervisor.operations import fillings
+    from seamline.supervisor.operations import request_hole_fills
 
-    compiled, layout = opened(pipeline)
-    parts = fillings(compiled, layout, hole, actor(), reason)
+    compiled, layout = open_pipeline(pipeline)
+    parts = request_hole_fills(compiled, layout, hole, current_actor(), reason)
     click.echo(
         f"{compiled.name}: {sum(map(len, parts))} offsets will be read; `seamline holes list` tells the rest."
     )
 
 
-def bounds(known: Interval | None) -> str:
+def format_hole_times(known: Interval | None) -> str:
     """Say which event times a hole can have touched."""
     return f"event times {known}" if known else "of any event time"
 

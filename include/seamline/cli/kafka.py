@@ -20,9 +20,9 @@ def topics(context: click.Context, connection: str) -> None:
 def list_(connection: str) -> None:
     """List the topics."""
     from seamline.kafka.admin import TopicAdmin
-    from seamline.kafka.connections import resolve
+    from seamline.kafka.connections import read_airflow_connection
 
-    with TopicAdmin(resolve(connection)) as admin:
+    with TopicAdmin(read_airflow_connection(connection)) as admin:
         for name in admin.topics():
             click.echo(f"{name}  {len(admin.partitions(name))} partitions  {admin.topic_id(name)}")
 
@@ -34,9 +34,9 @@ def list_(connection: str) -> None:
 def create(connection: str, topic: str, partitions: int) -> None:
     """Create a topic; nothing happens if it is there."""
     from seamline.kafka.admin import TopicAdmin
-    from seamline.kafka.connections import resolve
+    from seamline.kafka.connections import read_airflow_connection
 
-    with TopicAdmin(resolve(connection)) as admin:
+    with TopicAdmin(read_airflow_connection(connection)) as admin:
         made = admin.create_topic(topic, partitions)
     click.echo(f"{topic}: {'created' if made else 'was there already'}.")
 
@@ -48,11 +48,11 @@ def create(connection: str, topic: str, partitions: int) -> None:
 def delete(connection: str, topic: str, yes: bool) -> None:
     """Delete a topic and everything in it."""
     from seamline.kafka.admin import TopicAdmin
-    from seamline.kafka.connections import resolve
+    from seamline.kafka.connections import read_airflow_connection
 
     if not yes:
         click.confirm(f"Delete topic {topic} and every record in it?", abort=True)
-    with TopicAdmin(resolve(connection)) as admin:
+    with TopicAdmin(read_airflow_connection(connection)) as admin:
         admin.delete_topic(topic)
     click.echo(f"{topic}: deleted.")
 
@@ -63,9 +63,9 @@ def delete(connection: str, topic: str, yes: bool) -> None:
 def offsets(connection: str, topic: str) -> None:
     """Show the first and the end offset of each partition."""
     from seamline.kafka.admin import TopicAdmin
-    from seamline.kafka.connections import resolve
+    from seamline.kafka.connections import read_airflow_connection
 
-    with TopicAdmin(resolve(connection)) as admin:
+    with TopicAdmin(read_airflow_connection(connection)) as admin:
         first, end = admin.beginning_offsets(topic), admin.end_offsets(topic)
         click.echo(f"{topic}  {admin.topic_id(topic)}")
     for partition in sorted(end):

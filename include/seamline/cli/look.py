@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from seamline.cli.context import catalog, opened, pairs
+from seamline.cli.context import load_configured_catalog, open_pipeline, parse_name_values
 from seamline.model.compile.defaults import times_told
 from seamline.model.errors import DefinitionError
 
@@ -15,7 +15,7 @@ from seamline.model.errors import DefinitionError
 @click.command()
 def check() -> int:
     """List every definition and every problem at once; exit code 3 if there is any."""
-    found = catalog()
+    found = load_configured_catalog()
     for name, pipeline in sorted(found.pipelines.items()):
         definition = pipeline.definition
         click.echo(f"{name}  {definition.origin.file}:{definition.origin.line}")
@@ -76,7 +76,7 @@ def query(
     """Show the merged answer of a view and how far it is right (that on stderr)."""
     if format == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE.")
-    from seamline.serve.query import footer, written
+    from seamline.serve.query import format_answer_footer, write_answer
     from seamline.serve.read import read
 
     answer = read(
@@ -91,8 +91,8 @@ def query(
         served_at=served_at,
         format="answer",
     )
-    written(answer, format, sys.stdout, file=out, limit=limit)
-    click.echo(footer(answer), err=True)
+    write_answer(answer, format, sys.stdout, file=out, limit=limit)
+    click.echo(format_answer_footer(answer), err=True)
 
 
 @click.command()
@@ -102,13 +102,13 @@ def query(
 )
 def sql(name: str, engine: str) -> None:
     """Write the SQL by which another engine reads merged views, from their serving tables."""
-    from seamline.lake.tables.view_versions import named
-    from seamline.serve.bi import statements
+    from seamline.lake.tables.view_versions import find_view
+    from seamline.serve.bi import bi_views_sql
 
     pipeline, _, view = name.partition(".")
-    compiled, layout = opened(pipeline)
-    views = [named(compiled, layout, view)] if view else compiled.views
-    for line in statements(compiled, layout, views, engine):
+    compiled, layout = open_pipeline(pipeline)
+    views = [find_view(compiled, layout, view)] if view else compiled.views
+    for line in bi_views_sql(compiled, layout, views, engine):
         click.echo(line)
 
 
@@ -123,10 +123,10 @@ def sql(name: str, engine: str) -> None:
 def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int) -> int:
     """Take one number apart: generation, slices, rows in the master; exit code 1 if they do not add up."""
     from seamline.serve.explain import explain as take_apart
-    from seamline.serve.explanation import spoken
+    from seamline.serve.explanation import format_explanation
 
-    found = take_apart(view, pairs(keys), window, page=page, size=rows)
-    click.echo("\n".join(spoken(found)))
+    found = take_apart(view, parse_name_values(keys), window, page=page, size=rows)
+    click.echo("\n".join(format_explanation(found)))
     return 0 if found.proven else 1
 
 
@@ -136,8 +136,8 @@ def status(pipelines: tuple[str, ...]) -> None:
     """Say how far each pipeline is: epoch, edge, watermark, stream, intervals by state."""
     from seamline.serve.pipeline_status import status_of
 
-    for name in pipelines or sorted(catalog().pipelines):
-        click.echo("\n".join(status_of(*opened(name))))
+    for name in pipelines or sorted(load_configured_catalog().pipelines):
+        click.echo("\n".join(status_of(*open_pipeline(name))))
 
 
 @click.command()
@@ -146,7 +146,7 @@ def lookups(pipeline: str) -> None:
     """Show the look-ups: of pinned ones, which epochs and intervals have rows made with each version."""
     from seamline.serve.lookup_versions import lookups_of
 
-    click.echo("\n".join(lookups_of(*opened(pipeline))))
+    click.echo("\n".join(lookups_of(*open_pipeline(pipeline))))
 
 
 @click.command()

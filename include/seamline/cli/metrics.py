@@ -19,9 +19,9 @@ def metrics(host: str, port: int, once: bool, no_broker: bool) -> None:
     from prometheus_client import generate_latest, start_http_server
 
     from seamline.model.errors import SetupError
-    from seamline.supervisor.stream_metrics import registry
+    from seamline.supervisor.stream_metrics import make_metrics_registry
 
-    made = registry(broker=not no_broker)
+    made = make_metrics_registry(broker=not no_broker)
     if once:
         click.echo(generate_latest(made).decode(), nl=False)
         return

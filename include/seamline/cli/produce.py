@@ -11,9 +11,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from seamline.cli.context import opened
+from seamline.cli.context import open_pipeline
 from seamline.model.errors import NotFound
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 FLIGHTS = "flights"
 COMMON = frozenset({"pipeline", "seed", "seconds", "count", "speedup", "start"})
@@ -65,19 +65,19 @@ def produce(context: click.Context, /, pipeline: str, file: Path | None, topic: 
     from seamline.local.generators import GENERATORS
 
     source = "file" if file is not None else FLIGHTS if pipeline == FLIGHTS else "generator"
-    understood(context, source)
+    require_applicable_options(context, source)
     if file is not None:
         from_file(pipeline, file, topic)
     elif pipeline == FLIGHTS:
-        replayed(pipeline, options)
+        send_flights(pipeline, options)
     elif pipeline in GENERATORS:
-        generated(pipeline, options)
+        send_generated_records(pipeline, options)
     else:
         names = ", ".join([*GENERATORS, FLIGHTS])
         raise click.UsageError(f"--file is needed: {pipeline} has no records of its own, as have {names}.")
 
 
-def understood(context: click.Context, source: str) -> None:
+def require_applicable_options(context: click.Context, source: str) -> None:
     """Refuse an option that would do nothing."""
     for option in context.command.params:
         name = option.name or ""
@@ -86,13 +86,13 @@ def understood(context: click.Context, source: str) -> None:
             raise click.UsageError(f"{option.opts[0]} is not for records of {OF[source]}.")
 
 
-def generated(name: str, options: Mapping[str, Any]) -> None:
+def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
     """Send what the generator of a shipped pipeline makes, at its rate."""
-    from seamline.kafka.connections import resolve
+    from seamline.kafka.connections import read_airflow_connection
     from seamline.local.generators import GENERATORS, Load
-    from seamline.local.sending import send
+    from seamline.local.sending import send_records
 
-    compiled, _ = opened(name)
+    compiled, _ = open_pipeline(name)
     declared, generator = compiled.definition.source, GENERATORS[name]
     if generator.topic not in declared.topics:
         raise NotFound(
@@ -103,29 +103,31 @@ def generated(name: str, options: Mapping[str, Any]) -> None:
     start = parse_moment(options["start"]) if options["start"] else datetime.now(UTC).replace(microsecond=0)
     count = options["count"] or int(rate * (options["seconds"] or 60))
     load = Load(seed, rate, count, start)
-    kinds = send(
-        resolve(declared.connection),
+    kinds = send_records(
+        read_airflow_connection(declared.connection),
         generator.topic,
         generator.records(load),
         speedup=options["speedup"] or 1.0,
-        on_progress=progress if sys.stderr.isatty() else None,
+        on_progress=show_send_progress if sys.stderr.isatty() else None,
     )
-    click.echo(f"Sent {spoken(kinds)} to {generator.topic} (--seed {seed} --from {stamp(start)}).")
+    click.echo(
+        f"Sent {format_kind_counts(kinds)} to {generator.topic} (--seed {seed} --from {format_utc_instant(start)})."
+    )
 
 
-def replayed(name: str, options: Mapping[str, Any]) -> None:
+def send_flights(name: str, options: Mapping[str, Any]) -> None:
     """Send the flights of 2013, and journal them."""
     from seamline.kafka.admin import TopicAdmin
-    from seamline.kafka.connections import resolve
-    from seamline.local.flights import Span, replay
+    from seamline.kafka.connections import read_airflow_connection
+    from seamline.local.flights import Span, replay_flights
 
-    compiled, _ = opened(name)
+    compiled, _ = open_pipeline(name)
     declared = compiled.definition.source
-    connection = resolve(declared.connection)
+    connection = read_airflow_connection(declared.connection)
     start, end = (parse_moment(each) if each else None for each in (options["start"], options["end"]))
     with TopicAdmin(connection) as admin:
         partitions = len(admin.partitions(declared.topics[0]))
-    sent = replay(
+    sent = replay_flights(
         connection,
         declared.topics[0],
         partitions,
@@ -136,27 +138,29 @@ def replayed(name: str, options: Mapping[str, Any]) -> None:
         limit=options["count"],
         mischief=options["mischief"],
         seed=2013 if options["seed"] is None else options["seed"],
-        on_progress=progress if sys.stderr.isatty() else None,
+        on_progress=show_send_progress if sys.stderr.isatty() else None,
     )
-    click.echo(f"Sent in {sent.seconds:.1f} s: {spoken(sent.kinds)}. Journal: {options['journal']}")
+    click.echo(
+        f"Sent in {sent.seconds:.1f} s: {format_kind_counts(sent.kinds)}. Journal: {options['journal']}"
+    )
 
 
-def spoken(kinds: Mapping[str, int]) -> str:
+def format_kind_counts(kinds: Mapping[str, int]) -> str:
     """Say how many records of each kind there were."""
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def progress(sent: int, clock: datetime) -> None:
+def show_send_progress(sent: int, clock: datetime) -> None:
     """Show how far the sender is."""
     click.echo(f"\r{sent} records, {clock.astimezone(UTC):%Y-%m-%d %H:%M}", nl=False, err=True)
 
 
 def from_file(name: str, source: Path, topic: str) -> None:
     """Send each line of a file as one record, as it is; to the first of the pipeline's topics by default."""
-    from seamline.kafka.connections import resolve
+    from seamline.kafka.connections import read_airflow_connection
     from seamline.kafka.produce import RecordWriter
 
-    compiled, _ = opened(name)
+    compiled, _ = open_pipeline(name)
     declared = compiled.definition.source
     to = topic or declared.topics[0]
     if to not in declared.topics:
@@ -164,7 +168,10 @@ def from_file(name: str, source: Path, topic: str) -> None:
     if str(source) != "-" and not source.is_file():
         raise NotFound(f"There is no file {source}.", hint="give the path of a file, or - for stdin.")
     count = 0
-    with RecordWriter(resolve(declared.connection)) as writer, click.open_file(str(source), "rb") as lines:
+    with (
+        RecordWriter(read_airflow_connection(declared.connection)) as writer,
+        click.open_file(str(source), "rb") as lines,
+    ):
         for line in lines:
             if value := line.rstrip(b"\r\n"):
                 writer.send(to, value=value)

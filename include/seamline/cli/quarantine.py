@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from seamline.cli.building import built
-from seamline.cli.context import opened
+from seamline.cli.building import plan_and_build
+from seamline.cli.context import open_pipeline
 
 
 @click.group()
@@ -20,9 +20,9 @@ def quarantine() -> None:
 )
 def listed(pipeline: str, samples: int) -> None:
     """Show the refused records by reason, with samples."""
-    from seamline.serve.refused_records import quarantined
+    from seamline.serve.refused_records import format_quarantine
 
-    click.echo("\n".join(quarantined(*opened(pipeline), samples=samples)))
+    click.echo("\n".join(format_quarantine(*open_pipeline(pipeline), samples=samples)))
 
 
 @quarantine.command()
@@ -34,7 +34,7 @@ def replay(pipeline: str, reason: str) -> None:
     It is what `seamline run PIPELINE --dirty` does, up to max_dirty intervals at a time, after the definition has
     changed what a record means.
     """
-    built(*opened(pipeline), asked=None, dirty=True, reason=reason, bounded=False)
+    plan_and_build(*open_pipeline(pipeline), asked=None, dirty=True, reason=reason, bounded=False)
 
 
 COMMANDS = (quarantine,)

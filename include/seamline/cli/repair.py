@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from seamline.cli.context import actor, opened
+from seamline.cli.context import current_actor, open_pipeline
 from seamline.model.errors import OutOfStep
 
 
@@ -24,16 +24,16 @@ def repair(pipeline: str, accept: bool, reason: str) -> int:
     """
     if accept and not reason:
         raise click.UsageError("--accept needs --reason.")
-    from seamline.lake.maintain.repair import contradictions
+    from seamline.lake.maintain.repair import find_contradictions
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     if accept:
         from seamline.plan.maintain.repair_steps import Acceptance
-        from seamline.supervisor.repairing import repaired
+        from seamline.supervisor.repairing import repair_pipeline
 
-        click.echo("\n".join(repaired(compiled, layout, Acceptance(actor(), reason))))
+        click.echo("\n".join(repair_pipeline(compiled, layout, Acceptance(current_actor(), reason))))
         return 0
-    found = list(contradictions(layout, [view.id for view in compiled.views]))
+    found = list(find_contradictions(layout, [view.id for view in compiled.views]))
     for why in found:
         click.echo(why)
     if not found:

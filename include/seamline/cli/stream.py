@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seamline.cli.context import actor, catalog, opened, span
+from seamline.cli.context import current_actor, load_configured_catalog, open_pipeline, parse_range
 
 if TYPE_CHECKING:
     from seamline.supervisor.operations import Order
@@ -21,7 +21,7 @@ def stream() -> None:
     """Say what a stream should be doing; its supervisor, which the reconcile DAG starts, makes it so."""
 
 
-def position(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_position_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options about where to start."""
     options = (
         click.option(
@@ -49,14 +49,14 @@ def position(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @stream.command()
-@position
+@add_position_options
 def start(pipeline: str, here: bool, **asked: Any) -> None:
     """Want the stream to run."""
-    carried_out(pipeline, "start", here=here, **asked)
+    execute_order(pipeline, "start", here=here, **asked)
 
 
 @stream.command()
-@position
+@add_position_options
 @click.option(
     "--upgrade-mode",
     "upgrade",
@@ -69,7 +69,7 @@ def start(pipeline: str, here: bool, **asked: Any) -> None:
 @click.option("--savepoint", "name", default="", help="Its name; made of the time if not given.")
 def restart(pipeline: str, here: bool, **asked: Any) -> None:
     """Want the driver started anew, with the definition as it is now."""
-    carried_out(pipeline, "restart", here=here, **asked)
+    execute_order(pipeline, "restart", here=here, **asked)
 
 
 @stream.command()
@@ -79,8 +79,8 @@ def restart(pipeline: str, here: bool, **asked: Any) -> None:
 def stop(pipeline: str, reason: str, name: str) -> None:
     """Want the stream to stop: it finishes its epoch, declares an edge and releases its lease."""
     if name:
-        carried_out(pipeline, "savepoint", reason=reason, name=name)
-    want(pipeline, "stopped", reason)
+        execute_order(pipeline, "savepoint", reason=reason, name=name)
+    write_desired_state(pipeline, "stopped", reason)
 
 
 @stream.command()
@@ -88,7 +88,7 @@ def stop(pipeline: str, reason: str, name: str) -> None:
 @click.option("--reason", default="", help="Reason, recorded in the control log.")
 def pause(pipeline: str, reason: str) -> None:
     """Want the stream to read nothing, with its driver up: `start` goes on at once."""
-    carried_out(pipeline, "pause", reason=reason)
+    execute_order(pipeline, "pause", reason=reason)
 
 
 @stream.command()
@@ -100,9 +100,9 @@ def savepoint(pipeline: str, name: str | None, reason: str) -> None:
     from seamline.lake.tables.control_table import ControlTable
 
     if name:
-        carried_out(pipeline, "savepoint", reason=reason, name=name)
+        execute_order(pipeline, "savepoint", reason=reason, name=name)
         return
-    _, layout = opened(pipeline)
+    _, layout = open_pipeline(pipeline)
     for each in ControlTable.ensure(layout).read().savepoints:
         click.echo(str(each))
 
@@ -113,7 +113,7 @@ def savepoint(pipeline: str, name: str | None, reason: str) -> None:
 @click.option("--reason", default="", help="Kept with it.")
 def restore(pipeline: str, name: str, reason: str) -> None:
     """Serve the versions of views that a savepoint names. The log is not cut back, and nothing is read twice."""
-    carried_out(pipeline, "restore", reason=reason, name=name)
+    execute_order(pipeline, "restore", reason=reason, name=name)
 
 
 @stream.command()
@@ -124,21 +124,21 @@ def restore(pipeline: str, name: str, reason: str) -> None:
 )
 def fork(pipeline: str, name: str, other: str) -> None:
     """Let another pipeline begin with the log up to a savepoint; it reads on from there by itself."""
-    from seamline.lake.publish.forking import fork as make
+    from seamline.lake.publish.forking import fork_pipeline as make
     from seamline.lake.storage.layout import Layout
     from seamline.lake.tables.control_table import ControlTable
-    from seamline.model.protocol.savepoint import named
+    from seamline.model.protocol.savepoint import find_savepoint
 
-    compiled, layout = opened(pipeline)
-    point = named(ControlTable.ensure(layout).read().savepoints, name)
-    forked = catalog().pipeline(other)
+    compiled, layout = open_pipeline(pipeline)
+    point = find_savepoint(ControlTable.ensure(layout).read().savepoints, name)
+    forked = load_configured_catalog().pipeline(other)
     rows = make(compiled, layout, point, forked, Layout(layout.warehouse, forked.name))
     click.echo(f"{forked.name}: begins with {rows} rows of {compiled.name} up to epoch {point.epoch}.")
     click.echo(f"Its views answer once built: `seamline run {forked.name} --from ... --to ...`.")
     click.echo(f"`seamline stream start {forked.name}` reads on from there.")
 
 
-def carried_out(
+def execute_order(
     pipeline: str,
     action: str,
     *,
@@ -152,36 +152,40 @@ def carried_out(
     from seamline.plan.stream.start_positions import Place
     from seamline.supervisor.operations import Action, Order, Upgrade, carry_out
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     if "upgrade" in asked:
         asked["upgrade"] = Upgrade(asked["upgrade"])
     order: Order = Order(
-        Action(action), actor(), place=Place.parse(place), lost=span(lost_from, lost_to), **asked
+        Action(action),
+        current_actor(),
+        place=Place.parse(place),
+        lost=parse_range(lost_from, lost_to),
+        **asked,
     )
     for line in carry_out(order, compiled, layout):
         click.echo(line)
     if here:
-        up(compiled.name)
+        ensure_supervisor(compiled.name)
 
 
-def up(name: str) -> None:
+def ensure_supervisor(name: str) -> None:
     """Start a supervisor on this machine if none lives."""
-    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor.outside import start_detached
 
-    if not ControlTable.ensure(Layout(warehouse(), name)).held():
+    if not ControlTable.ensure(Layout(warehouse_folder(), name)).held():
         click.echo(f"Started supervisor {start_detached(name, {})}.")
 
 
-def want(name: str, state: str, reason: str) -> None:
+def write_desired_state(name: str, state: str, reason: str) -> None:
     """Write the desired state, whatever format the tables are of: a stream must be stopped to migrate them."""
-    from seamline.lake.storage.layout import Layout, warehouse
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable, Desired
 
-    pipeline = catalog().pipeline(name)
-    table = ControlTable.ensure(Layout(warehouse(), pipeline.name))
-    table.want(Desired(state), actor=actor(), reason=reason, now=datetime.now(UTC))
+    pipeline = load_configured_catalog().pipeline(name)
+    table = ControlTable.ensure(Layout(warehouse_folder(), pipeline.name))
+    table.want(Desired(state), actor=current_actor(), reason=reason, now=datetime.now(UTC))
     click.echo(f"{pipeline.name}: the stream should be {state}.")
 
 
@@ -189,11 +193,11 @@ def want(name: str, state: str, reason: str) -> None:
 @click.argument("pipeline")
 def supervise(pipeline: str) -> int:
     """Run the stream's driver and keep it up, in the foreground, while it is wanted."""
-    from seamline.supervisor.driver_watch import watching
+    from seamline.supervisor.driver_watch import make_watch_factory
     from seamline.supervisor.process import supervise as keep_up
 
-    compiled, layout = opened(pipeline)
-    return keep_up(compiled.name, layout, watching=watching(compiled.name, layout))
+    compiled, layout = open_pipeline(pipeline)
+    return keep_up(compiled.name, layout, watching=make_watch_factory(compiled.name, layout))
 
 
 @click.command()
@@ -208,9 +212,11 @@ def drain(pipeline: str, reason: str) -> None:
     from seamline.lake.tables.control_table import ControlTable, Drained
     from seamline.supervisor.topic_losses import offsets_now
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_pipeline(pipeline)
     source, lanes = compiled.definition.source, offsets_now(compiled).ends
-    ControlTable.ensure(layout).declare_drained(Drained(lanes, actor(), reason), now=datetime.now(UTC))
+    ControlTable.ensure(layout).declare_drained(
+        Drained(lanes, current_actor(), reason), now=datetime.now(UTC)
+    )
     click.echo(
         f"{compiled.name}: {', '.join(source.topics)} ends at {sum(lanes.values())} offsets, by declaration."
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seamline.cli.context import catalog
+from seamline.cli.context import load_configured_catalog
 from seamline.cli.stream import stream
 
 if TYPE_CHECKING:
@@ -29,53 +29,57 @@ RIGHT = ("epoch", "lag", "rows/s", "restarts", "oldest unread", "caught up in", 
 @click.option("--watch", type=click.FloatRange(min=0.5), metavar="SECONDS", help="Look again, until Ctrl-C.")
 def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float | None) -> None:
     """Show what streams should do and what they do, how far they are, their lag and what is wrong with them."""
-    from seamline.lake.storage.layout import warehouse
+    from seamline.lake.storage.layout import warehouse_folder
     from seamline.supervisor.observe import observe_all
 
-    wanted = chosen(pipelines)
+    wanted = find_streams(pipelines)
     while True:
-        found = observe_all(wanted, warehouse(), broker=not no_broker)
+        found = observe_all(wanted, warehouse_folder(), broker=not no_broker)
         if watch and format == "table":
             click.clear()
-        show(found, format)
+        print_observations(found, format)
         sys.stdout.flush()
         if not watch:
             return
         time.sleep(watch)
 
 
-def chosen(names: Sequence[str]) -> dict[str, CompiledPipeline | None]:
+def find_streams(names: Sequence[str]) -> dict[str, CompiledPipeline | None]:
     """Find streams by name, all of them by none; those whose definition is gone or broken too, else NotFound."""
-    from seamline.lake.storage.layout import warehouse
+    from seamline.lake.storage.layout import warehouse_folder
     from seamline.supervisor.observe import streams_of
 
-    defined = catalog()
-    known = streams_of(defined.pipelines, warehouse())
+    defined = load_configured_catalog()
+    known = streams_of(defined.pipelines, warehouse_folder())
     return {name: known[name] if name in known else defined.pipeline(name) for name in names or known}
 
 
-def show(found: Sequence[Observation], format: str) -> None:
+def print_observations(found: Sequence[Observation], format: str) -> None:
     """Write observations, as a table with what must be said below it, or as a JSON object a line."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from seamline.plan.wording.observation_text import cells, facts, notes
+    from seamline.plan.wording.observation_text import (
+        format_observation_notes,
+        format_observation_row,
+        serialize_observation,
+    )
 
     if format == "json":
         for each in found:
-            click.echo(json.dumps(facts(each)))
+            click.echo(json.dumps(serialize_observation(each)))
         return
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200)
     table = Table(box=None, pad_edge=False)
-    rows = [cells(each) for each in found]
+    rows = [format_observation_row(each) for each in found]
     for name in rows[0] if rows else ():
         table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row.values()))
     console.print(table)
     for each in found:
-        for line in notes(each):
+        for line in format_observation_notes(each):
             click.echo(f"  {each.pipeline}: {line}")
 
 
@@ -86,18 +90,18 @@ def show(found: Sequence[Observation], format: str) -> None:
 @click.option("--supervisor", is_flag=True, help="The supervisor's output, not the driver's.")
 def logs(pipeline: str, lines: int, follow: bool, supervisor: bool) -> None:
     """Show the last lines of the driver's output, of rotated files too."""
-    from seamline.lake.storage.layout import home
+    from seamline.lake.storage.layout import home_folder
     from seamline.model.errors import NotFound
-    from seamline.supervisor.stream_logs import following, last_lines
+    from seamline.supervisor.stream_logs import follow_log, last_lines
 
-    log = home() / "streams" / pipeline / ("supervisor.log" if supervisor else "driver.log")
+    log = home_folder() / "streams" / pipeline / ("supervisor.log" if supervisor else "driver.log")
     found = last_lines(log, lines)
     if found is None:
-        catalog().pipeline(pipeline)
+        load_configured_catalog().pipeline(pipeline)
         raise NotFound(f"There is no {log}.", hint="the stream has never been started on this host.")
     for line in found:
         click.echo(line)
-    for text in following(log) if follow else ():
+    for text in follow_log(log) if follow else ():
         click.echo(text, nl=False)
 
 

@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from seamline.cli.building import carried_out, judged_again
-from seamline.cli.context import opened, span
+from seamline.cli.building import execute_plan, reprocess_old_records
+from seamline.cli.context import open_pipeline, parse_range
 from seamline.model.errors import CertificateFailed
-from seamline.plan.wording.plan_text import lines
+from seamline.plan.wording.plan_text import format_plan
 
 
 @click.command()
@@ -40,36 +40,36 @@ def upgrade(
     Rows that differ are written to stdout, all else to stderr. Without --flip nothing that is served changes.
     """
     from seamline.lake.publish.flipping import flip_view
-    from seamline.model.time.intervals import spans
+    from seamline.model.time.intervals import merge_intervals
     from seamline.serve.query import rows_written
-    from seamline.serve.upgrades import spoken, to_build, versions
-    from seamline.serve.upgrades import upgrade as compared
+    from seamline.serve.upgrades import compare_versions as compared
+    from seamline.serve.upgrades import find_upgrade_versions, format_upgrade, to_build
 
     name, _, view_name = view.partition(".")
-    pipeline, layout = opened(name)
-    old, new = versions(pipeline, layout, view_name)
+    pipeline, layout = open_pipeline(name)
+    old, new = find_upgrade_versions(pipeline, layout, view_name)
     if old.id == new.id:
         click.echo(f"{view} is served as its definition has it, version {new.fingerprint}.", err=True)
         return
     if not (dry_run or via_airflow):
-        judged_again(pipeline, layout, err=True)
+        reprocess_old_records(pipeline, layout, err=True)
     plan = to_build(pipeline, layout, new)
-    click.echo("\n".join(lines(plan)), err=True)
+    click.echo("\n".join(format_plan(plan)), err=True)
     if plan.builds and via_airflow:
-        for each in spans(build.interval for build in plan.builds):
+        for each in merge_intervals(build.interval for build in plan.builds):
             click.echo(f"seamline backfill {name} {each.start:%Y-%m-%dT%H:%M} {each.end:%Y-%m-%dT%H:%M}")
         return
     failed = None
     if plan.builds and not dry_run:
         try:
             why = f"upgrade of {view} to version {new.fingerprint}"
-            carried_out(pipeline, layout, plan, why, approve=approve, err=True)
+            execute_plan(pipeline, layout, plan, why, approve=approve, err=True)
         except CertificateFailed as red:
             failed = red
-    found = compared(pipeline, layout, old, new, span(start, end))
+    found = compared(pipeline, layout, old, new, parse_range(start, end))
     if found.difference is not None:
         rows_written(found.difference.rows.slice(0, limit), format, sys.stdout)
-    click.echo("\n".join(spoken(found)), err=True)
+    click.echo("\n".join(format_upgrade(found)), err=True)
     if failed is not None:
         raise failed
     if flip and not dry_run:

@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
-from seamline.kafka.clients import opened
+from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
 from seamline.model.errors import KafkaUnavailable, SeamlineError, SetupError, TopicMissing
 
@@ -48,7 +48,7 @@ class TopicAdmin:
         limit = int(timeout * 1000)
         _await_port(connection, timeout)
         with self._translated(""):
-            self._client = opened(
+            self._client = open_client(
                 KafkaAdminClient,
                 **connection.for_client(),
                 client_id="seamline-admin",
@@ -203,7 +203,7 @@ class TopicAdmin:
         try:
             yield
         except errors.KafkaError as problem:
-            raise explain(problem, self.connection, topic) from problem
+            raise explain_kafka_error(problem, self.connection, topic) from problem
 
 
 def _await_port(connection: KafkaConnection, timeout: float) -> None:
@@ -218,11 +218,11 @@ def _await_port(connection: KafkaConnection, timeout: float) -> None:
             except OSError as problem:
                 refused = problem
         if time.monotonic() > deadline:
-            raise explain(errors.KafkaConnectionError(str(refused)), connection) from refused
+            raise explain_kafka_error(errors.KafkaConnectionError(str(refused)), connection) from refused
         time.sleep(0.1)
 
 
-def explain(problem: Exception, connection: KafkaConnection, topic: str = "") -> SeamlineError:
+def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: str = "") -> SeamlineError:
     """Say in our words what a Kafka client's error means for the reader."""
     name = type(problem).__name__
     if isinstance(problem, errors.UnknownTopicOrPartitionError):

@@ -10,7 +10,7 @@ from kafka.net.compat import KafkaNetClient
 Client = TypeVar("Client")
 
 
-def opened(kind: Callable[..., Client], **options: Any) -> Client:
+def open_client(kind: Callable[..., Client], **options: Any) -> Client:
     """Make a client of a ``kind`` that connects at once; raises what its constructor does.
 
     kafka-python 3.0.12 starts a thread in the constructor and does not end it where no broker answers: it goes on

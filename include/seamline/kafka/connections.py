@@ -108,7 +108,7 @@ class KafkaConnection:
         return [problem for problem, is_so in wrong.items() if is_so]
 
 
-def resolve(name: str, env: Mapping[str, str] = os.environ) -> KafkaConnection:
+def read_airflow_connection(name: str, env: Mapping[str, str] = os.environ) -> KafkaConnection:
     """Read ``AIRFLOW_CONN_<NAME>`` in Airflow's JSON or URI form, or raise ConnectionMissing."""
     variable = f"AIRFLOW_CONN_{name.upper()}"
     text = env.get(variable, "").strip()

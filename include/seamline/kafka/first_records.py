@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.admin import explain
-from seamline.kafka.clients import opened
+from seamline.kafka.admin import explain_kafka_error
+from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
-from seamline.model.protocol.log_tail import Tail, hashed
+from seamline.model.protocol.log_tail import Tail, hash_record_value
 
 SHORT = 5.0
 
@@ -19,7 +19,7 @@ Place = tuple[str, int]
 """A topic's name and a partition."""
 
 
-def firsts(
+def read_first_records(
     connection: KafkaConnection, places: Mapping[Place, int], *, timeout: float = SHORT
 ) -> dict[Place, Tail]:
     """Return the first record at or after an offset of each place, as the isolation level sees them.
@@ -32,7 +32,7 @@ def firsts(
         return found
     until = time.monotonic() + timeout
     try:
-        consumer = opened(
+        consumer = open_client(
             KafkaConsumer,
             **connection.for_client(),
             client_id="seamline-tail",
@@ -53,11 +53,11 @@ def firsts(
                 for place, records in consumer.poll(100).items():
                     if waiting.pop(place, None) is not None:
                         first = records[0]
-                        value = hashed(first.value)
+                        value = hash_record_value(first.value)
                         found[place.topic, place.partition] = Tail(first.offset, first.timestamp, value)
                         consumer.pause(place)
         finally:
             consumer.close(autocommit=False)
     except errors.KafkaError as problem:
-        raise explain(problem, connection) from problem
+        raise explain_kafka_error(problem, connection) from problem
     return found

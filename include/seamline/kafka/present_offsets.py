@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.admin import explain
-from seamline.kafka.clients import opened
+from seamline.kafka.admin import explain_kafka_error
+from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.record_places import without_contents
 from seamline.model.errors import KafkaUnavailable
@@ -23,7 +23,7 @@ Place = tuple[str, int]
 """A topic's name and a partition."""
 
 
-def present(
+def find_present_offsets(
     connection: KafkaConnection, asked: Mapping[Place, Runs], *, timeout: float = PATIENCE
 ) -> dict[Place, list[Run]]:
     """Return the offsets in or near each place's runs that have a record, as the isolation level sees them.
@@ -33,7 +33,7 @@ def present(
     if not any(asked.values()):
         return {}
     try:
-        consumer = opened(
+        consumer = open_client(
             KafkaConsumer,
             **connection.for_client(),
             client_id="seamline-audit",
@@ -54,7 +54,7 @@ def present(
         finally:
             consumer.close(autocommit=False)
     except errors.KafkaError as problem:
-        raise explain(problem, connection) from problem
+        raise explain_kafka_error(problem, connection) from problem
 
 
 def read(consumer: KafkaConsumer, place: TopicPartition, runs: Runs, timeout: float) -> list[Run]:
@@ -66,7 +66,7 @@ def read(consumer: KafkaConsumer, place: TopicPartition, runs: Runs, timeout: fl
     until = time.monotonic() + timeout
     while at < len(runs):
         for record in consumer.poll(200, max_records=FAR).get(place, ()):
-            noted(found, record.offset)
+            append_offset(found, record.offset)
         reached = consumer.position(place)
         if reached > position:
             position, until = reached, time.monotonic() + timeout
@@ -84,7 +84,7 @@ def read(consumer: KafkaConsumer, place: TopicPartition, runs: Runs, timeout: fl
     return found
 
 
-def noted(found: list[Run], offset: int) -> None:
+def append_offset(found: list[Run], offset: int) -> None:
     """Add an offset above all others."""
     if found and found[-1][1] == offset:
         found[-1] = found[-1][0], offset + 1

@@ -10,8 +10,8 @@ from typing import Any
 import kafka.errors as errors
 from kafka import KafkaProducer
 
-from seamline.kafka.admin import TopicAdmin, explain
-from seamline.kafka.clients import opened
+from seamline.kafka.admin import TopicAdmin, explain_kafka_error
+from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
 from seamline.model.errors import KafkaUnavailable
 
@@ -43,7 +43,7 @@ class RecordWriter:
         self._known: set[str] = set()
         self._admin = TopicAdmin(connection)
         try:
-            self._producer = opened(
+            self._producer = open_client(
                 KafkaProducer,
                 **connection.for_client(),
                 client_id="seamline-writer",
@@ -59,7 +59,7 @@ class RecordWriter:
         except BaseException as problem:
             self._admin.close()
             if isinstance(problem, errors.KafkaError):
-                raise explain(problem, connection) from problem
+                raise explain_kafka_error(problem, connection) from problem
             raise
 
     def __enter__(self) -> RecordWriter:
@@ -104,7 +104,7 @@ class RecordWriter:
                 timestamp_ms=timestamp_ms,
             )
         except errors.KafkaError as problem:
-            raise explain(problem, self.connection, topic) from problem
+            raise explain_kafka_error(problem, self.connection, topic) from problem
         self._pending.append((token, topic, future))
         if len(self._pending) & 0xFF == 0:
             self._settle(0, wait=False)
@@ -134,6 +134,6 @@ class RecordWriter:
             try:
                 place = future.get(150.0)
             except errors.KafkaError as problem:
-                raise explain(problem, self.connection, topic) from problem
+                raise explain_kafka_error(problem, self.connection, topic) from problem
             if tell is not None:
                 tell(token, place.partition, place.offset)

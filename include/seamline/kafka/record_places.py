@@ -78,7 +78,7 @@ class Bare:
 
     def read(self) -> Iterator[DefaultRecord]:
         """Read place and time of each record, and pass over the rest."""
-        data = Pieces(pieces(self.batch))
+        data = Pieces(decompress_batch(self.batch))
         for _ in range(self.batch.records_count):
             if self.timed and data.at > MOST:
                 yield self.record(self.batch.last_offset_delta, 0)
@@ -142,7 +142,7 @@ class Pieces:
                 raise CorruptRecordError("A batch ends in the middle of a record")
 
 
-def pieces(batch: Any) -> Iterator[bytes]:
+def decompress_batch(batch: Any) -> Iterator[bytes]:
     """Decompress what follows a batch's header; a block of snappy's is a piece, about 21 times as large at most."""
     data = memoryview(batch._buffer)[batch.HEADER_STRUCT.size :]  # noqa: SLF001 - its bytes have no other name
     codec = batch.compression_type
@@ -152,7 +152,7 @@ def pieces(batch: Any) -> Iterator[bytes]:
     if getattr(codecs, name, None) is None and codec != batch.CODEC_GZIP:
         raise UnsupportedCodecError(f"Libraries for {name} compression codec not found")
     if codec == batch.CODEC_SNAPPY:
-        return map(codecs.snappy.decompress, blocks(data))
+        return map(codecs.snappy.decompress, split_snappy_blocks(data))
     packed = io.BytesIO(data)
     if codec == batch.CODEC_GZIP:
         plain: Any = gzip.GzipFile(fileobj=packed, mode="rb")
@@ -163,7 +163,7 @@ def pieces(batch: Any) -> Iterator[bytes]:
     return iter(lambda: plain.read(PIECE), b"")
 
 
-def blocks(data: memoryview) -> Iterator[bytes]:
+def split_snappy_blocks(data: memoryview) -> Iterator[bytes]:
     """Part what snappy has made: blocks behind a header, as Java's has them, or a single one."""
     if data[: len(JAVAS)] != JAVAS:
         yield bytes(data)

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.admin import TopicAdmin, explain
-from seamline.kafka.clients import opened
+from seamline.kafka.admin import TopicAdmin, explain_kafka_error
+from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.record_places import without_contents
 from seamline.model.protocol.offsets import Lane
@@ -55,7 +55,7 @@ def oldest_from(
     found: list[int] = []
     until = time.monotonic() + timeout
     try:
-        consumer = opened(
+        consumer = open_client(
             KafkaConsumer,
             **connection.for_client(),
             client_id="seamline-lag",
@@ -80,5 +80,5 @@ def oldest_from(
         finally:
             consumer.close(autocommit=False)
     except errors.KafkaError as problem:
-        raise explain(problem, connection) from problem
+        raise explain_kafka_error(problem, connection) from problem
     return datetime.fromtimestamp(min(found) / 1000, UTC) if found and not waiting else None

@@ -30,22 +30,25 @@ def read_by(
     """Ask as if every record were well formed; a reader that has met one that is not asks carefully from then on."""
     if reader.trusting:
         try:
-            return asked(con, write(config.pipeline, reader, "raw"), raw, config)
+            return query_raw_table(con, write(config.pipeline, reader, "raw"), raw, config)
         except duckdb.OutOfMemoryException:
             raise
         except (duckdb.Error, UnicodeDecodeError):
             # DuckDB's message quotes the record, and may end within a letter.
             reader.trusting = False
-    return asked(con, write(config.pipeline, reader, "raw"), raw, config)
+    return query_raw_table(con, write(config.pipeline, reader, "raw"), raw, config)
 
 
-def asked(con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: KernelConfig) -> pa.Table:
+def query_raw_table(
+    con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: KernelConfig
+) -> pa.Table:
     """Ask DuckDB about one table, known as ``raw``, with the look-ups beside it."""
     tables = {"raw": raw}
     if config.pipeline.record.lookups:
         tables["raw"] = raw.append_column(ROW, pa.arange(0, raw.num_rows))
         tables |= {
-            relation_of(each): kept(config.lookups[each.name]) for each in config.pipeline.record.lookups
+            relation_of(each): load_lookup_file(config.lookups[each.name])
+            for each in config.pipeline.record.lookups
         }
     for name, table in tables.items():
         con.register(name, table)
@@ -66,6 +69,6 @@ def in_order(rows: pa.Table) -> pa.Table:
 
 
 @lru_cache(maxsize=16)
-def kept(path: Path) -> pa.Table:
+def load_lookup_file(path: Path) -> pa.Table:
     """Read one version of a look-up, once per worker."""
     return pq.read_table(path)

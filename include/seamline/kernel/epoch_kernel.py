@@ -20,27 +20,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.asking import asked, read_by
+from seamline.kernel.asking import query_raw_table, read_by
 from seamline.kernel.formats import Reader, reader_of
-from seamline.kernel.formats.reader import decoded, texts
-from seamline.kernel.item_errors import itemized
-from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, transformed_sql
+from seamline.kernel.formats.reader import decode_utf8, decode_utf8_column
+from seamline.kernel.item_errors import validate_items
+from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, validate_transformed_sql
 from seamline.kernel.kernel_result import KernelResult
-from seamline.kernel.marks import marked
-from seamline.kernel.raw import chunks, fresh, only
-from seamline.kernel.record_bounds import multiplied, outsized
+from seamline.kernel.marks import join_marks
+from seamline.kernel.raw import combine_small_batches, filter_rows, select_new_records
+from seamline.kernel.record_bounds import split_oversized_explosions, split_oversized_records
 from seamline.kernel.strays import TIMES, Strays
-from seamline.kernel.transforming import transformed
+from seamline.kernel.transforming import apply_transform
 from seamline.lake.engine import states
-from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.record_files import Sink
 from seamline.lake.storage.arrow_types import INSTANT, QUARANTINE, master_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.protocol.offsets import Lane
-from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.runtime.failpoints import reach, swallow
+from seamline.runtime.failpoints import fail_on_poison, hit_failpoint
 
 LANE = ("_topic_id", "_partition")
 """The columns that name a ``Lane``."""
@@ -76,7 +76,7 @@ class KernelConfig:
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:
     """Judge, write and aggregate raw records (key, value, topic, partition, offset, timestamp, headers)."""
-    con = engine()
+    con = open_worker_duckdb()
     result = KernelResult()
     reader = reader_of(config.pipeline)
     views = [view for view in config.pipeline.views if view.id in config.views]
@@ -84,30 +84,30 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     schema = master_schema(config.pipeline)
     master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
     quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE, dry=config.dry)
-    for raw in chunks(batches):
+    for raw in combine_small_batches(batches):
         result.record_bytes = max(result.record_bytes, raw.nbytes // raw.num_rows)
-        rows = marked(con, fresh(raw, config), config.pipeline, config.marks)
+        rows = join_marks(con, select_new_records(raw, config), config.pipeline, config.marks)
         if not rows.num_rows:
             continue
         if not config.condemned:
-            swallow(rows["_value"])
-        accepted, refused = judged(con, rows, config, reader)
+            fail_on_poison(rows["_value"])
+        accepted, refused = validate_records(con, rows, config, reader)
         accepted, astray = strays.part(accepted)
         refused = (
             pa.concat_tables([refused, astray.select(refused.column_names)]) if astray.num_rows else refused
         )
         master.write(accepted)
         quarantine.write(refused)
-        reach("half")
-        tell_refused(refused, result)
+        hit_failpoint("half")
+        count_refused(refused, result)
         if accepted.num_rows:
-            tell(accepted, config, result)
-            aggregate(con, accepted, views, result)
+            count_accepted(accepted, config, result)
+            add_partial_states(con, accepted, views, result)
     result.master, result.quarantine = master.close(), quarantine.close()
     for view in views:
-        with noted(view, result):
+        with isolate_view_failure(view, result):
             if view.id in result.states:
-                result.states[view.id] = [states.together(view, result.states[view.id])]
+                result.states[view.id] = [states.combine_if_several(view, result.states[view.id])]
     return result
 
 
@@ -117,12 +117,12 @@ def file_name(config: KernelConfig, task: int) -> str:
 
 
 @cache
-def engine() -> duckdb.DuckDBPyConnection:
+def open_worker_duckdb() -> duckdb.DuckDBPyConnection:
     """Open one DuckDB per process: a worker keeps it from task to task."""
-    return states.connection()
+    return states.open_duckdb()
 
 
-def judged(
+def validate_records(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
 ) -> tuple[pa.Table, pa.Table]:
     """Part records into master rows and quarantine rows, in the order they came.
@@ -130,28 +130,30 @@ def judged(
     Those out of bounds, and those of which an item is in error, are last.
     """
     if config.condemned:
-        return master_schema(config.pipeline).empty_table(), refusals(rows, "kernel error", config.condemned)
+        return master_schema(config.pipeline).empty_table(), reject_all_rows(
+            rows, "kernel error", config.condemned
+        )
     late, source = [], config.pipeline.definition.source
     if config.bounded:
-        rows, large = outsized(rows, source, parts=reader.parts)
+        rows, large = split_oversized_records(rows, source, parts=reader.parts)
         late.append(large)
-    accepted, refused = parted(con, rows, config, reader)
+    accepted, refused = parse_and_validate(con, rows, config, reader)
     if config.bounded:
-        accepted, wide = multiplied(con, accepted, config.pipeline.views, source)
+        accepted, wide = split_oversized_explosions(con, accepted, config.pipeline.views, source)
         late.append(wide)
-    accepted, wrong = itemized(con, accepted, config.pipeline)
+    accepted, wrong = validate_items(con, accepted, config.pipeline)
     more = [each.select(refused.column_names) for each in (*late, wrong) if each.num_rows]
     return accepted, pa.concat_tables([refused, *more]) if more else refused
 
 
-def parted(
+def parse_and_validate(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
 ) -> tuple[pa.Table, pa.Table]:
     """Let the reader and the definition part records that are within bounds."""
     own = [REPEATED] if config.pipeline.record.dedup else []
     raw = rows.select(["_value", "_topic", "_partition", "_offset", "_kafka_timestamp", *own])
     for name, column in {
-        **known(rows, config.pipeline.record.metadata),
+        **decode_key_and_headers(rows, config.pipeline.record.metadata),
         **reader.columns(rows["_value"]),
     }.items():
         raw = raw.append_column(name, column)
@@ -163,12 +165,12 @@ def parted(
     if config.pipeline.record.transform is None:
         found = read_by(reader, con, judge_sql, raw, config)
     else:
-        made = transformed(read_by(reader, con, parse_sql, raw, config), config.pipeline.record.transform)
-        found = asked(con, transformed_sql(config.pipeline, "raw"), made, config)
+        made = apply_transform(read_by(reader, con, parse_sql, raw, config), config.pipeline.record.transform)
+        found = query_raw_table(con, validate_transformed_sql(config.pipeline, "raw"), made, config)
     verdict = found["_judged"]
     good = pc.is_null(verdict)
-    parsed = only(found.drop_columns(["_judged"]), good)
-    accepted = only(rows, good)
+    parsed = filter_rows(found.drop_columns(["_judged"]), good)
+    accepted = filter_rows(rows, good)
     for name in parsed.column_names:
         accepted = accepted.append_column(name, parsed[name])
     bad = pc.invert(good)
@@ -177,45 +179,47 @@ def parted(
     return accepted, refused.append_column("_detail", pc.list_element(why, 1))
 
 
-def known(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:
+def decode_key_and_headers(rows: pa.Table, wanted: Collection[str]) -> dict[str, pa.ChunkedArray]:
     """Return key and headers as expressions see them: text, NULL where it is none; of one name the last header."""
     found = {}
     if "_key" in wanted:
-        found["_key"] = texts(rows["_key"])
+        found["_key"] = decode_utf8_column(rows["_key"])
     if "_headers" in wanted:
         lists = rows["_headers"].to_pylist()
         pairs = [
             each
-            and list({one["key"]: decoded(one["value"]) for one in each if one["key"] is not None}.items())
+            and list(
+                {one["key"]: decode_utf8(one["value"]) for one in each if one["key"] is not None}.items()
+            )
             for each in lists
         ]
         found["_headers"] = pa.chunked_array([pa.array(pairs, pa.map_(pa.string(), pa.string()))])
     return found
 
 
-def refusals(rows: pa.Table, reason: str, detail: str) -> pa.Table:
+def reject_all_rows(rows: pa.Table, reason: str, detail: str) -> pa.Table:
     """Refuse all rows for one reason."""
     rows = rows.append_column("_reason", pa.repeat(pa.scalar(reason), rows.num_rows))
     return rows.append_column("_detail", pa.repeat(pa.scalar(detail), rows.num_rows))
 
 
-def tell(accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None:
+def count_accepted(accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None:
     """Count accepted rows per interval and find the largest event time per partition."""
     times = accepted["_event_time"].cast(INSTANT).cast(pa.int64()).to_numpy()
     size = config.pipeline.grid.length // MICROSECOND
     starts = times // size * size
-    result.accepted.update(counted(starts))
+    result.accepted.update(count_by_interval(starts))
     if config.watermark is not None:
-        late = times < micros(config.watermark)
-        very = times < micros(config.watermark - config.pipeline.very_late)
-        result.late.update(counted(starts[late & ~very]))
-        result.very_late.update(counted(starts[very]))
+        late = times < to_unix_micros(config.watermark)
+        very = times < to_unix_micros(config.watermark - config.pipeline.very_late)
+        result.late.update(count_by_interval(starts[late & ~very]))
+        result.very_late.update(count_by_interval(starts[very]))
     latest = accepted.group_by(list(LANE), use_threads=False).aggregate([("_event_time", "max")])
     for at, *lane in zip(*(latest[name].to_pylist() for name in ("_event_time_max", *LANE)), strict=True):
         result.add(KernelResult(max_event_time={Lane(*lane): at}))
 
 
-def tell_refused(refused: pa.Table, result: KernelResult) -> None:
+def count_refused(refused: pa.Table, result: KernelResult) -> None:
     """Count refused records by reason, and those of a wrong clock by partition too."""
     reasons = refused["_reason"].to_pylist()
     result.refused.update(Counter(reasons))
@@ -226,25 +230,25 @@ def tell_refused(refused: pa.Table, result: KernelResult) -> None:
         )
 
 
-def counted(starts: np.ndarray) -> dict[str, int]:
+def count_by_interval(starts: np.ndarray) -> dict[str, int]:
     """Count rows by the interval whose start, in microseconds, each has."""
     found = (part.to_pylist() for part in pc.value_counts(pa.array(starts)).flatten())
-    return {stamp(EPOCH + at * MICROSECOND): count for at, count in zip(*found, strict=True)}
+    return {format_utc_instant(EPOCH + at * MICROSECOND): count for at, count in zip(*found, strict=True)}
 
 
-def aggregate(
+def add_partial_states(
     con: duckdb.DuckDBPyConnection, accepted: pa.Table, views: Iterable[CompiledView], result: KernelResult
 ) -> None:
     """Add the partial states of every view."""
     con.register("accepted", accepted)
     for view in views:
-        with noted(view, result):
-            result.states.setdefault(view.id, []).append(states.partial(con, view, "accepted"))
+        with isolate_view_failure(view, result):
+            result.states.setdefault(view.id, []).append(states.compute_row_states(con, view, "accepted"))
     con.unregister("accepted")
 
 
 @contextmanager
-def noted(view: CompiledView, result: KernelResult) -> Iterator[None]:
+def isolate_view_failure(view: CompiledView, result: KernelResult) -> Iterator[None]:
     """Note what fails for a view; it is behind then, and harms no other (rule 6).
 
     That memory does not suffice is no trouble of a view's: it is a record, or the epoch is too large.

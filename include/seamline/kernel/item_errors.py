@@ -15,7 +15,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 ROWS = "within_bounds"
 
 
-def itemized(
+def validate_items(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, pipeline: CompiledPipeline
 ) -> tuple[pa.Table, pa.Table]:
     """Part judged rows into those whose items are sound and those with an error in one, with reason and detail."""

@@ -14,9 +14,9 @@ from datetime import timedelta
 from itertools import chain
 
 from seamline.kernel.formats import Reader
-from seamline.lake.engine.duckdb_scans import literal
-from seamline.lake.engine.lookup_joins import joined, sought
-from seamline.lake.engine.states import quoted
+from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.lookup_joins import lookup_join_sql, lookup_keys_sql
+from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.explode import Explode
 from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
@@ -40,8 +40,10 @@ def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     [reason, detail]. Rows are in the order of the relation, or have its ``ROW``.
     """
     steps = [*early_steps(pipeline, reader), *later_steps(pipeline)]
-    verdict = f"coalesce({early_verdict(pipeline, reader)}, CASE {cases(later_reasons(pipeline))} END)"
-    return query(steps, relation, row_columns(pipeline), f"{verdict} AS _judged")
+    verdict = (
+        f"coalesce({early_verdict(pipeline, reader)}, CASE {reason_cases_sql(later_reasons(pipeline))} END)"
+    )
+    return chain_steps_sql(steps, relation, row_columns(pipeline), f"{verdict} AS _judged")
 
 
 def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
@@ -51,15 +53,17 @@ def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     """
     known = {*PLACES, "_kafka_timestamp", "_processing_time"} | pipeline.record.metadata
     known |= {REPEATED} if pipeline.record.dedup else set()
-    columns = [*sorted(known), *(quoted(field.name) for field in pipeline.record.parsed.fields)]
+    columns = [*sorted(known), *(quote_identifier(field.name) for field in pipeline.record.parsed.fields)]
     steps = early_steps(pipeline, reader)
-    return query(steps, relation, columns, f"{early_verdict(pipeline, reader)} AS {REFUSED}")
+    return chain_steps_sql(steps, relation, columns, f"{early_verdict(pipeline, reader)} AS {REFUSED}")
 
 
-def transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
+def validate_transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
     """Write the second half: over what ``parse_sql`` gave, with the user's columns and ``_taken`` beside it."""
-    whens = f"WHEN {REFUSED} IS NOT NULL THEN {REFUSED} {cases(later_reasons(pipeline))}"
-    return query(later_steps(pipeline), relation, row_columns(pipeline), f"CASE {whens} END AS _judged")
+    whens = f"WHEN {REFUSED} IS NOT NULL THEN {REFUSED} {reason_cases_sql(later_reasons(pipeline))}"
+    return chain_steps_sql(
+        later_steps(pipeline), relation, row_columns(pipeline), f"CASE {whens} END AS _judged"
+    )
 
 
 def items_sql(pipeline: CompiledPipeline, relation: str) -> str:
@@ -67,11 +71,11 @@ def items_sql(pipeline: CompiledPipeline, relation: str) -> str:
 
     NULL where there is none; "" where no view can fail on an item.
     """
-    whens = cases(of_taken(pipeline, item_reasons(pipeline)))
+    whens = reason_cases_sql(of_taken(pipeline, item_reasons(pipeline)))
     return whens and f"SELECT CASE {whens} END AS _judged FROM {relation}"
 
 
-def query(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str) -> str:
+def chain_steps_sql(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str) -> str:
     """Chain steps, each over all that is there before it, and choose columns of the last."""
     before, links = relation, []
     for at, (added, beside) in enumerate(steps, 1):
@@ -80,10 +84,10 @@ def query(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict:
     return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before}"
 
 
-def cases(*reasons: Iterable[Reason]) -> str:
+def reason_cases_sql(*reasons: Iterable[Reason]) -> str:
     """Write the branches of a CASE that gives [reason, detail] of the first that applies."""
     return " ".join(
-        f"WHEN {when} THEN [{literal(reason)}, {detail}]" for when, reason, detail in chain(*reasons)
+        f"WHEN {when} THEN [{quote_literal(reason)}, {detail}]" for when, reason, detail in chain(*reasons)
     )
 
 
@@ -93,10 +97,10 @@ def early_verdict(pipeline: CompiledPipeline, reader: Reader) -> str:
     A record all of whose columns have a value is looked at no further, as most are: reasons are many.
     """
     fields = list(enumerate(pipeline.record.parsed.fields, 1))
-    amiss = [f"{quoted(field.name)} IS NULL" for _, field in fields]
+    amiss = [f"{quote_identifier(field.name)} IS NULL" for _, field in fields]
     # A part that is wrong leaves the column around it a value.
     amiss += [f"({reader.mistyped(field, at)[0]}) IS TRUE" for at, field in fields if field.type.nested]
-    whens = cases(value_reasons(reader), field_reasons(pipeline, reader))
+    whens = reason_cases_sql(value_reasons(reader), field_reasons(pipeline, reader))
     return f"CASE WHEN {' OR '.join(amiss)} THEN CASE {whens} END END"
 
 
@@ -105,19 +109,22 @@ def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:
     for step in reader.steps():
         yield step, ""
     fields = enumerate(pipeline.record.parsed.fields, 1)
-    yield ", ".join(f"{reader.value(field, at)} AS {quoted(field.name)}" for at, field in fields), ""
+    yield (
+        ", ".join(f"{reader.value(field, at)} AS {quote_identifier(field.name)}" for at, field in fields),
+        "",
+    )
 
 
 def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
     """List the steps that follow the parsed columns."""
     timed = pipeline.definition.source.event_time
     for join in pipeline.record.lookups:
-        yield sought(join), ""
-        yield "", joined(join)
+        yield lookup_keys_sql(join), ""
+        yield "", lookup_join_sql(join)
     for field, made in pipeline.record.derived:
-        yield f"{made.duckdb} AS {quoted(field.name)}", ""
-    yield f"{'_processing_time' if timed == PROCESSING_TIME else quoted(timed)} AS _event_time", ""
-    for flag in flags(pipeline):
+        yield f"{made.duckdb} AS {quote_identifier(field.name)}", ""
+    yield f"{'_processing_time' if timed == PROCESSING_TIME else quote_identifier(timed)} AS _event_time", ""
+    for flag in record_flags_sql(pipeline):
         yield flag, ""
 
 
@@ -126,14 +133,14 @@ def row_columns(pipeline: CompiledPipeline) -> list[str]:
     own = [*pipeline.record.flags, *pipeline.schema.fields]
     numbered = [ROW] if pipeline.record.lookups else []
     taken = [TAKEN] if pipeline.record.transform and any(item_reasons(pipeline)) else []
-    return [*(quoted(field.name) for field in own), "_event_time", *numbered, *taken]
+    return [*(quote_identifier(field.name) for field in own), "_event_time", *numbered, *taken]
 
 
-def flags(pipeline: CompiledPipeline) -> Iterator[str]:
+def record_flags_sql(pipeline: CompiledPipeline) -> Iterator[str]:
     """Write the side of a record, then whether it is selected."""
     record = pipeline.record
     if record.sides:
-        whens = [f"WHEN {condition.duckdb} THEN {literal(name)}" for name, condition in record.sides]
+        whens = [f"WHEN {condition.duckdb} THEN {quote_literal(name)}" for name, condition in record.sides]
         if record.transform:
             whens.insert(0, f"WHEN NOT {TAKEN} THEN NULL")
         yield f"CASE {' '.join(whens)} END AS {SIDE}"
@@ -153,7 +160,7 @@ def later_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     start = (pipeline.grid.start - EPOCH) // MICROSECOND
     yield "_event_time IS NULL", "null event time", "''"
     yield f"epoch_us(_event_time) < {start}", "event time before start", "_event_time::VARCHAR"
-    yield from bounds(pipeline)
+    yield from list_event_time_reasons(pipeline)
     yield from of_taken(pipeline, condition_reasons(pipeline))
 
 
@@ -167,7 +174,7 @@ def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     """List what can be wrong with the columns that are not the format's."""
     own = pipeline.record.transform.schema.fields if pipeline.record.transform else ()
     for name in (field.name for field in own if not field.nullable):
-        yield f"{quoted(name)} IS NULL", f"missing field {name}", "''"
+        yield f"{quote_identifier(name)} IS NULL", f"missing field {name}", "''"
     for join in pipeline.record.lookups:
         for _, made in join.keys:
             yield from errors_in(f"lookup {join.name}", "TRUE", made)
@@ -175,14 +182,20 @@ def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
         yield from errors_in(f"select {field.name}", "TRUE", made)
     for name in pipeline.definition.source.event_id:
         if name not in pipeline.required:
-            yield f"{quoted(name)} IS NULL", f"missing field {name}", "''"
+            yield f"{quote_identifier(name)} IS NULL", f"missing field {name}", "''"
 
 
 def condition_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     """List the rules, and the expressions of a whole record that may have no value."""
     for rule, condition in pipeline.rules:
-        sound = " AND ".join([f"({each}) IS NOT TRUE" for each in guards(condition)] or ["TRUE"])
-        yield f"({condition.duckdb}) IS NOT TRUE AND {sound}", f"rule {rule.name}", literal(condition.text)
+        sound = " AND ".join(
+            [f"({each}) IS NOT TRUE" for each in list_guard_conditions(condition)] or ["TRUE"]
+        )
+        yield (
+            f"({condition.duckdb}) IS NOT TRUE AND {sound}",
+            f"rule {rule.name}",
+            quote_literal(condition.text),
+        )
     for place, selected, expression in expressions_of(pipeline):
         yield from errors_in(place, selected, expression)
 
@@ -198,9 +211,8 @@ def item_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
 
 def in_some_item(explode: Explode, when: str) -> str:
     """Write whether a condition holds for an item of a record's array."""
-    each = (
-        f"list_transform({explode.array.duckdb}, lambda {quoted(explode.item.name)}: coalesce({when}, false))"
-    )
+    item = quote_identifier(explode.item.name)
+    each = f"list_transform({explode.array.duckdb}, lambda {item}: coalesce({when}, false))"
     return f"coalesce(list_bool_or({each}), false)"
 
 
@@ -208,10 +220,10 @@ def errors_in(place: str, selected: str, expression: Expression) -> Iterator[Rea
     """List when an expression has no value on a record for which it is evaluated."""
     for guard in expression.guards:
         when = f"({selected}) AND ({guard.condition_duckdb}) IS TRUE"
-        yield when, f"error in {place}", literal(guard.message)
+        yield when, f"error in {place}", quote_literal(guard.message)
 
 
-def bounds(pipeline: CompiledPipeline) -> Iterator[Reason]:
+def list_event_time_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     """List what is too far from the Kafka timestamp; the time of processing is as far as the reader is behind."""
     if pipeline.definition.source.event_time == PROCESSING_TIME:
         return
@@ -241,13 +253,17 @@ def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason
             null = field.name != pipeline.definition.source.event_time
             when, detail = reader.absent(field, at, null=null)
             # A column that has a value is not missing: the rest is asked of few records.
-            yield f"{quoted(field.name)} IS NULL AND ({when})", f"missing field {field.name}", detail
+            yield (
+                f"{quote_identifier(field.name)} IS NULL AND ({when})",
+                f"missing field {field.name}",
+                detail,
+            )
     for at, field in fields:
         when, detail = reader.mistyped(field, at)
         yield when, f"mistyped field {field.name}", detail
 
 
-def guards(expression: Expression) -> list[str]:
+def list_guard_conditions(expression: Expression) -> list[str]:
     """List the conditions under which an expression has no value."""
     return [guard.condition_duckdb for guard in expression.guards]
 

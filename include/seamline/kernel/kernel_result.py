@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.protocol.offsets import Lane
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 
 @dataclass
@@ -48,7 +48,7 @@ class KernelResult:
         self.record_bytes = max(self.record_bytes, other.record_bytes)
 
 
-def facts(result: KernelResult) -> dict[str, Any]:
+def encode_result_facts(result: KernelResult) -> dict[str, Any]:
     """Return all but the states as JSON-like facts."""
     return {
         "master": [vars(file) for file in result.master],
@@ -57,7 +57,7 @@ def facts(result: KernelResult) -> dict[str, Any]:
         "refused": dict(result.refused),
         "late": dict(result.late),
         "very_late": dict(result.very_late),
-        "max_event_time": {str(lane): stamp(at) for lane, at in result.max_event_time.items()},
+        "max_event_time": {str(lane): format_utc_instant(at) for lane, at in result.max_event_time.items()},
         "astray": {str(lane): count for lane, count in result.astray.items()},
         "failed": result.failed,
         "record_bytes": result.record_bytes,

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from seamline.kernel.judgement import REPEATED
-from seamline.lake.engine.states import quoted
+from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 PLACE = pa.schema([("_topic_id", pa.string()), ("_partition", pa.int32()), ("_offset", pa.int64())])
@@ -23,7 +23,7 @@ def marks_schema(pipeline: CompiledPipeline) -> pa.Schema:
     return pa.schema([*PLACE, *repeated, *numbers])
 
 
-def marked(
+def join_marks(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, pipeline: CompiledPipeline, marks: pa.Table | None
 ) -> pa.Table:
     """Put marks beside rows that have their coordinates, in the order of the rows."""
@@ -34,7 +34,7 @@ def marked(
     con.register("places", places)
     con.register("marks", marks if marks is not None else schema.empty_table())
     columns = [
-        f"coalesce({REPEATED}, false) AS {REPEATED}" if name == REPEATED else quoted(name)
+        f"coalesce({REPEATED}, false) AS {REPEATED}" if name == REPEATED else quote_identifier(name)
         for name in schema.names
         if name not in PLACE.names
     ]

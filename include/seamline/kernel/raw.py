@@ -22,7 +22,7 @@ CHUNK_BYTES = 80 << 20
 """What a chunk of large records holds: of 300 bytes each, with all that Kafka knows of them, it is as many records."""
 
 
-def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def combine_small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Gather small batches, so that a chunk is worth a query and memory stays bounded."""
     waiting: list[pa.RecordBatch] = []
     count = size = 0
@@ -37,11 +37,11 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
+def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
     """Drop what the master holds and give the rest its coordinates."""
     topics = pc.unique(raw["topic"]).to_pylist()
     if any(config.held.values()):
-        raw = pa.concat_tables([newer(raw, topic, topics, config) for topic in topics])
+        raw = pa.concat_tables([drop_held_records(raw, topic, topics, config) for topic in topics])
     ids = pa.array([config.topic_ids[topic] for topic in topics], pa.string())
     count = raw.num_rows
     columns = [
@@ -52,41 +52,42 @@ def fresh(raw: pa.Table, config: KernelConfig) -> pa.Table:
         raw["timestamp"].cast(INSTANT),
         raw["key"].cast(pa.binary()),
         raw["value"].cast(pa.binary()),
-        headers(raw),
+        parse_headers(raw),
         pa.repeat(pa.scalar(config.epoch, pa.int64()), count),
         pa.repeat(pa.scalar(config.pipeline.record_version), count),
     ]
     return pa.table(columns, schema=COORDINATES)
 
 
-def newer(raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig) -> pa.Table:
+def drop_held_records(raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig) -> pa.Table:
     """Keep a topic's records that the master does not hold; ``topics`` are all that the table has."""
     if len(topics) > 1:
-        raw = only(raw, pc.equal(raw["topic"], topic))
+        raw = filter_rows(raw, pc.equal(raw["topic"], topic))
     found = pc.unique(raw["partition"]).to_pylist()
     id = config.topic_ids[topic]
     ends = pa.array([config.held.get(Lane(id, partition), 0) for partition in found], pa.int64())
     limits = pc.take(ends, pc.index_in(raw["partition"], pa.array(found, pa.int32())))
-    return only(raw, pc.greater_equal(raw["offset"], limits))
+    return filter_rows(raw, pc.greater_equal(raw["offset"], limits))
 
 
-def only(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+def filter_rows(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
     """Keep the rows of a mask without NULL; where that is all of them, nothing is copied."""
     return rows if pc.all(mask).as_py() else rows.filter(mask)
 
 
-def headers(raw: pa.Table) -> pa.ChunkedArray:
+def parse_headers(raw: pa.Table) -> pa.ChunkedArray:
     """Read the headers, which come as JSON text with their values in base64; NULL where there are none."""
     texts = raw["headers"]
     if texts.null_count == raw.num_rows:
         return pa.chunked_array([pa.nulls(raw.num_rows, HEADERS)])
     found = [
-        None if text is None else [header(each) for each in json.loads(text)] for text in texts.to_pylist()
+        None if text is None else [parse_header(each) for each in json.loads(text)]
+        for text in texts.to_pylist()
     ]
     return pa.chunked_array([pa.array(found, HEADERS)])
 
 
-def header(found: Mapping[str, str]) -> dict[str, Any]:
+def parse_header(found: Mapping[str, str]) -> dict[str, Any]:
     """Read one header; a value that is not there is NULL."""
     value = found.get("value")
     return {"key": found.get("key"), "value": None if value is None else base64.b64decode(value)}

@@ -22,18 +22,18 @@ COPIES = 8
 LARGE, MANY = "record too large", "record of too many parts"
 
 
-def outsized(rows: pa.Table, source: KafkaSource, *, parts: bool) -> tuple[pa.Table, pa.Table]:
+def split_oversized_records(rows: pa.Table, source: KafkaSource, *, parts: bool) -> tuple[pa.Table, pa.Table]:
     """Part records into those within bounds and those that are not, with reason and detail.
 
     ``parts`` are counted by the commas between them, as JSON has them, or by what opens them: each may be all there is
     in another.
     """
-    sizes = pc.add(length(rows["_value"]), length(rows["_key"]))
+    sizes = pc.add(byte_lengths(rows["_value"]), byte_lengths(rows["_key"]))
     bound = min(source.max_record_bytes, source.max_record_parts) if parts else source.max_record_bytes
     if not rows.num_rows or pc.max(sizes).as_py() <= bound:
         return rows, rows.slice(0, 0)
     why = [
-        excess(size, value, source, parts=parts) if size > bound else None
+        find_record_excess(size, value, source, parts=parts) if size > bound else None
         for size, value in zip(sizes.to_pylist(), (each for each in rows["_value"]), strict=True)
     ]
     good = pa.array([each is None for each in why])
@@ -42,12 +42,14 @@ def outsized(rows: pa.Table, source: KafkaSource, *, parts: bool) -> tuple[pa.Ta
     return rows.filter(good), refused.append_column("_detail", pa.array(detail, pa.string()))
 
 
-def length(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def byte_lengths(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return the bytes of each value; none is none."""
     return pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
 
 
-def excess(size: int, value: pa.BinaryScalar, source: KafkaSource, *, parts: bool) -> tuple[str, str] | None:
+def find_record_excess(
+    size: int, value: pa.BinaryScalar, source: KafkaSource, *, parts: bool
+) -> tuple[str, str] | None:
     """Return (reason, detail) of a record that is out of bounds."""
     if size > source.max_record_bytes:
         return LARGE, f"{size} bytes"
@@ -60,18 +62,18 @@ def parts_of(value: bytes) -> int:
     return max(value.count(b",") + 1, value.count(b"[") + value.count(b"{"))
 
 
-def multiplied(
+def split_oversized_explosions(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, views: Iterable[CompiledView], source: KafkaSource
 ) -> tuple[pa.Table, pa.Table]:
     """Part judged rows into those of which views make rows within bounds and those of which they do not."""
     good, detail = np.ones(rows.num_rows, dtype=bool), np.full(rows.num_rows, "", dtype=object)
     for view in views:
-        names = beside(view)
+        names = list_columns_beside_item(view)
         if not names or not rows.num_rows:
             continue
-        items = counted(con, rows, view)
+        items = count_exploded_items(con, rows, view)
         columns = [part for name in names for part in parts_beside(rows[name].combine_chunks())]
-        for at, size in excessive(columns, items, COPIES * source.max_record_bytes):
+        for at, size in find_oversized_rows(columns, items, COPIES * source.max_record_bytes):
             if good[at]:
                 good[at] = False
                 detail[at] = f"{items[at]} items of {view.name}, with {size} bytes beside each"
@@ -82,7 +84,7 @@ def multiplied(
     return rows.filter(pa.array(good)), refused.append_column("_detail", pa.array(detail[~good], pa.string()))
 
 
-def beside(view: CompiledView) -> list[str]:
+def list_columns_beside_item(view: CompiledView) -> list[str]:
     """List the columns that a view which explodes reads beside the item."""
     if view.explode is None:
         return []
@@ -91,7 +93,7 @@ def beside(view: CompiledView) -> list[str]:
     return sorted(read - {view.explode.item.name})
 
 
-def counted(con: duckdb.DuckDBPyConnection, rows: pa.Table, view: CompiledView) -> np.ndarray:
+def count_exploded_items(con: duckdb.DuckDBPyConnection, rows: pa.Table, view: CompiledView) -> np.ndarray:
     """Count the items of each row that a view makes rows of."""
     assert view.explode is not None
     con.register("counted", rows)
@@ -113,7 +115,7 @@ def parts_beside(column: pa.Array) -> Iterator[pa.Array]:
         yield column
 
 
-def excessive(
+def find_oversized_rows(
     columns: Sequence[pa.Array], items: np.ndarray, most: int, first: int = 0
 ) -> Iterator[tuple[int, int]]:
     """Return the number of each row whose columns together exceed ``most`` bytes times its items, and their bytes.
@@ -123,16 +125,18 @@ def excessive(
     if sum(column.nbytes for column in columns) * int(items.max()) <= most:
         return
     if len(items) == 1:
-        size = sum(map(width, columns))
+        size = sum(map(measure_column_bytes, columns))
         if size * int(items[0]) > most:
             yield first, size
         return
     half = len(items) // 2
-    yield from excessive([column.slice(0, half) for column in columns], items[:half], most, first)
-    yield from excessive([column.slice(half) for column in columns], items[half:], most, first + half)
+    yield from find_oversized_rows([column.slice(0, half) for column in columns], items[:half], most, first)
+    yield from find_oversized_rows(
+        [column.slice(half) for column in columns], items[half:], most, first + half
+    )
 
 
-def width(value: pa.Array) -> int:
+def measure_column_bytes(value: pa.Array) -> int:
     """Measure a column of one row."""
-    found: int = length(value).sum().as_py() if pa.types.is_string(value.type) else value.nbytes
+    found: int = byte_lengths(value).sum().as_py() if pa.types.is_string(value.type) else value.nbytes
     return found

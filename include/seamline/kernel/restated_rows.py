@@ -15,25 +15,25 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig, judged
+from seamline.kernel.epoch_kernel import KernelConfig, validate_records
 from seamline.kernel.formats import reader_of
 from seamline.kernel.judgement import REPEATED
-from seamline.kernel.raw import chunks
+from seamline.kernel.raw import combine_small_batches
 from seamline.lake.engine import states
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.evolution import AND, fits
+from seamline.model.compile.evolution import AND, is_compatible_version
 from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.restatement import Restatement, restated
+from seamline.model.protocol.restatement import Restatement, apply_restatements
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Schema
-from seamline.plan.batch.rejudging_plan import Verdict, as_judged
+from seamline.plan.batch.rejudging_plan import Verdict, apply_verdicts
 
 HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate by it."
 TROUBLE = "_trouble"
@@ -73,7 +73,7 @@ class Again:
         """
         first, read, known = list[int](), list[Mapping[str, str]](), list[int]()
         verdicts = verdicts or {}
-        for epoch in as_judged(epochs, pipeline.record_version, verdicts):
+        for epoch in apply_verdicts(epochs, pipeline.record_version, verdicts):
             number = verdicts[epoch.number].restated if epoch.number in verdicts else 0
             if epoch.lookups and (not read or (read[-1], known[-1]) != (epoch.lookups, number)):
                 first.append(first_of(epoch))
@@ -83,7 +83,7 @@ class Again:
 
     def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Judge rows of the master again, or say in TROUBLE why not; runs in a task."""
-        for chunk in chunks(batches):
+        for chunk in combine_small_batches(batches):
             rows, trouble = chunk.drop_columns([TROUBLE]), None
             try:
                 rows = self(rows)
@@ -98,7 +98,7 @@ class Again:
         Raises ProtocolError for one that would be refused now, or would be in another interval.
         """
         parts = []
-        with states.connection() as con:
+        with states.open_duckdb() as con:
             for asked, places in self.parted(rows).items():
                 mine = rows.take(pa.array(places))
                 parts.append(self.judged(con, mine, *asked) if asked else mine)
@@ -110,7 +110,7 @@ class Again:
         found: dict[Asked | None, list[int]] = {}
         columns = (
             rows["_epoch"].to_pylist(),
-            cells(rows["_event_time"], self.length),
+            number_intervals(rows["_event_time"], self.length),
             rows["_record_version"].to_pylist(),
         )
         for at, place in enumerate(zip(*columns, strict=True)):
@@ -127,10 +127,10 @@ class Again:
     def asked(self, epoch: int, cell: int, version: str) -> Asked | None:
         """Say by what rows of an epoch, interval (by its number) and record version are judged."""
         at = bisect_right(self.first, epoch) - 1
-        if at < 0 or not fits(version, self.pipeline.record_version):
+        if at < 0 or not is_compatible_version(version, self.pipeline.record_version):
             return None
         moment = EPOCH + timedelta(microseconds=cell * self.length)
-        meant = restated(self.decisions[self.known[at] :], self.read[at], moment, epoch)
+        meant = apply_restatements(self.decisions[self.known[at] :], self.read[at], moment, epoch)
         return (version, tuple(meant.items())) if meant != self.read[at] else None
 
     def judged(
@@ -155,20 +155,22 @@ class Again:
             raw = raw.append_column(REPEATED, rows[DUPLICATE])
         if pipeline.definition.source.event_time == PROCESSING_TIME:
             raw = raw.append_column("_processing_time", rows["_event_time"])
-        accepted, refused = judged(con, raw, config, reader_of(pipeline))
+        accepted, refused = validate_records(con, raw, config, reader_of(pipeline))
         if refused.num_rows:
             [row] = refused.slice(0, 1).to_pylist()
-            raise trouble(row, versions, f"is refused: {row['_reason']} {row['_detail']}".strip())
-        was, now = (cells(table["_event_time"], self.length) for table in (rows, accepted))
+            raise restatement_error(row, versions, f"is refused: {row['_reason']} {row['_detail']}".strip())
+        was, now = (number_intervals(table["_event_time"], self.length) for table in (rows, accepted))
         for at in (at for at, (a, b) in enumerate(zip(was, now, strict=True)) if a != b):
             [row] = accepted.slice(at, 1).to_pylist()
-            raise trouble(row, versions, f"moves to {stamp(row['_event_time'])}, into another interval")
+            raise restatement_error(
+                row, versions, f"moves to {format_utc_instant(row['_event_time'])}, into another interval"
+            )
         for field in list(master_schema(pipeline))[len(COORDINATES) :]:
             rows = rows.set_column(rows.schema.get_field_index(field.name), field, accepted[field.name])
         return rows
 
 
-def cells(moments: pa.ChunkedArray, length: int) -> list[int]:
+def number_intervals(moments: pa.ChunkedArray, length: int) -> list[int]:
     """Number the intervals of instants from 1970."""
     numbers: list[int] = (moments.cast(INSTANT).cast(pa.int64()).to_numpy() // length).tolist()
     return numbers
@@ -186,7 +188,7 @@ def as_read(pipeline: CompiledPipeline, version: str) -> CompiledPipeline:
     return replace(pipeline, record=replace(record, parsed=parsed, added=added), views=views)
 
 
-def trouble(row: Mapping[str, object], versions: Versions, what: str) -> ProtocolError:
+def restatement_error(row: Mapping[str, object], versions: Versions, what: str) -> ProtocolError:
     """Say which row cannot be restated."""
     named = ", ".join(f"{name} {version}" for name, version in versions)
     return ProtocolError(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 
 REASON = "too many intervals"
@@ -32,7 +32,7 @@ class Strays:
 
     def part(self, accepted: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Part accepted rows into those that stay and those of intervals that are one too many, with reason."""
-        times, arrived = (micros(accepted[name]) for name in ("_event_time", "_kafka_timestamp"))
+        times, arrived = (instants_to_micros(accepted[name]) for name in ("_event_time", "_kafka_timestamp"))
         away = np.abs(times - arrived)
         distant = away > self.far
         if not distant.any():
@@ -52,19 +52,19 @@ class Strays:
             return accepted, accepted.slice(0, 0)
         gone = np.zeros(len(starts), dtype=bool)
         gone[distant] = np.isin(place, ranked[room:])
-        return accepted.filter(pa.array(~gone)), refused(
+        return accepted.filter(pa.array(~gone)), reject_stray_rows(
             accepted.filter(pa.array(gone)), starts[gone], self.most
         )
 
 
-def refused(rows: pa.Table, starts: np.ndarray, most: int) -> pa.Table:
+def reject_stray_rows(rows: pa.Table, starts: np.ndarray, most: int) -> pa.Table:
     """Return rows their reason, with the interval that each would have opened."""
     said = f"not among the {most} of its task's part of the epoch"
-    detail = [f"{stamp(EPOCH + int(start) * MICROSECOND)} is {said}" for start in starts]
+    detail = [f"{format_utc_instant(EPOCH + int(start) * MICROSECOND)} is {said}" for start in starts]
     reason = pa.repeat(pa.scalar(REASON), rows.num_rows)
     return rows.append_column("_reason", reason).append_column("_detail", pa.array(detail, pa.string()))
 
 
-def micros(moments: pa.ChunkedArray) -> np.ndarray:
+def instants_to_micros(moments: pa.ChunkedArray) -> np.ndarray:
     """Return instants as microseconds from 1970."""
     return np.asarray(moments.cast(INSTANT).cast(pa.int64()).to_numpy())

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 import duckdb
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig, engine, judged
+from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, validate_records
 from seamline.kernel.formats import reader_of
-from seamline.kernel.marks import PLACE, marked
-from seamline.kernel.raw import chunks, fresh
+from seamline.kernel.marks import PLACE, join_marks
+from seamline.kernel.raw import combine_small_batches, select_new_records
 from seamline.kernel.strays import Strays
-from seamline.lake.engine.states import quoted
+from seamline.lake.engine.states import quote_identifier
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
@@ -35,19 +35,19 @@ def survey_fields(pipeline: CompiledPipeline) -> tuple[Field, ...]:
 def survey_schema(pipeline: CompiledPipeline) -> pa.Schema:
     """Return the columns of a survey: where a record is, when, its ids and keys, and in which views it is."""
     own = [pa.field(field.name, arrow_type(field.type.spark)) for field in survey_fields(pipeline)]
-    counting = [pa.field(counted(view), pa.bool_()) for view in pipeline.views if view.counts]
+    counting = [pa.field(view_flag_column(view), pa.bool_()) for view in pipeline.views if view.counts]
     return pa.schema([("_topic", pa.string()), *PLACE, ("_event_time", INSTANT), *own, *counting])
 
 
 def survey_columns(pipeline: CompiledPipeline) -> str:
     """Write ``survey_schema`` as Spark DDL."""
     own = "".join(f", `{field.name}` {field.type.spark}" for field in survey_fields(pipeline))
-    counting = "".join(f", `{counted(view)}` BOOLEAN" for view in pipeline.views if view.counts)
+    counting = "".join(f", `{view_flag_column(view)}` BOOLEAN" for view in pipeline.views if view.counts)
     places = "_topic STRING, _topic_id STRING, _partition INT, _offset BIGINT, _event_time TIMESTAMP"
     return places + own + counting
 
 
-def counted(view: CompiledView) -> str:
+def view_flag_column(view: CompiledView) -> str:
     """Name the column that says whether a view counts a record."""
     return f"_in_{view.fingerprint}"
 
@@ -56,39 +56,42 @@ def survey_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
     """Make the function for ``mapInArrow`` over raw Kafka rows; it yields rows of ``survey_schema``."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        con = engine()
-        for table in surveyed(con, batches, config):
+        con = open_worker_duckdb()
+        for table in survey_records(con, batches, config):
             yield from table.to_batches()
 
     return task
 
 
-def surveyed(
+def survey_records(
     con: duckdb.DuckDBPyConnection, batches: Iterable[pa.RecordBatch], config: KernelConfig
 ) -> Iterator[pa.Table]:
     """Judge raw records as the kernel will, and report those that are accepted and selected."""
     pipeline, reader = config.pipeline, reader_of(config.pipeline)
     schema, strays = survey_schema(pipeline), Strays(pipeline)
-    for raw in chunks(batches):
-        rows = marked(con, fresh(raw, config), pipeline, None)
+    for raw in combine_small_batches(batches):
+        rows = join_marks(con, select_new_records(raw, config), pipeline, None)
         if not rows.num_rows:
             continue
-        accepted, _ = strays.part(judged(con, rows, config, reader)[0])
+        accepted, _ = strays.part(validate_records(con, rows, config, reader)[0])
         con.register("accepted", accepted)
-        found = con.sql(f"SELECT {', '.join(reported(pipeline))} FROM accepted{chosen(pipeline)}")
+        found = con.sql(
+            f"SELECT {', '.join(survey_columns_sql(pipeline))} FROM accepted{survey_where_sql(pipeline)}"
+        )
         yield found.to_arrow_table().select(schema.names).cast(schema)
         con.unregister("accepted")
 
 
-def reported(pipeline: CompiledPipeline) -> Iterator[str]:
+def survey_columns_sql(pipeline: CompiledPipeline) -> Iterator[str]:
     """Write the columns of a survey over rows with coordinates."""
     yield from ("_topic", *PLACE.names, "_event_time")
-    yield from (quoted(field.name) for field in survey_fields(pipeline))
+    yield from (quote_identifier(field.name) for field in survey_fields(pipeline))
     for view in pipeline.views:
         if view.counts:
-            yield f"({view.where.duckdb if view.where else 'true'}) IS TRUE AS {quoted(counted(view))}"
+            flag = quote_identifier(view_flag_column(view))
+            yield f"({view.where.duckdb if view.where else 'true'}) IS TRUE AS {flag}"
 
 
-def chosen(pipeline: CompiledPipeline) -> str:
+def survey_where_sql(pipeline: CompiledPipeline) -> str:
     """Write the condition that keeps the rows that are in any view at all."""
     return f" WHERE {SELECTED}" if pipeline.record.selective else ""

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from seamline.kernel.judgement import PLACES, REFUSED, TAKEN
 from seamline.lake.storage.arrow_types import arrow_type
-from seamline.lake.storage.exact_casts import cast
+from seamline.lake.storage.exact_casts import cast_exactly
 from seamline.model.compile.transform import Transform
 from seamline.model.user_code import function_of
 
@@ -19,48 +19,52 @@ Place = tuple[str, int, int]
 Function = Callable[[pa.Table], pa.Table]
 
 
-def transformed(rows: pa.Table, step: Transform) -> pa.Table:
+def apply_transform(rows: pa.Table, step: Transform) -> pa.Table:
     """Add the columns of the step, ``_taken``, and [reason, detail] of the records on which it fails alone.
 
     The step sees the records that were read, by their parsed columns and places; what it leaves out has NULL.
     """
     shown = [*PLACES, *step.given]
     asked = rows.filter(pc.is_null(rows[REFUSED])).select(shown)
-    schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *columns(step)])
+    schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *list_transform_fields(step)])
     failed: dict[Place, str] = {}
-    found = attempts(asked, function_of(step.name), schema, failed, exact=step.exact)
+    found = call_transform_by_halves(asked, function_of(step.name), schema, failed, exact=step.exact)
     made = pa.concat_tables([schema.empty_table(), *found])
-    at = {place: row for row, place in enumerate(places(made))}
-    here = [at.get(place) for place in places(rows)]
+    at = {place: row for row, place in enumerate(list_record_places(made))}
+    here = [at.get(place) for place in list_record_places(rows)]
     taken = pa.array([row is not None for row in here])
-    for field in columns(step):
+    for field in list_transform_fields(step):
         rows = rows.append_column(field, made[field.name].take(pa.array(here, pa.int64())))
-    return refused(rows.append_column(TAKEN, taken), failed)
+    return set_failure_reasons(rows.append_column(TAKEN, taken), failed)
 
 
-def columns(step: Transform) -> list[pa.Field]:
+def list_transform_fields(step: Transform) -> list[pa.Field]:
     """List the columns that the step adds."""
     return [pa.field(field.name, arrow_type(field.type.spark)) for field in step.schema.fields]
 
 
-def attempts(
+def call_transform_by_halves(
     rows: pa.Table, function: Function, schema: pa.Schema, failed: dict[Place, str], *, exact: bool
 ) -> Sequence[pa.Table]:
     """Call the function; where it fails, call it for each half, down to the record on which it fails alone."""
     if not rows.num_rows:
         return []
     try:
-        return [checked(function(rows), rows, schema, exact=exact)]
+        return [validate_transform_output(function(rows), rows, schema, exact=exact)]
     except Exception as error:  # noqa: BLE001 - whatever a user's function raises is the record's trouble
         if rows.num_rows == 1:
-            failed[places(rows)[0]] = f"{type(error).__name__}: {error}"[:500]
+            failed[list_record_places(rows)[0]] = f"{type(error).__name__}: {error}"[:500]
             return []
     half = rows.num_rows // 2
     parts = [rows.slice(0, half), rows.slice(half)]
-    return [made for part in parts for made in attempts(part, function, schema, failed, exact=exact)]
+    return [
+        made
+        for part in parts
+        for made in call_transform_by_halves(part, function, schema, failed, exact=exact)
+    ]
 
 
-def checked(made: Any, rows: pa.Table, schema: pa.Schema, *, exact: bool) -> pa.Table:
+def validate_transform_output(made: Any, rows: pa.Table, schema: pa.Schema, *, exact: bool) -> pa.Table:
     """Return the columns that were declared; TypeError or ValueError for what is no answer to ``rows``."""
     if not isinstance(made, pa.Table):
         raise TypeError(f"it gave a {type(made).__name__}, not a pyarrow.Table")
@@ -71,35 +75,37 @@ def checked(made: Any, rows: pa.Table, schema: pa.Schema, *, exact: bool) -> pa.
         raise ValueError(f"its table has no column {', '.join(missing)}")
     made = made.select(schema.names)
     if exact:
-        made = pa.table([unrounded(made[field.name], field) for field in schema], names=schema.names)
+        made = pa.table(
+            [cast_without_rounding(made[field.name], field) for field in schema], names=schema.names
+        )
     made = made.cast(schema)
-    found = places(made)
-    if len(set(found)) < len(found) or not set(found) <= set(places(rows)):
+    found = list_record_places(made)
+    if len(set(found)) < len(found) or not set(found) <= set(list_record_places(rows)):
         raise ValueError("its rows are not the records that it was given, each at most once")
     return made
 
 
-def unrounded(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def cast_without_rounding(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     """Cast a column, no double to a DECIMAL with other digits; TypeError, which names the column."""
     try:
-        return cast(values, field.type)
+        return cast_exactly(values, field.type)
     except pa.ArrowException as error:
         raise TypeError(f"its column {field.name} is {values.type}, not {field.type}: {error}") from error
 
 
-def places(rows: pa.Table) -> list[Place]:
+def list_record_places(rows: pa.Table) -> list[Place]:
     """List where the records are."""
     return list(zip(*(rows[name].to_pylist() for name in PLACES), strict=True))
 
 
-def refused(rows: pa.Table, failed: dict[Place, str]) -> pa.Table:
+def set_failure_reasons(rows: pa.Table, failed: dict[Place, str]) -> pa.Table:
     """Write the reason of those that failed."""
     if not failed:
         return rows
     known = rows[REFUSED].to_pylist()
     reasons = [
         [REASON, failed[place]] if place in failed else reason
-        for place, reason in zip(places(rows), known, strict=True)
+        for place, reason in zip(list_record_places(rows), known, strict=True)
     ]
     at = rows.column_names.index(REFUSED)
     return rows.set_column(at, REFUSED, pa.array(reasons, pa.list_(pa.string())))

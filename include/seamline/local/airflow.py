@@ -19,7 +19,7 @@ import psutil
 from seamline.local.preflight import require_free_ports
 from seamline.model.errors import AirflowUnavailable, SetupError
 from seamline.orchestration.airflow_api import AirflowApi
-from seamline.supervisor.driver_process import end_session, session, tail
+from seamline.supervisor.driver_process import end_session, list_session_processes, read_log_tail
 
 COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 LOCKED, LOCKED_AT_MOST = "database is locked", 5
@@ -142,7 +142,7 @@ class AirflowStandalone:
             child.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 child.wait(grace)
-        left = session(child.pid)
+        left = list_session_processes(child.pid)
         end_session(child.pid)
         child.wait()
         psutil.wait_procs(left, timeout=10)
@@ -175,7 +175,7 @@ class AirflowStandalone:
         while time.monotonic() < until:
             if self._child is None or self._child.poll() is not None:
                 raise SetupError(
-                    f"Airflow ended while it started. Its last words:\n{tail(self.log)}",
+                    f"Airflow ended while it started. Its last words:\n{read_log_tail(self.log)}",
                     hint=f"the whole output is in {self.log}.",
                 )
             try:
@@ -187,6 +187,6 @@ class AirflowStandalone:
             time.sleep(1.0)
         self.stop()
         raise SetupError(
-            f"Airflow is not healthy after {timeout:g} s. Its last words:\n{tail(self.log)}",
+            f"Airflow is not healthy after {timeout:g} s. Its last words:\n{read_log_tail(self.log)}",
             hint=f"the whole output is in {self.log}.",
         )

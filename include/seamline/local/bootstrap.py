@@ -16,9 +16,9 @@ if __name__ == "__main__":
     # The package needs a newer Python than the one that may have to be refused: it is imported after the check.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 else:
-    from seamline.local.environment import environment, write_env
+    from seamline.local.environment import checkout_environment, write_env
 
-__all__ = ["environment", "main", "write_env"]
+__all__ = ["checkout_environment", "main", "write_env"]
 
 OLDEST, NEWEST = (3, 11), (3, 12)
 
@@ -36,17 +36,17 @@ def python_problem(version: tuple[int, int]) -> str:
 def set_up(root: Path) -> None:
     """Do what is missing in the checkout at ``root``, after every check; a second set-up waits for the first."""
     from seamline.local import install
-    from seamline.local.checkout import Checkout, decide
+    from seamline.local.checkout import Checkout, plan_setup
 
     checkout = Checkout(root)
-    if not decide(checkout):
+    if not plan_setup(checkout):
         return
     _check(root)
     with set_up_alone(checkout.state / "setup.lock"):
-        todo = decide(checkout)
+        todo = plan_setup(checkout)
         if todo.python:
             _say(f"Installing the pinned requirements into {checkout.venv} ...")
-            install.requirements(checkout, todo.own_java)
+            install.install_requirements(checkout, todo.own_java)
         if todo.java:
             install.settle_java(checkout, todo.own_java)
         for group in todo.parts:

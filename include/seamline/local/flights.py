@@ -18,10 +18,10 @@ from pyarrow import csv
 from seamline.kafka.connections import KafkaConnection
 from seamline.local.dimensions import data_file
 from seamline.local.journal import Journal
-from seamline.local.mischief import plan
-from seamline.local.sending import Progress, send
+from seamline.local.mischief import plan_sendings
+from seamline.local.sending import Progress, send_records
 from seamline.model.errors import BadRange
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 TOTAL = 336_776
 COLUMNS = {
@@ -46,7 +46,8 @@ class Span:
     def __post_init__(self) -> None:
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise BadRange(
-                f"The range from {stamp(self.start)} to {stamp(self.end)} is empty.", hint="swap the bounds."
+                f"The range from {format_utc_instant(self.start)} to {format_utc_instant(self.end)} is empty.",
+                hint="swap the bounds.",
             )
 
 
@@ -62,7 +63,7 @@ class Replayed:
         return sum(self.kinds.values())
 
 
-def flights(span: Span = Span()) -> Iterator[dict[str, Any]]:
+def read_flights(span: Span = Span()) -> Iterator[dict[str, Any]]:
     """Yield the flights of ``span`` in the order of their scheduled departure (UTC).
 
     ``sched_dep`` is text such as 2013-01-01T10:15:00Z; ``tailnum``, ``dep_delay`` (minutes; cancelled
@@ -72,7 +73,7 @@ def flights(span: Span = Span()) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def departures(span: Span = Span()) -> list[int]:
+def list_departures(span: Span = Span()) -> list[int]:
     """List the scheduled departures of ``flights(span)``, in milliseconds since 1970."""
     seconds: list[int] = _chosen(span)["at"].cast(pa.int64()).to_pylist()
     return [second * 1000 for second in seconds]
@@ -80,13 +81,13 @@ def departures(span: Span = Span()) -> list[int]:
 
 def last_departure(until: str = "") -> datetime:
     """Return the scheduled departure of the last flight, or of the last one before the day ``until``."""
-    times = departures(Span(end=parse_moment(until) if until else None))
+    times = list_departures(Span(end=parse_moment(until) if until else None))
     if not times:
         raise BadRange(f"No flight departs before {until}.", hint="the flights begin on 2013-01-01.")
     return datetime.fromtimestamp(times[-1] / 1000, UTC)
 
 
-def replay(
+def replay_flights(
     connection: KafkaConnection,
     topic: str,
     partitions: int,
@@ -105,13 +106,13 @@ def replay(
     The whole range takes ``seconds``, or event time runs ``speedup`` times as fast as the clock; with
     neither it goes as fast as Kafka takes it. An interrupt flushes what was sent and the journal first.
     """
-    times = departures(span)[:limit]
-    sendings = plan(flights(span), times, partitions, mischief=mischief, seed=seed)
+    times = list_departures(span)[:limit]
+    sendings = plan_sendings(read_flights(span), times, partitions, mischief=mischief, seed=seed)
     if seconds and times:
         speedup = (times[-1] - times[0]) / 1000 / seconds
     began = time.monotonic()
     with Journal(journal_path) as journal:
-        send(
+        send_records(
             connection,
             topic,
             sendings,

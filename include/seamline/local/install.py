@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from seamline.local import ivy
-from seamline.local.checkout import Checkout, classes_of, fingerprint, text
-from seamline.local.environment import environment, recorded, write_env
+from seamline.local.checkout import Checkout, classes_of, hash_venv_inputs, read_text_or_empty
+from seamline.local.environment import checkout_environment, read_env_file, write_env
 from seamline.local.trust import trust_options
 from seamline.model.errors import SetupError
-from seamline.runtime.java import PARTS, find_java, lacks_vector, parts, write_shim
+from seamline.runtime.java import PARTS, find_java, lacks_vector, list_java_parts, write_shim
 
 NO_NETWORK = re.compile(
     "resolution|resolve host|dns error|NewConnectionError|Could not fetch URL|error sending request"
@@ -32,7 +32,7 @@ PIP_TO_UV = {
 }
 
 
-def requirements(checkout: Checkout, own_java: bool) -> None:
+def install_requirements(checkout: Checkout, own_java: bool) -> None:
     """Bring the virtual environment to exactly the pins; the stamp comes last."""
     _make_venv(checkout)
     uv = str(checkout.venv / "bin" / "uv")
@@ -50,7 +50,7 @@ def requirements(checkout: Checkout, own_java: bool) -> None:
     )
     project = ["--no-deps", "--no-build-isolation", "--editable", str(checkout.root)]
     run_step(checkout, [uv, "pip", "install", *project], "uv could not install the project", environ)
-    checkout.stamp.write_text(fingerprint(checkout, own_java))
+    checkout.stamp.write_text(hash_venv_inputs(checkout, own_java))
 
 
 def settle_java(checkout: Checkout, own_java: bool) -> None:
@@ -67,11 +67,11 @@ def settle_java(checkout: Checkout, own_java: bool) -> None:
 def fetch_parts(checkout: Checkout, group: str, listing: Path = PARTS, folder: Path | None = None) -> None:
     """Bring the jars of ``group`` that are missing or not the pinned ones, to ``.seamline/jars`` unless told."""
     folder = folder or checkout.jars / group
-    java = Path(recorded(checkout.root)["JAVA_HOME"])
+    java = Path(read_env_file(checkout.root)["JAVA_HOME"])
     trust = trust_options(checkout.state / "trust.jks") if java == checkout.own_java else []
     ivy_jar = next(checkout.venv.glob("lib/python*/site-packages/pyspark/jars/ivy-*.jar"))
-    ivy.fetch(
-        ivy.missing(parts(group, listing), folder),
+    ivy.download_parts(
+        ivy.list_missing_parts(list_java_parts(group, listing), folder),
         folder,
         java=[str(java / "bin" / "java"), *trust],
         ivy=ivy_jar,
@@ -84,7 +84,7 @@ def archive_classes(checkout: Checkout, own_java: bool) -> bool:
 
     Tells whether there is one now: a Java cut down with jlink may be unable to make it.
     """
-    told = {**environment(checkout.root), "SEAMLINE_HOME": str(checkout.state)}
+    told = {**checkout_environment(checkout.root), "SEAMLINE_HOME": str(checkout.state)}
     told["JAVA_TOOL_OPTIONS"] = f"{told.get('JAVA_TOOL_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip()
     fresh = checkout.classes.with_suffix(".new")
     command = [str(checkout.python), "-m", "seamline.spark.tasks.class_data", str(fresh)]
@@ -142,7 +142,7 @@ def _make_venv(checkout: Checkout) -> None:
             f"{checkout.venv} was made by somebody else.", hint="move it away; Seamline makes its own."
         )
     made = repr((sys.version_info[:2], str(checkout.root)))
-    if not (checkout.stamp.exists() and text(mark) == made):
+    if not (checkout.stamp.exists() and read_text_or_empty(mark) == made):
         shutil.rmtree(checkout.venv, ignore_errors=True)
         checkout.venv.mkdir()
         mark.write_text(made)

@@ -36,12 +36,12 @@ DEPENDENCY = '    <dependency org={org} name={name} rev={rev} conf="default->def
 Run = Callable[[list[str]], None]
 
 
-def missing(parts: Iterable[Part], folder: Path) -> list[Part]:
+def list_missing_parts(parts: Iterable[Part], folder: Path) -> list[Part]:
     """Return the parts that ``folder`` lacks or holds with other bytes than the pinned ones."""
-    return [part for part in parts if sha256(folder / part.jar) != part.sha256]
+    return [part for part in parts if hash_file(folder / part.jar) != part.sha256]
 
 
-def fetch(parts: Iterable[Part], folder: Path, *, java: Sequence[str], ivy: Path, run: Run) -> None:
+def download_parts(parts: Iterable[Part], folder: Path, *, java: Sequence[str], ivy: Path, run: Run) -> None:
     """Bring ``parts`` into ``folder``, each whole or not at all; SetupError if one has other bytes.
 
     ``java`` is the command that starts Java, with its options.
@@ -57,16 +57,16 @@ def fetch(parts: Iterable[Part], folder: Path, *, java: Sequence[str], ivy: Path
     retrieve = str(jars / "[artifact]-[revision].[ext]")
     files = ["-settings", str(settings), "-ivy", str(module)]
     run([*java, "-jar", str(ivy), *files, "-confs", "default", "-retrieve", retrieve])
-    keep(wanted, jars, folder)
+    move_verified_parts(wanted, jars, folder)
     shutil.rmtree(scratch)
 
 
-def keep(parts: Iterable[Part], fetched: Path, folder: Path) -> None:
+def move_verified_parts(parts: Iterable[Part], fetched: Path, folder: Path) -> None:
     """Move the parts from ``fetched`` to ``folder``; a file that is not the pinned one is removed and named."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
         file = fetched / part.jar
-        if (found := sha256(file)) != part.sha256:
+        if (found := hash_file(file)) != part.sha256:
             file.unlink(missing_ok=True)
             raise SetupError(
                 f"{part.jar} has the checksum {found or 'of no file'}, not the pinned {part.sha256}; it was removed.",
@@ -75,7 +75,7 @@ def keep(parts: Iterable[Part], fetched: Path, folder: Path) -> None:
         file.replace(folder / part.jar)
 
 
-def sha256(file: Path) -> str:
+def hash_file(file: Path) -> str:
     """Return the hex digest of a file's bytes, or an empty string if there is no file."""
     if not file.exists():
         return ""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 OUT_OF_ORDER = 0.02
 LATE = 0.005
@@ -53,7 +53,7 @@ class _Troubles:
     bad: dict[int, int]
 
 
-def plan(
+def plan_sendings(
     flights: Iterable[Flight],
     times: Sequence[int],
     partitions: int,
@@ -168,7 +168,9 @@ def _spoiled(flight: Flight, sort: str, now: datetime) -> tuple[bytes | None, st
         change, reason = _CHANGES[sort]
         return _json({**flight, **change}), reason
     if sort == "near future":
-        return _json({**flight, "sched_dep": stamp(now + timedelta(days=2))}), "event time in the future"
+        return _json(
+            {**flight, "sched_dep": format_utc_instant(now + timedelta(days=2))}
+        ), "event time in the future"
     if sort == "cut off":
         return _json(flight)[:-20], "malformed json"
     if sort == "not utf-8":

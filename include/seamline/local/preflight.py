@@ -59,7 +59,7 @@ def require_disk(folder: Path, gigabytes: float) -> None:
 
 def require_memory(gigabytes: float) -> None:
     """Raise SetupError if the machine, or the container around us, has less than ``gigabytes`` (10**9 bytes)."""
-    total = memory()
+    total = read_memory_limit()
     if total < gigabytes * GB:
         raise SetupError(
             f"This machine has {total / GB:.1f} GB of memory; {gigabytes:g} GB are needed.",
@@ -67,7 +67,7 @@ def require_memory(gigabytes: float) -> None:
         )
 
 
-def memory(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
+def read_memory_limit(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
     """Return the bytes of memory that this process may use at most."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in limits:

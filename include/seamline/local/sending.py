@@ -33,7 +33,7 @@ class Sendable(Protocol):
 Item = TypeVar("Item", bound=Sendable)
 
 
-def send(
+def send_records(
     connection: KafkaConnection,
     topic: str,
     items: Iterable[Sendable],
@@ -50,7 +50,7 @@ def send(
     kinds: Counter[str] = Counter()
     writer = RecordWriter(connection, on_delivered=on_delivered)
     try:
-        _hand_over(writer, topic, paced(items, speedup), kinds, on_progress)
+        _hand_over(writer, topic, pace_items(items, speedup), kinds, on_progress)
     finally:
         try:
             writer.flush()
@@ -59,7 +59,7 @@ def send(
     return kinds
 
 
-def paced(items: Iterable[Item], speedup: float | None) -> Iterator[Item]:
+def pace_items(items: Iterable[Item], speedup: float | None) -> Iterator[Item]:
     """Hold each item back until its time has come; when behind, hold nothing back."""
     first_ms: int | None = None
     began = time.monotonic()

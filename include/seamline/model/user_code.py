@@ -23,7 +23,7 @@ def name_of(code: str | Callable[..., Any]) -> str:
     return f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', code)}"
 
 
-def imported(name: str, kind: str) -> Any:
+def import_user_code(name: str, kind: str) -> Any:
     """Import what ``module:name`` names; DefinitionError where there is nothing that a task can import."""
     module, _, path = name.partition(":")
     if not NAMED.fullmatch(name):
@@ -49,7 +49,7 @@ def imported(name: str, kind: str) -> Any:
 
 def function_of(name: str) -> FunctionType:
     """Import a function by ``module:name``; DefinitionError where there is none that a task can import."""
-    found = imported(name, "function")
+    found = import_user_code(name, "function")
     if not isinstance(found, FunctionType):
         raise DefinitionError(
             f"{name!r} is of type {type(found).__name__}, not a function.",
@@ -60,7 +60,7 @@ def function_of(name: str) -> FunctionType:
 
 def class_of(name: str) -> type:
     """Import a class by ``module:name``; DefinitionError where there is none that a task can import."""
-    found = imported(name, "class")
+    found = import_user_code(name, "class")
     if not isinstance(found, type):
         raise DefinitionError(
             f"{name!r} is of type {type(found).__name__}, not a class.", hint="name the class."
@@ -73,7 +73,7 @@ def code_hash(function: FunctionType) -> str:
 
     Functions that it calls are known by their names only, and each release of Python has other bytecode.
     """
-    return hashed(function_facts(function))
+    return hash_code_facts(function_facts(function))
 
 
 def class_hash(found: type) -> str:
@@ -84,13 +84,13 @@ def class_hash(found: type) -> str:
         for name, value in sorted(vars(each).items())
         if name == "__init__" or not name.startswith("_")
     ]
-    return hashed(kept)
+    return hash_code_facts(kept)
 
 
 def member_facts(name: str, value: Any) -> tuple[Any, ...]:
     """List what a member of a class is; DefinitionError for what looks different on every run."""
     value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-    facts = function_facts(value) if isinstance(value, FunctionType) else constant(value)
+    facts = function_facts(value) if isinstance(value, FunctionType) else constant_facts(value)
     if " at 0x" in repr(facts):
         raise DefinitionError(
             f"{name} is of type {type(value).__name__}, which no two runs can tell to be the same.",
@@ -99,24 +99,28 @@ def member_facts(name: str, value: Any) -> tuple[Any, ...]:
     return facts
 
 
-def hashed(facts: Any) -> str:
+def hash_code_facts(facts: Any) -> str:
     """Hash facts to 12 hex digits."""
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 
 def function_facts(function: FunctionType) -> tuple[Any, ...]:
     """List what a function does."""
-    return (code_facts(function.__code__), constant(function.__defaults__ or ()), defaults(function))
+    return (
+        code_facts(function.__code__),
+        constant_facts(function.__defaults__ or ()),
+        list_keyword_defaults(function),
+    )
 
 
-def defaults(function: FunctionType) -> list[tuple[str, Any]]:
+def list_keyword_defaults(function: FunctionType) -> list[tuple[str, Any]]:
     """List the defaults of keyword-only arguments."""
-    return sorted((name, constant(value)) for name, value in (function.__kwdefaults__ or {}).items())
+    return sorted((name, constant_facts(value)) for name, value in (function.__kwdefaults__ or {}).items())
 
 
 def code_facts(code: CodeType) -> tuple[Any, ...]:
     """List what compiled code does; never the lines it stands on."""
-    constants = [constant(each) for each in code.co_consts]
+    constants = [constant_facts(each) for each in code.co_consts]
     return (
         code.co_code,
         constants,
@@ -127,12 +131,12 @@ def code_facts(code: CodeType) -> tuple[Any, ...]:
     )
 
 
-def constant(value: Any) -> Any:
+def constant_facts(value: Any) -> Any:
     """Return a constant in one way on every run: a set has no order of its own."""
     if isinstance(value, CodeType):
         return code_facts(value)
     if isinstance(value, frozenset):
-        return ("set", sorted(repr(constant(each)) for each in value))
+        return ("set", sorted(repr(constant_facts(each)) for each in value))
     if isinstance(value, tuple):
-        return ("tuple", [constant(each) for each in value])
+        return ("tuple", [constant_facts(each) for each in value])
     return (type(value).__name__, repr(value))

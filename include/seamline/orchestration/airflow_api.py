@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRefused, NotFound
-from seamline.model.time.intervals import Grid, Interval, stamp
-from seamline.orchestration.airflow_client import AirflowClient, quote
+from seamline.model.time.intervals import Grid, Interval, format_utc_instant
+from seamline.orchestration.airflow_client import AirflowClient, quote_path_segment
 from seamline.orchestration.backfills import ENDED, BackfillPlan, Progress, body_of
 from seamline.orchestration.pools import POOLS
 
@@ -34,29 +34,33 @@ class AirflowApi(AirflowClient):
 
     def dag(self, dag_id: str) -> dict[str, Any]:
         """Return a DAG's row; NotFound until Airflow has parsed it."""
-        return self.call("GET", f"/dags/{quote(dag_id)}")
+        return self.call("GET", f"/dags/{quote_path_segment(dag_id)}")
 
     def unpause(self, dag_id: str) -> None:
         """Let a DAG's runs start."""
-        self.call("PATCH", f"/dags/{quote(dag_id)}?update_mask=is_paused", {"is_paused": False})
+        self.call("PATCH", f"/dags/{quote_path_segment(dag_id)}?update_mask=is_paused", {"is_paused": False})
 
     def trigger(self, dag_id: str, conf: Mapping[str, object] | None = None) -> str:
         """Start a run with the form's values, and give its id."""
         body = {"logical_date": None, "conf": dict(conf or {})}
-        return str(self.call("POST", f"/dags/{quote(dag_id)}/dagRuns", body)["dag_run_id"])
+        return str(self.call("POST", f"/dags/{quote_path_segment(dag_id)}/dagRuns", body)["dag_run_id"])
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """Return a run's state: queued, running, success or failed."""
-        return str(self.call("GET", f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")["state"])
+        return str(
+            self.call("GET", f"/dags/{quote_path_segment(dag_id)}/dagRuns/{quote_path_segment(run_id)}")[
+                "state"
+            ]
+        )
 
     def runs(self, dag_id: str, kind: str) -> list[dict[str, Any]]:
         """List a DAG's newest hundred runs of a kind: scheduled, manual, backfill, asset_triggered."""
-        found = self.call("GET", f"/dags/{quote(dag_id)}/dagRuns?order_by=-run_after&limit=100")
+        found = self.call("GET", f"/dags/{quote_path_segment(dag_id)}/dagRuns?order_by=-run_after&limit=100")
         return [each for each in found["dag_runs"] if each["run_type"] == kind]
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str]:
         """Return the state of each task of a run; empty text before it is scheduled."""
-        path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances"
+        path = f"/dags/{quote_path_segment(dag_id)}/dagRuns/{quote_path_segment(run_id)}/taskInstances"
         return {each["task_id"]: each["state"] or "" for each in self.call("GET", path)["task_instances"]}
 
     def await_run(self, dag_id: str, run_id: str, *, timeout: float) -> str:
@@ -76,7 +80,7 @@ class AirflowApi(AirflowClient):
         """Make the pools that our tasks need; those that are there keep their slots."""
         for name, (slots, about) in POOLS.items():
             try:
-                self.call("GET", f"/pools/{quote(name)}")
+                self.call("GET", f"/pools/{quote_path_segment(name)}")
             except NotFound:
                 self.call("POST", "/pools", {"name": name, "slots": slots, "description": about})
 
@@ -89,8 +93,14 @@ class AirflowApi(AirflowClient):
 
     def _looked(self, plan: BackfillPlan) -> BackfillPlan:
         first, last = plan.intervals[0], plan.intervals[-1]
-        query = {"logical_date_gte": stamp(first.start), "logical_date_lt": stamp(last.end), "limit": 1}
-        found = self.call("GET", f"/dags/{quote(plan.dag_id)}/dagRuns?{urllib.parse.urlencode(query)}")
+        query = {
+            "logical_date_gte": format_utc_instant(first.start),
+            "logical_date_lt": format_utc_instant(last.end),
+            "limit": 1,
+        }
+        found = self.call(
+            "GET", f"/dags/{quote_path_segment(plan.dag_id)}/dagRuns?{urllib.parse.urlencode(query)}"
+        )
         return replace(plan, existing=int(found["total_entries"]))
 
     def dry_backfill(self, plan: BackfillPlan) -> list[datetime]:
@@ -153,14 +163,16 @@ class AirflowApi(AirflowClient):
         found: Counter[str] = Counter()
         while True:
             query = urllib.parse.urlencode({**given, "offset": found.total()})
-            page = self.call("GET", f"/dags/{quote(dag_id)}/dagRuns?{query}")
+            page = self.call("GET", f"/dags/{quote_path_segment(dag_id)}/dagRuns?{query}")
             found.update(run["state"] for run in page["dag_runs"])
             if not page["dag_runs"] or found.total() >= page["total_entries"]:
                 return dict(found)
 
     def progress(self, plan: BackfillPlan, backfill: int) -> Progress:
         """Count the span's runs by state."""
-        states = self.run_states(plan.dag_id, stamp(plan.intervals[0].start), stamp(plan.until))
+        states = self.run_states(
+            plan.dag_id, format_utc_instant(plan.intervals[0].start), format_utc_instant(plan.until)
+        )
         done = self.call("GET", f"/backfills/{backfill}")["completed_at"] is not None
         return Progress(backfill, states, done or (bool(states) and set(states) <= set(ENDED)))
 

@@ -114,6 +114,6 @@ def detail_of(error: urllib.error.HTTPError) -> str:
     return detail if isinstance(detail, str) else json.dumps(detail)[:500]
 
 
-def quote(name: str) -> str:
+def quote_path_segment(name: str) -> str:
     """Quote a name for a path; run ids hold colons and plus signs."""
     return urllib.parse.quote(name, safe="")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from seamline.model.time.intervals import Interval, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant
 
 ENDED = ("success", "failed")
 
@@ -60,7 +60,8 @@ class BackfillPlan:
         for interval in self.intervals:
             yield f"  {interval}"
         first, last = self.intervals[0].start, self.intervals[-1].end
-        yield f"{len(self.intervals)} runs of {self.dag_id}: [{stamp(first)}, {stamp(last)}), the end exclusive"
+        span = f"[{format_utc_instant(first)}, {format_utc_instant(last)})"
+        yield f"{len(self.intervals)} runs of {self.dag_id}: {span}, the end exclusive"
         why = (
             f"{self.existing} of them ran before, and Airflow runs those again only so"
             if self.existing
@@ -75,8 +76,8 @@ def body_of(plan: BackfillPlan, reason: str) -> dict[str, object]:
     """Write the request of a backfill."""
     return {
         "dag_id": plan.dag_id,
-        "from_date": stamp(plan.intervals[0].start),
-        "to_date": stamp(plan.until),
+        "from_date": format_utc_instant(plan.intervals[0].start),
+        "to_date": format_utc_instant(plan.until),
         "reprocess_behavior": plan.reprocess,
         "max_active_runs": 1,
         "dag_run_conf": {"reason": reason} if reason else {},

@@ -20,11 +20,11 @@ from airflow.sdk.exceptions import AirflowException
 
 from seamline.model.errors import NotFound
 from seamline.model.protocol.job_arguments import BRIEF, BuildJob
-from seamline.orchestration.failures import of_driver, told
+from seamline.orchestration.failures import log_failure_reason, of_driver
 from seamline.supervisor.driver_process import end_session
 from seamline.supervisor.job_files import jobs_folder
-from seamline.supervisor.prespawned import Asked, ask
-from seamline.supervisor.resident import client_env, nearby
+from seamline.supervisor.prespawned import Asked, submit_build
+from seamline.supervisor.resident import client_env, find_local_port
 
 __all__ = ["BuildOperator", "jobs_folder"]
 
@@ -49,12 +49,12 @@ class BuildOperator(SparkSubmitOperator):
         self._client: subprocess.Popen[str] | None = None
         self._asked: Asked | None = None
 
-    @told
+    @log_failure_reason
     def execute(self, context: Context) -> None:
         """Claim the intervals, add what this machine has (jars, Java, our packages) and build."""
-        from seamline.lake.publish.planning import small
-        from seamline.lake.storage.layout import Layout, warehouse
-        from seamline.lake.tables.claims_table import holding
+        from seamline.lake.publish.planning import is_small_build
+        from seamline.lake.storage.layout import Layout, warehouse_folder
+        from seamline.lake.tables.claims_table import claim_intervals
 
         if not isinstance(self.application_args, list) or not self.application_args:
             raise NotFound(
@@ -62,15 +62,15 @@ class BuildOperator(SparkSubmitOperator):
                 hint="clear plan, and what is downstream of it.",
             )
         job = BuildJob.parse(list(map(str, self.application_args)))
-        layout, owner = Layout(warehouse(), job.pipeline), f"airflow:{self.dag_id}"
-        with holding(layout, job.run, owner, job.spans, hand_over=True):
+        layout, owner = Layout(warehouse_folder(), job.pipeline), f"airflow:{self.dag_id}"
+        with claim_intervals(layout, job.run, owner, job.spans, hand_over=True):
             try:
                 connection = Connection.get(self._conn_id)
                 if connection.conn_type == CONNECT:
                     self.connect(job)
                 else:
                     near = (connection.host or "").startswith("local")
-                    self.submit(context, brief=small(layout, job), near=near)
+                    self.submit(context, brief=is_small_build(layout, job), near=near)
             except AirflowException as failed:
                 raise of_driver(failed) from failed
 
@@ -97,8 +97,8 @@ class BuildOperator(SparkSubmitOperator):
         """Let a driver that is up do the work; AirflowException with the code and the last words where it fails."""
         url = SparkConnectHook(self._conn_id).get_connection_url()
         env = {**os.environ, "PYTHONPATH": PACKAGES, "PYTHONUNBUFFERED": "1", **client_env(url)}
-        port = nearby(url)
-        self._asked = ask(port, job.to_argv(), env) if port else None
+        port = find_local_port(url)
+        self._asked = submit_build(port, job.to_argv(), env) if port else None
         if self._asked:
             self.log.info("Process %d builds, which the resident driver keeps ready.", self._asked.pid)
         last: deque[str] = deque(maxlen=LAST_LINES)

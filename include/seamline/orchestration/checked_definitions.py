@@ -46,25 +46,25 @@ class Verdict:
         )
 
 
-def judged(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionError, ...]]:
+def load_valid_definitions(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionError, ...]]:
     """Return the definitions that may run, by name, and every problem; NotFound if there is no folder."""
-    verdict = kept(folder, home) if folder.is_dir() else judge(folder)
-    found, wrong = declared(folder)
+    verdict = load_cached_verdict(folder, home) if folder.is_dir() else validate_definitions(folder)
+    found, wrong = read_declared_pipelines(folder)
     known = {problem.file for problem in verdict.problems}
     since = tuple(problem for problem in wrong if problem.file not in known)
     return [found[name] for name in verdict.good if name in found], verdict.problems + since
 
 
-def kept(folder: Path, home: Path) -> Verdict:
+def load_cached_verdict(folder: Path, home: Path) -> Verdict:
     """Return the verdict that is kept for these very files, or judge and keep it; one with problems not for long."""
-    file = home / "verdicts" / f"{key(folder)}.json"
+    file = home / "verdicts" / f"{hash_definitions(folder)}.json"
     try:
         verdict = Verdict.from_json(file.read_text())
         if not verdict.problems or 0 <= time.time() - file.stat().st_mtime < JUDGED_FOR:
             return verdict
     except (OSError, ValueError, KeyError):
         pass
-    verdict = judge(folder)
+    verdict = validate_definitions(folder)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = file.with_suffix(f".{id(verdict)}.new")
@@ -76,37 +76,37 @@ def kept(folder: Path, home: Path) -> Verdict:
     return verdict
 
 
-def judge(folder: Path) -> Verdict:
+def validate_definitions(folder: Path) -> Verdict:
     """Compile every definition."""
-    found = catalog.load(folder)
+    found = catalog.load_catalog(folder)
     return Verdict(tuple(sorted(found.pipelines)), found.problems)
 
 
-def declared(folder: Path) -> tuple[dict[str, Pipeline], list[DefinitionError]]:
+def read_declared_pipelines(folder: Path) -> tuple[dict[str, Pipeline], list[DefinitionError]]:
     """Return what the files declare, of two of a name the first, and why files cannot be run."""
     found: dict[str, Pipeline] = {}
     wrong = []
     for file in catalog.definition_files(folder):
         try:
-            for pipeline in catalog.declared(file):
+            for pipeline in catalog.load_definition_file(file):
                 found.setdefault(pipeline.name, pipeline)
         except DefinitionError as problem:
             wrong.append(problem.at(file=str(file)))
     return found, wrong
 
 
-def key(folder: Path) -> str:
+def hash_definitions(folder: Path) -> str:
     """Hash the definitions' bytes and the state of the code that judges them."""
     digest = hashlib.sha256()
     for file in catalog.python_files(folder):
-        digest.update(f"{file}\0".encode() + content(file))
+        digest.update(f"{file}\0".encode() + read_bytes_or_errno(file))
     for file in sorted(Path(catalog.__file__).parents[1].rglob("*.py")):
         about = file.stat()
         digest.update(f"{file.name}\0{about.st_size}\0{about.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
 
 
-def content(file: Path) -> bytes:
+def read_bytes_or_errno(file: Path) -> bytes:
     """Read a file, or why it cannot be read."""
     try:
         return file.read_bytes()

@@ -16,7 +16,7 @@ def name_of(stem: str) -> str:
     return name if name == stem else f"{name}-{hashlib.sha256(stem.encode()).hexdigest()[:6]}"
 
 
-def cron(length: timedelta) -> str:
+def format_cron(length: timedelta) -> str:
     """Write an interval's length as cron: daily, hourly, or every n hours or minutes."""
     minutes = int(length.total_seconds() // 60)
     if length == timedelta(days=1):
@@ -32,7 +32,7 @@ def cron(length: timedelta) -> str:
     )
 
 
-def doc(pipeline: Pipeline, layer: str) -> str:
+def format_dag_doc(pipeline: Pipeline, layer: str) -> str:
     """Write a DAG's page from the definition."""
     about = {
         "batch": "Plans, builds, certifies and publishes intervals. A scheduled run takes its interval and the "

@@ -33,11 +33,11 @@ from seamline.model.time.intervals import parse_duration, parse_moment
 from seamline.orchestration import reconciling, tasks
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.build_task import BuildOperator
-from seamline.orchestration.checked_definitions import judged
-from seamline.orchestration.dag_docs import cron, doc, name_of
+from seamline.orchestration.checked_definitions import load_valid_definitions
+from seamline.orchestration.dag_docs import format_cron, format_dag_doc, name_of
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.forms import AUDIT, FORM
-from seamline.orchestration.freshness_deadline import freshness
+from seamline.orchestration.freshness_deadline import report_overdue_intervals
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 from seamline.supervisor import resident
@@ -45,7 +45,7 @@ from seamline.supervisor import resident
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
     """Make every DAG by its id, or only those of the definition that ``only`` belongs to."""
-    pipelines, found = judged(folder, home)
+    pipelines, found = load_valid_definitions(folder, home)
     problems = [*found]
     made: dict[str, DAG] = {}
     for pipeline in pipelines:
@@ -56,16 +56,16 @@ def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str
     for stem, wrong in by_file(problems).items():
         dag = broken_dag(stem, wrong)
         made[dag.dag_id] = dag
-    if resident.wanted_once():
+    if resident.is_resident_requested():
         made[resident.DAG] = driver_dag()
     return made
 
 
 def parsed_dags() -> dict[str, DAG]:
     """Make the DAGs that Airflow asks for, by the settings."""
-    from seamline.lake.storage.layout import definitions, home
+    from seamline.lake.storage.layout import definitions_folder, home_folder
 
-    return build_dags(definitions(), home(), only=get_parsing_context().dag_id)
+    return build_dags(definitions_folder(), home_folder(), only=get_parsing_context().dag_id)
 
 
 def by_file(problems: Sequence[DefinitionError]) -> dict[str, list[DefinitionError]]:
@@ -86,11 +86,11 @@ def dags_of(pipeline: Pipeline) -> tuple[list[DAG], list[DefinitionError]]:
         except DefinitionError as error:
             problems.append(error.at(file=pipeline.origin.file, line=pipeline.origin.line))
         except Exception as error:  # noqa: BLE001 - Airflow refuses what it cannot keep by errors of any kind
-            problems.append(untaken(pipeline, make.__name__, error))
+            problems.append(wrap_dag_error(pipeline, make.__name__, error))
     return dags, problems
 
 
-def untaken(pipeline: Pipeline, making: str, error: Exception) -> DefinitionError:
+def wrap_dag_error(pipeline: Pipeline, making: str, error: Exception) -> DefinitionError:
     """Say what Airflow does not take of a definition."""
     return DefinitionError(
         f"{pipeline.name} has no {making.partition('_')[0]} DAG: {type(error).__name__}: {error}.",
@@ -100,7 +100,7 @@ def untaken(pipeline: Pipeline, making: str, error: Exception) -> DefinitionErro
     )
 
 
-def common(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dict[str, Any]:
+def build_dag_arguments(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dict[str, Any]:
     """Return what every DAG of a pipeline has; without ``retries`` those that the kind of error allows."""
     default_args: dict[str, Any] = {"owner": pipeline.owner, "retries": retries, "retry_delay": DELAY}
     if retries is None:
@@ -110,7 +110,7 @@ def common(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dic
     return {
         "dag_id": f"{pipeline.name}__{layer}",
         "description": pipeline.description or f"{layer} layer of {pipeline.name}",
-        "doc_md": doc(pipeline, layer),
+        "doc_md": format_dag_doc(pipeline, layer),
         "tags": sorted({*pipeline.tags, "seamline", layer, pipeline.name}),
         "start_date": parse_moment(pipeline.batch.start),
         "catchup": False,
@@ -126,12 +126,12 @@ def batch_dag(pipeline: Pipeline) -> DAG:
     has to run, then fails the run.
     """
     assets = Assets.of(pipeline)
-    timetable = CronDataIntervalTimetable(cron(grid_of(pipeline).length), timezone="UTC")
+    timetable = CronDataIntervalTimetable(format_cron(grid_of(pipeline).length), timezone="UTC")
     with DAG(
-        **common(pipeline, "batch"),
+        **build_dag_arguments(pipeline, "batch"),
         schedule=timetable,
         params=FORM,
-        deadline=deadline(pipeline),
+        deadline=build_deadline_alert(pipeline),
         render_template_as_native_obj=False,
     ) as dag:
         planned: Any = task(task_id="plan", pool=BATCH, multiple_outputs=True)(tasks.plan)(pipeline.name)
@@ -173,7 +173,7 @@ def batch_dag(pipeline: Pipeline) -> DAG:
     return dag
 
 
-def deadline(pipeline: Pipeline) -> DeadlineAlert | None:
+def build_deadline_alert(pipeline: Pipeline) -> DeadlineAlert | None:
     """Return the deadline of a run, which is looked after by Airflow; `freshness` looks after what never ran."""
     if not pipeline.batch.fresh_within:
         return None
@@ -194,21 +194,23 @@ def driver_dag() -> DAG:
         description="Starts the supervisor of the resident Spark driver where none lives.",
         tags=["seamline", "driver"],
         start_date=datetime(2013, 1, 1, tzinfo=UTC),
-        schedule=every(),
+        schedule=read_reconcile_interval(),
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=timedelta(minutes=5),
     ) as dag:
-        task(task_id="reconcile", pool=STREAM, queue=queue(), retries=0)(reconciling.reconcile_driver)()
+        task(task_id="reconcile", pool=STREAM, queue=read_stream_queue(), retries=0)(
+            reconciling.reconcile_driver
+        )()
     return dag
 
 
-def every() -> timedelta:
+def read_reconcile_interval() -> timedelta:
     """Return how often what should run is compared with what does, by setting."""
     return timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
 
 
-def queue() -> str:
+def read_stream_queue() -> str:
     """Return the queue of tasks that start processes on the streams' host, by setting."""
     return os.environ.get("SEAMLINE_STREAM_QUEUE", "stream")
 
@@ -217,30 +219,34 @@ def stream_dag(pipeline: Pipeline) -> DAG:
     """Reconcile what the stream should be doing with what it does; the stream itself lives outside."""
     assets = Assets.of(pipeline)
     with DAG(
-        **common(pipeline, "stream", retries=0),
-        schedule=every(),
+        **build_dag_arguments(pipeline, "stream", retries=0),
+        schedule=read_reconcile_interval(),
         params=ORDER,
         dagrun_timeout=timedelta(minutes=5),
         max_consecutive_failed_dag_runs=0,
     ) as dag:
-        task(task_id="reconcile", pool=STREAM, queue=queue(), inlets=[assets.topic], outlets=[assets.master])(
-            reconciling.reconcile
-        )(pipeline.name, pipeline.source.connection, assets.master)
+        task(
+            task_id="reconcile",
+            pool=STREAM,
+            queue=read_stream_queue(),
+            inlets=[assets.topic],
+            outlets=[assets.master],
+        )(reconciling.reconcile)(pipeline.name, pipeline.source.connection, assets.master)
         if pipeline.batch.fresh_within:
-            task(task_id="freshness", pool=STREAM)(freshness)(pipeline.name)
+            task(task_id="freshness", pool=STREAM)(report_overdue_intervals)(pipeline.name)
     return dag
 
 
 def upkeep_dag(pipeline: Pipeline) -> DAG:
     """Compact, clean up and check, once an hour."""
-    with DAG(**common(pipeline, "upkeep"), schedule="@hourly") as dag:
+    with DAG(**build_dag_arguments(pipeline, "upkeep"), schedule="@hourly") as dag:
         task(task_id="upkeep", pool=BATCH)(tasks.upkeep)(pipeline.name, pipeline.source.connection)
     return dag
 
 
 def audit_dag(pipeline: Pipeline) -> DAG:
     """Compare Kafka, ledger, log and views, once a day."""
-    with DAG(**common(pipeline, "audit"), schedule="@daily", params=AUDIT) as dag:
+    with DAG(**build_dag_arguments(pipeline, "audit"), schedule="@daily", params=AUDIT) as dag:
         task(task_id="audit", pool=BATCH)(tasks.audit)(pipeline.name, pipeline.source.connection)
     return dag
 
@@ -257,5 +263,5 @@ def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
         schedule=None,
         catchup=False,
     ) as dag:
-        task(task_id="problem", retries=0)(tasks.broken)(text)
+        task(task_id="problem", retries=0)(tasks.fail_broken_definition)(text)
     return dag

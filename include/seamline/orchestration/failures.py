@@ -64,7 +64,7 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text.partition(chr(10))[0]}"
 
 
-def told(task: Callable[P, R]) -> Callable[P, R]:
+def log_failure_reason(task: Callable[P, R]) -> Callable[P, R]:
     """Let a task's log begin its failure with the reason, above any traceback."""
 
     @functools.wraps(task)
@@ -83,18 +83,18 @@ def told(task: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def kinds(above: type[SeamlineError] = SeamlineError) -> Iterator[type[SeamlineError]]:
+def list_error_kinds(above: type[SeamlineError] = SeamlineError) -> Iterator[type[SeamlineError]]:
     """List the kinds of error below one, the general before the special."""
     for kind in above.__subclasses__():
         yield kind
-        yield from kinds(kind)
+        yield from list_error_kinds(kind)
 
 
 def of_driver(failed: AirflowException) -> Exception:
     """Return the error that a Spark driver ended with, by its exit code; any other failure as it is."""
     text = str(failed)
     code = re.search(r"Error code is: (\d+)", text)
-    kind = next((each for each in kinds() if code and each.exit_code == int(code[1])), None)
+    kind = next((each for each in list_error_kinds() if code and each.exit_code == int(code[1])), None)
     if kind is None or kind.exit_code == SeamlineError.exit_code:
         return failed
     said = text.rpartition("\nError: ")[2] if "\nError: " in text else text.rpartition("output:\n")[2]

@@ -14,7 +14,7 @@ from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import Interval, parse_duration
 
 
-def freshness(name: str) -> None:
+def report_overdue_intervals(name: str) -> None:
     """Tell of what is overdue; skip when nothing is."""
     if not tell_overdue(name):
         raise AirflowSkipException("nothing is overdue")
@@ -27,24 +27,28 @@ def missed(name: str, context: Any = None) -> None:
 
 def tell_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
-    from seamline.lake.storage.layout import home
+    from seamline.lake.storage.layout import home_folder
     from seamline.lake.tables.manifest_table import manifest_of
-    from seamline.lake.tables.rejudged import judged_log
-    from seamline.orchestration.tasks import compiled
-    from seamline.plan.stream.overdue_intervals import overdue
+    from seamline.lake.tables.rejudged import read_reprocessed_log
+    from seamline.orchestration.tasks import open_compiled_pipeline
+    from seamline.plan.stream.overdue_intervals import list_overdue_intervals
 
-    pipeline, layout = compiled(name)
+    pipeline, layout = open_compiled_pipeline(name)
     within, now = parse_duration(pipeline.definition.batch.fresh_within), datetime.now(UTC)
-    found = overdue(judged_log(pipeline, layout), manifest_of(layout), pipeline.grid, within=within, now=now)
+    found = list_overdue_intervals(
+        read_reprocessed_log(pipeline, layout), manifest_of(layout), pipeline.grid, within=within, now=now
+    )
     for interval in found:
         print(f"{name} {interval} has ended more than {within} ago and is not published")
     if path := pipeline.definition.on_late:
         call = function_of(path)
-        once(home() / "late" / name, found, lambda interval: call(pipeline=name, interval=str(interval)))
+        alert_each_once(
+            home_folder() / "late" / name, found, lambda interval: call(pipeline=name, interval=str(interval))
+        )
     return found
 
 
-def once(folder: Path, intervals: Iterable[Interval], tell: Callable[[Interval], object]) -> None:
+def alert_each_once(folder: Path, intervals: Iterable[Interval], tell: Callable[[Interval], object]) -> None:
     """Tell of each interval that has no mark in the folder; what fails is told again next time."""
     folder.mkdir(parents=True, exist_ok=True)
     for interval in intervals:

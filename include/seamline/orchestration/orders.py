@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from seamline.model.errors import BadRange
-from seamline.orchestration.run_intervals import flag, form_span, require_spelled
+from seamline.orchestration.run_intervals import form_span, parse_flag, require_known_fields
 from seamline.plan.stream.start_positions import Place
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def order_of(params: Mapping[str, object], actor: str) -> Order | None:
     """Read the form; None where nothing is asked for. BadRange names the field that is wrong."""
     from seamline.supervisor.operations import Action, Order, Upgrade
 
-    require_spelled(params, FORM)
+    require_known_fields(params, FORM)
     asked = params.get("action")
     if asked in (None, ""):
         return None
@@ -74,7 +74,7 @@ def order_of(params: Mapping[str, object], actor: str) -> Order | None:
         actor,
         reason=str(params.get("reason") or ""),
         place=Place.parse(str(params.get("position") or "ledger")),
-        fill=bool(flag("then_backfill_gap", params.get("then_backfill_gap"))),
+        fill=bool(parse_flag("then_backfill_gap", params.get("then_backfill_gap"))),
         lost=form_span(params),
         name=name,
         upgrade=Upgrade(upgrade),

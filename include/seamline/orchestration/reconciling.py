@@ -12,11 +12,11 @@ from airflow.sdk import Asset, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange, GaveUp, SetupError
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
-from seamline.orchestration.failures import told
+from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.orders import order_of
-from seamline.orchestration.tasks import asked_by, compiled
+from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
 
 if TYPE_CHECKING:
     from seamline.lake.tables.control_table import ControlTable, Lease
@@ -26,31 +26,31 @@ ASKED_WITHIN = timedelta(hours=1)
 """How long an order may have waited: a run that is cleared, or of a DAG that was paused, may be of last week."""
 
 
-@told
+@log_failure_reason
 def reconcile(name: str, connection: str, asset: Asset) -> None:
     """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
 
     It leaves a mark: who shows the stream's state can say since when nobody has looked. It tells and prints alerts.
     """
-    from seamline.lake.storage.layout import Layout, home, warehouse
+    from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable, Desired
     from seamline.supervisor.operations import carry_out
-    from seamline.supervisor.outside import status
+    from seamline.supervisor.outside import read_stream_status
     from seamline.supervisor.said import RECONCILED, leave_mark
 
     context = get_current_context()
-    leave_mark(home(), name, RECONCILED, now=datetime.now(UTC))
-    control = ControlTable.ensure(Layout(warehouse(), name))
-    if order := order_of(context["params"], asked_by(context)):
+    leave_mark(home_folder(), name, RECONCILED, now=datetime.now(UTC))
+    control = ControlTable.ensure(Layout(warehouse_folder(), name))
+    if order := order_of(context["params"], find_run_actor(context)):
         require_new(order.action, context["dag_run"].run_after, now=datetime.now(UTC))
-        for line in carry_out(order, *compiled(name), env=connection_env_if_any(connection)):
+        for line in carry_out(order, *open_compiled_pipeline(name), env=connection_env_if_any(connection)):
             print(line)
     if control.read().desired is Desired.UNSET:
         control.want(Desired.RUNNING, actor="airflow", reason="first reconcile", now=datetime.now(UTC))
     look_for_alerts(name, connection_env_if_any(connection))
     if why := reason_to_leave(name, control):
-        raise AirflowSkipException(f"{why}: epoch {status(name).epoch}")
-    token, pid = started(name, control, connection_env(connection))
+        raise AirflowSkipException(f"{why}: epoch {read_stream_status(name).epoch}")
+    token, pid = start_supervisor(name, control, connection_env(connection))
     context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
 
 
@@ -58,45 +58,45 @@ def require_new(action: str, asked: datetime, *, now: datetime) -> None:
     """Refuse an order that was given long ago: others may have been carried out since."""
     if now - asked > ASKED_WITHIN:
         raise BadRange(
-            f"action: {action} was asked for at {stamp(asked)}: that is too long ago.",
+            f"action: {action} was asked for at {format_utc_instant(asked)}: that is too long ago.",
             hint="if it is still meant, trigger another run with it.",
         )
 
 
 def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
     """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
-    from seamline.lake.storage.layout import Layout, definitions, warehouse
-    from seamline.model.compile.catalog import load
+    from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
+    from seamline.model.compile.catalog import load_catalog
     from seamline.supervisor.alert_telling import tell_alerts
 
     try:
-        pipeline = load(definitions()).pipeline(name)
-        for alert in tell_alerts(pipeline, Layout(warehouse(), name), env={**os.environ, **env}):
+        pipeline = load_catalog(definitions_folder()).pipeline(name)
+        for alert in tell_alerts(pipeline, Layout(warehouse_folder(), name), env={**os.environ, **env}):
             print(f"raised: {alert}")
     except Exception as error:  # noqa: BLE001
         print(f"alerts not looked for: {type(error).__name__}: {error}")
 
 
-@told
+@log_failure_reason
 def reconcile_driver() -> None:
     """Start a supervisor of the resident driver where one is wanted and none lives."""
     from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor import resident
 
-    control = ControlTable.ensure(resident.layout())
+    control = ControlTable.ensure(resident.resident_layout())
     if why := reason_to_leave(resident.NAME, control):
         raise AirflowSkipException(why)
-    started(resident.NAME, control, {})
+    start_supervisor(resident.NAME, control, {})
 
 
-def started(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
+def start_supervisor(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
     """Start a supervisor and wait for its lease; give its token and its process id."""
-    from seamline.lake.storage.layout import home
+    from seamline.lake.storage.layout import home_folder
     from seamline.supervisor.outside import start_detached
 
     before = control.read().lease
     pid = start_detached(name, env)
-    print(f"started supervisor {pid}; its output is {home() / 'streams' / name / 'supervisor.log'}")
+    print(f"started supervisor {pid}; its output is {home_folder() / 'streams' / name / 'supervisor.log'}")
     return await_lease(control, before), pid
 
 
@@ -105,7 +105,7 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
 
     Whether one lives is seen by its beats, which takes some seconds.
     """
-    from seamline.lake.storage.layout import home
+    from seamline.lake.storage.layout import home_folder
     from seamline.lake.tables.control_table import Desired
     from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
 
@@ -114,7 +114,7 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
         return f"{found.desired} by {found.actor or 'nobody'} ({found.reason})"
     if control.held():
         return "up"
-    beat = Heartbeat.read(home(), name)
+    beat = Heartbeat.read(home_folder(), name)
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
         raise GaveUp(
             f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from seamline.model.errors import BadRange
-from seamline.model.time.intervals import Interval, parse_moment, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 FIELDS = ("from", "to", "dirty", "reason")
 MEANT = {
@@ -29,7 +29,7 @@ class RunRequest:
     reason: str
 
 
-def resolve(
+def resolve_run_request(
     run_type: str,
     params: Mapping[str, object],
     data_interval_start: datetime | None = None,
@@ -45,9 +45,12 @@ def resolve(
     interval too, which ``guessed`` tells from one that was given. The form's ``dirty``, where it is set, says
     whether the dirty ones are taken too.
     """
-    require_spelled(params, FIELDS, MEANT)
+    require_known_fields(params, FIELDS, MEANT)
     form, reason = form_span(params), str(params.get("reason") or "")
-    span, dirty = interval_of(data_interval_start, data_interval_end), flag("dirty", params.get("dirty"))
+    span, dirty = (
+        interval_of(data_interval_start, data_interval_end),
+        parse_flag("dirty", params.get("dirty")),
+    )
     if run_type == "backfill":
         if form or dirty:
             raise BadRange(
@@ -73,7 +76,7 @@ def resolve(
     return RunRequest(None, True, reason or "dirty intervals")
 
 
-def require_spelled(
+def require_known_fields(
     params: Mapping[str, object], fields: Iterable[str], meant: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Refuse what is nearly a field of a form: Airflow lets any configuration through, and it would not be seen.
@@ -91,7 +94,7 @@ def before_the_clock(span: Interval, run_after: datetime, length: timedelta) -> 
     return span.end - span.start == length and span.end <= run_after < span.end + length
 
 
-def flag(field: str, value: object) -> bool | None:
+def parse_flag(field: str, value: object) -> bool | None:
     """Read a flag that may not be set."""
     if value is None or isinstance(value, bool):
         return value
@@ -108,23 +111,25 @@ def form_span(params: Mapping[str, object]) -> Interval | None:
             raise BadRange(
                 f"{field}: it is missing beside {next(iter(given))}.", hint="give both, or neither."
             )
-    start, end = (moment(field, given[field]) for field in ("from", "to"))
+    start, end = (parse_bound(field, given[field]) for field in ("from", "to"))
     if start >= end:
         raise BadRange(
-            f"from, to: {stamp(start)} is not before {stamp(end)}.",
+            f"from, to: {format_utc_instant(start)} is not before {format_utc_instant(end)}.",
             hint="to is exclusive: one day is from D to D+1.",
         )
     return Interval(start, end)
 
 
-def moment(field: str, value: object) -> datetime:
+def parse_bound(field: str, value: object) -> datetime:
     """Read one bound, which names its zone, as a UTC instant: a form does not say which one it means."""
     try:
         found = parse_moment(str(value))
     except BadRange as wrong:
         raise BadRange(f"{field}: {wrong.message}", hint=wrong.hint) from None
     if datetime.fromisoformat(str(value).strip()).tzinfo is None:
-        raise BadRange(f"{field}: {value!r} has no zone.", hint=f'write "{stamp(found)}" if UTC is meant.')
+        raise BadRange(
+            f"{field}: {value!r} has no zone.", hint=f'write "{format_utc_instant(found)}" if UTC is meant.'
+        )
     return found
 
 

@@ -14,10 +14,10 @@ from airflow.sdk.execution_time.context import InletEventsAccessor
 
 from seamline.model.errors import DefinitionError
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
-from seamline.orchestration.failures import told
-from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve
+from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
 from seamline.plan.batch.batch_plan import needs_approval
-from seamline.plan.wording.plan_text import lines, table
+from seamline.plan.wording.plan_text import format_plan, format_plan_table
 
 if TYPE_CHECKING:
     from seamline.lake.storage.layout import Layout
@@ -35,7 +35,7 @@ LOOKED_AT = 10_000
 def request_of(context: Any, length: timedelta) -> RunRequest:
     """Resolve what the running task's run is asked for; ``length`` is that of the pipeline's intervals."""
     run = context["dag_run"]
-    return resolve(
+    return resolve_run_request(
         str(run.run_type.value),
         context["params"],
         context.get("data_interval_start"),
@@ -44,16 +44,16 @@ def request_of(context: Any, length: timedelta) -> RunRequest:
     )
 
 
-def compiled(name: str) -> tuple[CompiledPipeline, Layout]:
+def open_compiled_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables by the settings; OtherFormat where another release's tables are."""
-    from seamline.lake.storage.layout import Layout, definitions, warehouse
+    from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
     from seamline.lake.tables.table_format import require_format
-    from seamline.model.compile.catalog import load
+    from seamline.model.compile.catalog import load_catalog
 
-    return load(definitions()).pipeline(name), require_format(Layout(warehouse(), name))
+    return load_catalog(definitions_folder()).pipeline(name), require_format(Layout(warehouse_folder(), name))
 
 
-@told
+@log_failure_reason
 def plan(name: str) -> dict[str, Any]:
     """Decide what the run builds, print it, and hand the build's arguments on; skip when that is nothing."""
     from seamline.lake.publish.planning import job_of, plan_run
@@ -61,36 +61,36 @@ def plan(name: str) -> dict[str, Any]:
 
     context = get_current_context()
     run = str(context["run_id"])
-    pipeline, layout = compiled(name)
+    pipeline, layout = open_compiled_pipeline(name)
     request = request_of(context, pipeline.grid.length)
     if request.asked:
         pipeline.grid.lived(request.asked, now=datetime.now(UTC))
     found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty, run=run)
-    print(asked_for(name, request))
-    for line in lines(found, why=True):
+    print(format_run_request(name, request))
+    for line in format_plan(found, why=True):
         print(line)
     if not found.builds:
         raise AirflowSkipException("nothing to build")
-    job = job_of(pipeline, found, run=run, reason=request.reason, actor=asked_by(context))
+    job = job_of(pipeline, found, run=run, reason=request.reason, actor=find_run_actor(context))
     # A plan that waits here is made anew; one that waits for its build would be of an older cut than the other's.
     require_free(claims_of(layout, now=datetime.now(UTC)), run, job.spans)
     return {
         "argv": job.to_argv(),
         "cut": found.cut,
         "intervals": len(found.builds),
-        "table": table(found),
+        "table": format_plan_table(found),
         "waits": needs_approval(found, pipeline.definition.batch.approve_above),
     }
 
 
-def asked_for(name: str, request: RunRequest) -> str:
+def format_run_request(name: str, request: RunRequest) -> str:
     """Say in a line what a run is asked for."""
     wanted = [str(request.asked)] if request.asked else []
     wanted += ["the dirty intervals"] if request.dirty else []
     return f"{name}: {' and '.join(wanted)} ({request.reason})"
 
 
-@told
+@log_failure_reason
 def certify(name: str, asset: Asset) -> None:
     """Take what the build judged, or judge it (again, when cleared); CertificateFailed names what is not green.
 
@@ -101,10 +101,10 @@ def certify(name: str, asset: Asset) -> None:
 
     context = get_current_context()
     run = str(context["run_id"])
-    pipeline, layout = compiled(name)
+    pipeline, layout = open_compiled_pipeline(name)
     Claims.ensure(layout).hand_over(run, now=datetime.now(UTC))
     certificates = certificates_of(layout, run) if context["ti"].try_number == 1 else []
-    certificates = certificates or certify_run(pipeline, layout, run, actor=asked_by(context))
+    certificates = certificates or certify_run(pipeline, layout, run, actor=find_run_actor(context))
     summary = {
         "certified": sum(each.passed for each in certificates),
         "provisional": sum(each.provisional for each in certificates),
@@ -123,26 +123,26 @@ def certify(name: str, asset: Asset) -> None:
     events[asset].extra = summary
 
 
-def asked_by(context: Any) -> str:
+def find_run_actor(context: Any) -> str:
     """Name who asked for a run: the user of Airflow who triggered it, else Airflow and the kind of run."""
     run = context["dag_run"]
     return f"airflow:{run.triggering_user_name or run.run_type.value}"
 
 
-@told
+@log_failure_reason
 def publish(name: str, asset: Asset) -> None:
     """Publish the intervals that are certified in one commit, and tell those who read which have changed.
 
     The others are held back: ``certify`` has failed for them, and the run fails with it. What an attempt has published
     that died before it was heard is told by the next one.
     """
-    from seamline.lake.publish.publishing import answering, publish_run
+    from seamline.lake.publish.publishing import list_run_publications, publish_run
     from seamline.lake.tables.claims_table import Claims
     from seamline.lake.tables.manifest_table import ManifestTable
 
     context = get_current_context()
     run = str(context["run_id"])
-    pipeline, layout = compiled(name)
+    pipeline, layout = open_compiled_pipeline(name)
     try:
         done = publish_run(pipeline, layout, run)
     finally:
@@ -151,8 +151,8 @@ def publish(name: str, asset: Asset) -> None:
         print(f"held back {interval}: {why}")
     statements = list(done.statements)
     new = {(each.view, each.interval) for each in statements}
-    earlier = [each for each in answering(layout, run) if (each.view, each.interval) not in new]
-    if earlier and not heard(asset, context["dag_run"].dag_id, run, earlier):
+    earlier = [each for each in list_run_publications(layout, run) if (each.view, each.interval) not in new]
+    if earlier and not has_publish_event(asset, context["dag_run"].dag_id, run, earlier):
         statements += earlier
     if not statements:
         raise AirflowSkipException("published already")
@@ -160,13 +160,13 @@ def publish(name: str, asset: Asset) -> None:
         print(f"published {statement.view} {statement.interval} {statement.generation} cut {statement.epoch}")
     events: Any = context["outlet_events"]
     events[asset].extra = {
-        **changes(statements),
+        **summarize_changes(statements),
         "manifest_version": ManifestTable.ensure(layout).table.version,
         "run_type": str(context["dag_run"].run_type.value),
     }
 
 
-def heard(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) -> bool:
+def has_publish_event(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) -> bool:
     """Return whether Airflow has an event of a run's ``publish`` that came after these statements."""
     since = min(each.at for each in statements if each.at) - APART
     accessor = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri)
@@ -176,7 +176,7 @@ def heard(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) 
     )
 
 
-def changes(statements: Sequence[Statement]) -> dict[str, Any]:
+def summarize_changes(statements: Sequence[Statement]) -> dict[str, Any]:
     """Return which intervals have changed, with the rows of each view and the cut, the newest TOLD of them."""
     told: dict[str, dict[str, Any]] = {}
     for each in sorted(statements, key=lambda one: (one.interval, one.view), reverse=True):
@@ -190,25 +190,25 @@ def changes(statements: Sequence[Statement]) -> dict[str, Any]:
     }
 
 
-@told
+@log_failure_reason
 def upkeep(name: str, connection: str) -> None:
     """Compact and clean up; each step says what it did, and what Kafka may delete before it was read."""
-    from seamline.supervisor.asked_upkeep import upkeep as keep_up
+    from seamline.supervisor.asked_upkeep import run_upkeep as keep_up
 
-    print(keep_up(*compiled(name), env=connection_env_if_any(connection)))
+    print(keep_up(*open_compiled_pipeline(name), env=connection_env_if_any(connection)))
 
 
-@told
+@log_failure_reason
 def audit(name: str, connection: str) -> None:
     """Compare Kafka, ledger, log and views, and keep what was found; AuditFailed, unless the form says not to."""
     from seamline.lake.tables.audits_table import Audits
-    from seamline.plan.wording.audit_text import lines as spelled
+    from seamline.plan.wording.audit_text import format_audit as spelled
     from seamline.plan.wording.audit_text import require_sound
     from seamline.supervisor.auditing import audit as made
 
     context = get_current_context()
-    pipeline, layout = compiled(name)
-    found = made(pipeline, layout, actor=asked_by(context), env=connection_env(connection))
+    pipeline, layout = open_compiled_pipeline(name)
+    found = made(pipeline, layout, actor=find_run_actor(context), env=connection_env(connection))
     Audits.ensure(layout).append(found)
     print(*spelled(found), sep="\n")
     context["ti"].xcom_push(key="findings", value=[str(each) for each in found.findings[:TOLD]])
@@ -226,6 +226,6 @@ def on_failure(path: str) -> Callable[[Any], None]:
     return call
 
 
-def broken(problem: str) -> None:
+def fail_broken_definition(problem: str) -> None:
     """Fail with what is wrong in a definition."""
     raise DefinitionError(problem, hint="mend the file; this DAG goes away by itself.")

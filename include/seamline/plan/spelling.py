@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Write a length of time by its one or two largest units: ``0.4 s``, ``12 s``, ``3 min``, ``2 h 5 min``."""
     if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f} s"

@@ -10,29 +10,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.pane_ranges import micros
-from seamline.lake.engine.windowing import windowed, windowed_schema
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.engine.windowing import merge_into_windows, window_states_schema
 from seamline.lake.storage.arrow_types import partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.generations import Generations
-from seamline.lake.tables.rejudged import judged_log
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.rejudged import read_reprocessed_log
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import CertificateFailed, NotFound
-from seamline.model.protocol.certificate import Certificate, Evidence, Making, judge, only_open
+from seamline.model.protocol.certificate import Certificate, Evidence, Making, only_open, validate_evidence
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import holes, joined, touching
-from seamline.model.protocol.restatement import about
+from seamline.model.protocol.holes import count_touching_holes, is_ledger_contiguous, list_open_holes
+from seamline.model.protocol.restatement import list_interval_restatements
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.quality import quality_pages
-from seamline.quality.expectations import checked
-from seamline.runtime.failpoints import reach
+from seamline.quality.expectations import validate_presented_rows
+from seamline.runtime.failpoints import hit_failpoint
 
 
 def certify_run(
@@ -48,7 +48,7 @@ def certify_run(
             f"Run {run!r} of {pipeline.name} has built nothing.", hint="build first, then certify."
         )
     cuts = {row.cut for row in builds}
-    ledger = judged_log(pipeline, layout, cuts=cuts)
+    ledger = read_reprocessed_log(pipeline, layout, cuts=cuts)
     logs = {cut: Log.until(cut, ledger) for cut in cuts}
     now = datetime.now(UTC)
     report = layout.report(run)
@@ -57,10 +57,10 @@ def certify_run(
         actor=actor,
         report=str((report / "index.html").relative_to(layout.table(""))),
     )
-    decisions = restatements(layout)
+    decisions = list_restatements(layout)
     certificates: list[Certificate] = []
     written: dict[str, str] = {}
-    for view in live(pipeline, layout).views:
+    for view in add_live_versions(pipeline, layout).views:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
             rows = [row for row in mine if row.generation == generation]
@@ -71,16 +71,16 @@ def certify_run(
                 made = replace(
                     making,
                     lookups=log.lookups(interval.id),
-                    restated=tuple(map(str, about(decisions[: row.restated], interval))),
+                    restated=tuple(map(str, list_interval_restatements(decisions[: row.restated], interval))),
                     rows=row.rows_read,
                     seconds=row.seconds,
                 )
-                one = certificate(view, row, interval, log, audit, made, now)
+                one = certify_generation(view, row, interval, log, audit, made, now)
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
-    quality_pages.write(report, run, certificates, written)
+    quality_pages.write_run_pages(report, run, certificates, written)
     Certificates.ensure(layout).append(certificates)
-    reach("certified")
+    hit_failpoint("certified")
     return certificates
 
 
@@ -131,10 +131,10 @@ class Log:
         return cls(
             is_edge=last is not None and last.edge,
             watermark=last.watermark if last else None,
-            contiguous=joined(epochs),
-            holes=holes(epochs),
+            contiguous=is_ledger_contiguous(epochs),
+            holes=list_open_holes(epochs),
             arrivals=Arrivals(epochs, until=cut),
-            joined=versions(epochs),
+            joined=lookup_versions_by_interval(epochs),
         )
 
     def lookups(self, interval: str) -> Mapping[str, tuple[str, ...]]:
@@ -142,7 +142,7 @@ class Log:
         return self.joined.get(interval, {})
 
 
-def versions(epochs: Sequence[Epoch]) -> dict[str, dict[str, tuple[str, ...]]]:
+def lookup_versions_by_interval(epochs: Sequence[Epoch]) -> dict[str, dict[str, tuple[str, ...]]]:
     """List by interval the versions of each look-up, in the order they came."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for epoch in epochs:
@@ -165,21 +165,21 @@ class Audit:
     @classmethod
     def of(cls, view: CompiledView, generations: Generations, generation: str) -> Audit:
         """Read a generation again, as a reader would, with the measures that are expected something of."""
-        narrow = expected_part(view)
+        narrow = keep_expected_measures(view)
         held = generations.read(generation, [*partial_schema(narrow).names, "interval"])
         totals = held.group_by("interval").aggregate([("rows", "sum")])
         counted = dict(zip(totals["interval"].to_pylist(), totals["rows_sum"].to_pylist(), strict=True))
-        found = checked(view, presented(narrow, held))
+        found = validate_presented_rows(view, present_intervals(narrow, held))
         return cls(counted, found.failed, found.page)
 
 
-def expected_part(view: CompiledView) -> CompiledView:
+def keep_expected_measures(view: CompiledView) -> CompiledView:
     """Leave out the measures that nothing is expected of."""
     named = {each.column for each in view.expect}
     return replace(view, measures=tuple(each for each in view.measures if each.name in named))
 
 
-def presented(view: CompiledView, held: pa.Table) -> pa.Table:
+def present_intervals(view: CompiledView, held: pa.Table) -> pa.Table:
     """Return a row per interval, grouping set, keys and window.
 
     Windows that lie wholly in their interval are presented; where there is none, the part of each in it is.
@@ -187,21 +187,23 @@ def presented(view: CompiledView, held: pa.Table) -> pa.Table:
     names = [key.name for key in view.keys]
     empty = pa.array([], pa.string())
     parts = [
-        estimated(view, states.present(view, windowed_schema(view).empty_table(), names)).append_column(
-            "interval", empty
-        )
+        approximate_totals(
+            view, states.present_states(view, window_states_schema(view).empty_table(), names)
+        ).append_column("interval", empty)
     ]
     for interval in pc.unique(held["interval"]).to_pylist():
         own = held.filter(pc.equal(held["interval"], interval)).drop_columns(["interval"])
         for name, value in (("_speed", 0), ("_newest", -1)):
             own = own.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), own.num_rows))
-        found = inside(view, windowed(view, own), micros(parse_moment(interval)))
-        rows = estimated(view, states.present(view, found, names))
+        found = filter_own_windows(
+            view, merge_into_windows(view, own), to_unix_micros(parse_moment(interval))
+        )
+        rows = approximate_totals(view, states.present_states(view, found, names))
         parts.append(rows.append_column("interval", pa.repeat(pa.scalar(interval), rows.num_rows)))
     return pa.concat_tables(parts)
 
 
-def estimated(view: CompiledView, rows: pa.Table) -> pa.Table:
+def approximate_totals(view: CompiledView, rows: pa.Table) -> pa.Table:
     """Put the nearest double in the place of totals that no DECIMAL holds: bounds are doubles too."""
     for name, measure in view.beyond.items():
         if measure.name in rows.column_names:
@@ -210,7 +212,7 @@ def estimated(view: CompiledView, rows: pa.Table) -> pa.Table:
     return rows
 
 
-def inside(view: CompiledView, found: pa.Table, start: int) -> pa.Table:
+def filter_own_windows(view: CompiledView, found: pa.Table, start: int) -> pa.Table:
     """Keep the windows that no other interval can add to; all if there is none."""
     margin = view.windows.gap if isinstance(view.windows, Gaps) else 0
     end = start + view.interval // MICROSECOND
@@ -219,7 +221,7 @@ def inside(view: CompiledView, found: pa.Table, start: int) -> pa.Table:
     return own if own.num_rows else found
 
 
-def certificate(
+def certify_generation(
     view: CompiledView,
     row: BuildRow,
     interval: Interval,
@@ -235,7 +237,7 @@ def certificate(
         cut_is_edge=log.is_edge,
         watermark=log.watermark,
         contiguous=log.contiguous,
-        holes=touching(log.holes, interval),
+        holes=count_touching_holes(log.holes, interval),
         ledger_rows=log.arrivals.rows(interval.id, until=row.cut),
         rows_read=row.rows_read,
         duplicates=row.duplicates,
@@ -254,6 +256,6 @@ def certificate(
         run=row.run,
         reason=row.reason,
         at=now,
-        checks=judge(evidence),
+        checks=validate_evidence(evidence),
         made=made,
     )

@@ -32,7 +32,7 @@ class Checked:
     page: str = ""
 
 
-def checked(view: CompiledView, presented: pa.Table) -> Checked:
+def validate_presented_rows(view: CompiledView, presented: pa.Table) -> Checked:
     """Check the expectations of a view.
 
     ``presented`` has a row per interval, keys and window: the columns named in ``view.expect`` and
@@ -44,15 +44,17 @@ def checked(view: CompiledView, presented: pa.Table) -> Checked:
     batch = batch_of(gx, presented)
     suite = suite_of(gx, view)
     counted = batch.validate(suite, result_format=COUNTED)
-    return Checked({} if counted.success else failures(batch, suite, presented), page_of(counted))
+    return Checked(
+        {} if counted.success else list_failed_expectations(batch, suite, presented), page_of(counted)
+    )
 
 
-def failures(batch: Any, suite: Any, presented: pa.Table) -> dict[str, list[str]]:
+def list_failed_expectations(batch: Any, suite: Any, presented: pa.Table) -> dict[str, list[str]]:
     """List a sentence per failed expectation, by interval id."""
     found: dict[str, list[str]] = {}
     for result in batch.validate(suite, result_format=LOCATED).results:
         if not result.success:
-            for interval, sentence in located(result, presented["interval"].to_pylist()):
+            for interval, sentence in locate_failures(result, presented["interval"].to_pylist()):
                 found.setdefault(interval, []).append(sentence)
     return found
 
@@ -68,7 +70,7 @@ def great_expectations() -> ModuleType:
     return great_expectations
 
 
-def imported_meanwhile(pipeline: CompiledPipeline) -> None:
+def import_in_background(pipeline: CompiledPipeline) -> None:
     """Begin the import, where a view expects anything, beside what its process waits for."""
     if any(view.expect for view in pipeline.views):
         threading.Thread(target=great_expectations, name="import of great_expectations", daemon=True).start()
@@ -100,10 +102,10 @@ def suite_of(gx: ModuleType, view: CompiledView) -> Any:
     return gx.ExpectationSuite(name=view.qualified, expectations=rules)
 
 
-def located(result: Any, intervals: Sequence[str]) -> list[tuple[str, str]]:
+def locate_failures(result: Any, intervals: Sequence[str]) -> list[tuple[str, str]]:
     """Say of a failed expectation in which intervals it fails, and how."""
     config = result.expectation_config
-    what = f"{config.kwargs['column']} {meaning(config.kwargs)}"
+    what = f"{config.kwargs['column']} {format_expectation(config.kwargs)}"
     rows = result.result.get("unexpected_index_list")
     if not rows:
         return [(interval, f"{what}: could not be checked") for interval in sorted(set(intervals))]
@@ -117,7 +119,7 @@ def located(result: Any, intervals: Sequence[str]) -> list[tuple[str, str]]:
     ]
 
 
-def meaning(bounds: dict[str, Any]) -> str:
+def format_expectation(bounds: dict[str, Any]) -> str:
     """Say what was expected of a column."""
     low, high = bounds.get("min_value"), bounds.get("max_value")
     said = ([f"at least {low:g}"] if low is not None else []) + (

@@ -33,35 +33,37 @@ def page_of(result: Any) -> str:
     from great_expectations.render.view.view import DefaultJinjaPageView
 
     for each in result.results:
-        each.result, each.exception_info = safe(each.result), safe(each.exception_info)
-    result.suite_name = safe(result.suite_name)
+        each.result, each.exception_info = escape_texts(each.result), escape_texts(each.exception_info)
+    result.suite_name = escape_texts(result.suite_name)
     view: Any = DefaultJinjaPageView()
-    return closed(view.render(ValidationResultsPageRenderer().render(result)))
+    return sanitize_page(view.render(ValidationResultsPageRenderer().render(result)))
 
 
-def safe(value: Any) -> Any:
+def escape_texts(value: Any) -> Any:
     """Escape every text in JSON-like facts: the renderer escapes some and not others."""
     if isinstance(value, str):
         return escape(value)
     if isinstance(value, Mapping):
-        return {name: safe(each) for name, each in value.items()}
-    return [safe(each) for each in value] if isinstance(value, Sequence) else value
+        return {name: escape_texts(each) for name, each in value.items()}
+    return [escape_texts(each) for each in value] if isinstance(value, Sequence) else value
 
 
-def closed(html: str) -> str:
+def sanitize_page(html: str) -> str:
     """Take out what would run, or be fetched from elsewhere, and forbid it."""
     quiet = ELSEWHERE.sub('href="index.html"', ACTIVE.sub("", html))
     return quiet.replace("<head>", f"<head>{HEAD}", 1)
 
 
-def index(run: str, certificates: Sequence[Certificate], pages: Mapping[str, str]) -> str:
+def run_index_html(run: str, certificates: Sequence[Certificate], pages: Mapping[str, str]) -> str:
     """Write the first page of a run: every certificate with its checks, red ones first.
 
     ``pages`` are the files of the views' own pages, by ``name/fingerprint``.
     """
     red = sum(not each.good for each in certificates)
     ordered = sorted(certificates, key=lambda each: (each.good, each.view, each.interval))
-    rows = "".join(row(each, pages.get(f"{each.view}/{each.fingerprint}", "")) for each in ordered)
+    rows = "".join(
+        certificate_row_html(each, pages.get(f"{each.view}/{each.fingerprint}", "")) for each in ordered
+    )
     return (
         f"<!DOCTYPE html><html><head>{HEAD}<title>{escape(run)}</title></head><body><h1>Run {escape(run)}</h1>"
         f"<p>{len(certificates)} certificates, {red} not green.</p><table><tr><th>View</th><th>Interval</th>"
@@ -69,7 +71,7 @@ def index(run: str, certificates: Sequence[Certificate], pages: Mapping[str, str
     )
 
 
-def row(each: Certificate, page: str) -> str:
+def certificate_row_html(each: Certificate, page: str) -> str:
     """Write a certificate as a table's row."""
     view = escape(f"{each.view} {each.fingerprint}")
     view = f'<a href="{escape(page)}">{view}</a>' if page else view
@@ -81,14 +83,16 @@ def row(each: Certificate, page: str) -> str:
     return f"<tr><td>{view}</td><td>{each.interval.id}</td><td>{each.cut}</td><td>{checks}</td></tr>"
 
 
-def write(folder: Path, run: str, certificates: Sequence[Certificate], pages: Mapping[str, str]) -> Path:
+def write_run_pages(
+    folder: Path, run: str, certificates: Sequence[Certificate], pages: Mapping[str, str]
+) -> Path:
     """Write a run's pages (by ``name/fingerprint``), each whole or not at all, and give the first."""
     folder.mkdir(parents=True, exist_ok=True)
     named = {view: f"{view.replace('/', '-')}.html" for view, page in pages.items() if page}
     first = folder / "index.html"
     for file, text in [
         *((folder / name, pages[view]) for view, name in named.items()),
-        (first, index(run, certificates, named)),
+        (first, run_index_html(run, certificates, named)),
     ]:
         fresh = file.with_suffix(".new")
         fresh.write_text(text, encoding="utf-8")
@@ -96,7 +100,7 @@ def write(folder: Path, run: str, certificates: Sequence[Certificate], pages: Ma
     return first
 
 
-def spoken(certificate: Certificate) -> Iterator[str]:
+def format_certificate(certificate: Certificate) -> Iterator[str]:
     """Describe a certificate in words."""
     made = certificate.made
     verdict = "passed" if certificate.passed else "provisional" if certificate.provisional else "NOT PASSED"

@@ -6,12 +6,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from seamline.lake.audit.generation_comparing import compared
-from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.audit.generation_comparing import compare_generations
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.comparisons_table import Comparisons
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.comparison import Comparison
 
@@ -23,11 +23,13 @@ def compare_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Co
 
     While it is answered nobody takes away the slices that it needs.
     """
-    builds, epochs = Builds.ensure(layout).of(run), condensed_log(layout)
+    builds, epochs = Builds.ensure(layout).of(run), read_condensed_log(layout)
     found = [
         each
-        for view in live(pipeline, layout).views
-        for each in compared(pipeline, view, layout, [row for row in builds if row.view == view.id], epochs)
+        for view in add_live_versions(pipeline, layout).views
+        for each in compare_generations(
+            pipeline, view, layout, [row for row in builds if row.view == view.id], epochs
+        )
     ]
     Comparisons.ensure(layout).append(found)
     return found
@@ -36,13 +38,13 @@ def compare_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Co
 def compare_and_tell(pipeline: CompiledPipeline, layout: Layout, run: str) -> Iterator[str]:
     """Compare, and say what came of it; what fails here is told, and holds back no generation."""
     try:
-        yield from told(compare_run(pipeline, layout, run))
+        yield from format_comparisons(compare_run(pipeline, layout, run))
     except Exception as error:
         log.exception("Run %s was not compared", run)
         yield f"not compared with what was answered before: {type(error).__name__}: {error}"
 
 
-def told(found: Sequence[Comparison]) -> Iterator[str]:
+def format_comparisons(found: Sequence[Comparison]) -> Iterator[str]:
     """Sum up comparisons, and name each interval with a difference that nothing explains."""
     causes: Counter[str] = Counter()
     for each in found:

@@ -27,7 +27,7 @@ _own = Deadline()
 
 
 @contextmanager
-def until(seconds: float) -> Iterator[None]:
+def limit_thread_time(seconds: float) -> Iterator[None]:
     """Let this thread work for so long."""
     before = _own.at, _own.seconds
     _own.at, _own.seconds = time.monotonic() + seconds, seconds
@@ -37,7 +37,7 @@ def until(seconds: float) -> Iterator[None]:
         _own.at, _own.seconds = before
 
 
-def check() -> None:
+def require_time_left() -> None:
     """Raise TooSlow where this thread's time is over."""
     if _own.at is not None and time.monotonic() >= _own.at:
         raise too_slow()
@@ -46,7 +46,7 @@ def check() -> None:
 def in_time(items: Iterable[T]) -> Iterator[T]:
     """Give items while there is time; TooSlow."""
     for each in items:
-        check()
+        require_time_left()
         yield each
 
 

@@ -43,7 +43,7 @@ class Family:
     @classmethod
     def of_driver(cls, pid: int, jvm: int | None = None) -> Family:
         """Find what belongs to a driver, whose JVM is found where it is not told."""
-        below = [each for each in psutil.Process(pid).children(recursive=True) if alive(each)]
+        below = [each for each in psutil.Process(pid).children(recursive=True) if is_process_running(each)]
         jvms = [each.pid for each in below if each.name() == "java"]
         daemons = {each.pid for each in below if DAEMON in " ".join(each.cmdline()) and each.ppid() in jvms}
         workers = tuple(each.pid for each in below if each.ppid() in daemons)
@@ -72,7 +72,7 @@ class Family:
             os.kill(pid, signal.SIGSTOP if victim == "freeze" else signal.SIGKILL)
 
 
-def alive(process: psutil.Process) -> bool:
+def is_process_running(process: psutil.Process) -> bool:
     """Return whether a process runs."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
@@ -80,7 +80,7 @@ def alive(process: psutil.Process) -> bool:
         return False
 
 
-def reach(point: str, *, jvm: int | None = None) -> None:
+def hit_failpoint(point: str, *, jvm: int | None = None) -> None:
     """Strike, as a power cut would, if this is a passing that was asked for."""
     asked = [each.split(":") for each in os.environ.get("SEAMLINE_FAIL", "").split(",")]
     passed[point] += 1
@@ -90,7 +90,7 @@ def reach(point: str, *, jvm: int | None = None) -> None:
             family.strike(victim)
 
 
-def swallow(values: pa.ChunkedArray) -> None:
+def fail_on_poison(values: pa.ChunkedArray) -> None:
     """Fail as a bug in the kernel would if one of the values is poisonous, die if one is deadly."""
     poison, deadly = (os.environ.get(name, "").encode() for name in ("SEAMLINE_POISON", "SEAMLINE_DEADLY"))
     if not poison and not deadly:

@@ -60,7 +60,7 @@ class Java:
     version: int
 
 
-def parts(group: str, listing: Path = PARTS) -> list[Part]:
+def list_java_parts(group: str, listing: Path = PARTS) -> list[Part]:
     """Return the pinned parts of ``group``: ``spark`` or ``kafka``."""
     entries: Mapping[str, str] = tomllib.loads(listing.read_text())[group]
     return sorted(_part(coordinates, digest) for coordinates, digest in entries.items())
@@ -117,11 +117,11 @@ def find_java() -> Java | None:
     """Return a Java 17+ that the machine has (JAVA_HOME first, then PATH), or None."""
     named = os.environ.get("JAVA_HOME")
     candidates = [Path(named) / "bin" / "java" if named else None, shutil.which("java")]
-    found = (examine(Path(candidate)) for candidate in candidates if candidate)
+    found = (probe_java(Path(candidate)) for candidate in candidates if candidate)
     return next((java for java in found if java and java.version >= OLDEST), None)
 
 
-def examine(java: Path) -> Java | None:
+def probe_java(java: Path) -> Java | None:
     """Ask an executable which Java it is; None if it does not run."""
     try:
         return java_in(_run(java, "-XshowSettings:properties", "-version").stderr)
@@ -163,7 +163,7 @@ def _part(coordinates: str, digest: str) -> Part:
 
 def _jars(group: str) -> list[Path]:
     folder = jar_folder() / group
-    jars = [folder / part.jar for part in parts(group)]
+    jars = [folder / part.jar for part in list_java_parts(group)]
     if missing := [jar.name for jar in jars if not jar.exists()]:
         raise SetupError(
             f"{len(missing)} Java parts are missing in {folder}, {missing[0]} among them.",

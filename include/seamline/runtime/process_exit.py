@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 
-def end(code: int) -> NoReturn:
+def exit_process(code: int) -> NoReturn:
     """End the process now with ``code``, once what was said is written out.
 
     The threads of DuckDB, Delta and the Kafka client outlive Python's own teardown, and crash in it now and then:

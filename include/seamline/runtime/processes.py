@@ -17,7 +17,7 @@ STOPPED = frozenset({"T", "t", psutil.STATUS_STOPPED})
 ENDED = frozenset({"Z", "X", psutil.STATUS_ZOMBIE})
 
 
-def elapsed() -> float:
+def boot_clock_seconds() -> float:
     """Return seconds since some moment: CLOCK_BOOTTIME, or the monotonic clock where there is none."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -33,7 +33,7 @@ class Life(StrEnum):
 
 
 @cache
-def place() -> str:
+def process_namespace() -> str:
     """Name where process ids mean what they mean here: this boot of this kernel, and this container."""
     boot = PROC / "sys/kernel/random/boot_id"
     try:
@@ -42,7 +42,7 @@ def place() -> str:
         return f"{uuid.getnode():x}"
 
 
-def started(pid: int) -> str:
+def process_start_mark(pid: int) -> str:
     """Distinguish one process from another that later got its id; psutil.NoSuchProcess where there is none.
 
     Not by the time of day, as which Linux gives it too: that changes with every clock that is set.
@@ -64,32 +64,32 @@ def stat_of(pid: int) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
-def named(pid: int) -> str:
+def name_process(pid: int) -> str:
     """Name a process of this place; psutil.NoSuchProcess where there is none."""
-    return f"{socket.gethostname()} {place()} {pid} {started(pid)}"
+    return f"{socket.gethostname()} {process_namespace()} {pid} {process_start_mark(pid)}"
 
 
-def myself() -> str:
+def own_process_name() -> str:
     """Name this process, not to be mistaken for another of the same id, here or elsewhere."""
-    return named(os.getpid())
+    return name_process(os.getpid())
 
 
-def here(process: str) -> bool:
+def is_local_process(process: str) -> bool:
     """Return whether a process of that name is of this place, where it can be seen."""
     words = process.split(" ")
-    return len(words) == 4 and words[:2] == [socket.gethostname(), place()]
+    return len(words) == 4 and words[:2] == [socket.gethostname(), process_namespace()]
 
 
 def life_of(process: str) -> Life:
     """Return whether a process of that name lives, as far as it can be seen from here and now."""
-    return state_of(process) if here(process) else Life.UNKNOWN
+    return state_of(process) if is_local_process(process) else Life.UNKNOWN
 
 
 def state_of(process: str) -> Life:
     """Return whether a process of this place has ended, is stopped, or runs."""
     _, _, pid, born = process.split(" ")
     try:
-        if started(int(pid)) != born:
+        if process_start_mark(int(pid)) != born:
             return Life.GONE
         found = stat_of(int(pid))
         state = found[0] if found else psutil.Process(int(pid)).status()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from seamline.runtime.processes import Life, elapsed, life_of
+from seamline.runtime.processes import Life, boot_clock_seconds, life_of
 
 LOOKS_EVERY = 0.5
 """Seconds between two looks of one who waits."""
@@ -30,7 +30,7 @@ class Mark(Protocol):
 
     @property
     def process(self) -> str:
-        """The holder, as ``processes.myself`` names it."""
+        """The holder, as ``processes.own_process_name`` names it."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Sighting:
     """What one observer has seen of one lease or claim, over a time to live of ``ttl`` seconds."""
 
     ttl: float
-    clock: Callable[[], float] = elapsed
+    clock: Callable[[], float] = boot_clock_seconds
     looked: bool = False
     mark: object = None
     since: float = 0.0

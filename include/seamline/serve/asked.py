@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 from seamline.lake.read.answers import Answer
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import BadRange
-from seamline.model.time.intervals import parse_moment, stamp
-from seamline.model.types.decimals import fitted
-from seamline.model.types.exact_json import dumps
+from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.types.decimals import rescale_decimal
+from seamline.model.types.exact_json import dump_exact_json
 from seamline.model.types.schema import Field, Kind
 from seamline.runtime.deadline import in_time
-from seamline.serve.query import as_csv, plain
+from seamline.serve.query import as_csv, format_scalar
 
 MOST_ROWS = 10_000
 MEDIA = {
@@ -53,7 +53,7 @@ class Question:
     format: str = "json"
 
 
-def condition(view: CompiledView, question: Question) -> str | None:
+def key_condition_sql(view: CompiledView, question: Question) -> str | None:
     """Write the condition on a view's keys; BadRange for a key that it has not, or a value that is none of its type."""
     known = {key.name: key for key in view.keys}
     parts = []
@@ -62,8 +62,11 @@ def condition(view: CompiledView, question: Question) -> str | None:
             raise BadRange(
                 f"{view.qualified} has no key {name!r}.", hint=f"its keys: {', '.join(known) or 'none'}."
             )
-        either = [f"{quoted(name)} = {literal(known[name], value)}" for value in question.keys.get(name, ())]
-        either += [f"{quoted(name)} IS NULL"] if name in question.nulls else []
+        either = [
+            f"{quote_key_column(name)} = {key_literal_sql(known[name], value)}"
+            for value in question.keys.get(name, ())
+        ]
+        either += [f"{quote_key_column(name)} IS NULL"] if name in question.nulls else []
         parts.append(f"({' OR '.join(either)})")
     return " AND ".join(parts) or None
 
@@ -79,12 +82,12 @@ def one_key(items: Iterable[tuple[str, str]]) -> dict[str, str | None]:
     return found
 
 
-def quoted(name: str) -> str:
+def quote_key_column(name: str) -> str:
     """Write a column's name in Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def literal(key: Field, text: str) -> str:
+def key_literal_sql(key: Field, text: str) -> str:
     """Write a value of a key's type in Spark SQL; BadRange for text that spells none."""
     try:
         match key.type.kind:
@@ -93,13 +96,13 @@ def literal(key: Field, text: str) -> str:
             case Kind.INT | Kind.BIGINT if WHOLE.fullmatch(text):
                 return str(int(text))
             case Kind.DECIMAL if DIGITS.fullmatch(text):
-                return f"CAST('{fitted(text, key.type.precision, key.type.scale):f}' AS {key.type.spark})"
+                return f"CAST('{rescale_decimal(text, key.type.precision, key.type.scale):f}' AS {key.type.spark})"
             case Kind.BOOLEAN if text in ("true", "false"):
                 return text
             case Kind.DATE:
                 return f"DATE '{date.fromisoformat(text).isoformat()}'"
             case Kind.TIMESTAMP:
-                return f"TIMESTAMP '{stamp(parse_moment(text))}'"
+                return f"TIMESTAMP '{format_utc_instant(parse_moment(text))}'"
     except ValueError:
         pass
     raise BadRange(
@@ -107,12 +110,12 @@ def literal(key: Field, text: str) -> str:
     )
 
 
-def tag(body: bytes) -> str:
+def hash_etag(body: bytes) -> str:
     """Name what is sent: whatever an answer depends on, the same bytes have the same tag."""
     return f'"{hashlib.sha256(body).hexdigest()[:24]}"'
 
 
-def written(answer: Answer, question: Question) -> bytes:
+def encode_answer_page(answer: Answer, question: Question) -> bytes:
     """Write a page in the format that is asked for."""
     rows = answer.table.slice(question.offset, question.limit)
     if question.format == "arrow":
@@ -129,30 +132,30 @@ def written(answer: Answer, question: Question) -> bytes:
         out = StringIO()
         as_csv(rows, out)
         return out.getvalue().encode()
-    return as_json({"rows": rows.to_pylist(), **told(answer, question)}).encode()
+    return as_json({"rows": rows.to_pylist(), **describe_answer_page(answer, question)}).encode()
 
 
 def as_json(found: Any) -> str:
     """Write JSON; a double that is no number is null, for which JSON has no word."""
     try:
-        return dumps(found, default=plain, allow_nan=False)
+        return dump_exact_json(found, default=format_scalar, allow_nan=False)
     except ValueError:
-        return dumps(numbers(found), default=plain)
+        return dump_exact_json(replace_nonfinite(found), default=format_scalar)
 
 
-def numbers(found: Any) -> Any:
+def replace_nonfinite(found: Any) -> Any:
     """Put None in the place of doubles that are no numbers."""
     match found:
         case float():
             return found if math.isfinite(found) else None
         case dict():
-            return {name: numbers(each) for name, each in found.items()}
+            return {name: replace_nonfinite(each) for name, each in found.items()}
         case list() | tuple():
-            return [numbers(each) for each in found]
+            return [replace_nonfinite(each) for each in found]
     return found
 
 
-def told(answer: Answer, question: Question) -> dict[str, Any]:
+def describe_answer_page(answer: Answer, question: Question) -> dict[str, Any]:
     """Say how far an answer is right, and where its next page begins."""
     end = question.offset + question.limit
     return {

@@ -11,7 +11,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 ENGINES = ("duckdb", "spark", "trino")
 
 
-def statements(
+def bi_views_sql(
     pipeline: CompiledPipeline, layout: Layout, views: Iterable[CompiledView], engine: str
 ) -> Iterator[str]:
     """Write what makes each view known to an engine, as ``PIPELINE_VIEW``.
@@ -23,32 +23,34 @@ def statements(
         place = layout.serving(view)
         match engine:
             case "duckdb":
-                yield f"CREATE OR REPLACE VIEW {ansi(name)} AS SELECT * FROM delta_scan({text(place)});"
+                scanned = f"delta_scan({quote_string(place)})"
+                yield f"CREATE OR REPLACE VIEW {quote_ansi_name(name)} AS SELECT * FROM {scanned};"
             case "spark":
-                yield f"CREATE TABLE IF NOT EXISTS {ticked(name)} USING DELTA LOCATION {escaped(place)};"
+                location = quote_spark_string(place)
+                yield f"CREATE TABLE IF NOT EXISTS {quote_spark_name(name)} USING DELTA LOCATION {location};"
             case _:
                 # Trino registers what is there, in the catalog's own schema.
                 yield (
-                    f"CALL delta.system.register_table(schema_name => 'default', table_name => {text(name)}, "
-                    f"table_location => {text(place.as_uri())});"
+                    f"CALL delta.system.register_table(schema_name => 'default', table_name => {quote_string(name)}, "
+                    f"table_location => {quote_string(place.as_uri())});"
                 )
 
 
-def text(value: str | Path) -> str:
+def quote_string(value: str | Path) -> str:
     """Write a string for SQL."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def escaped(value: str | Path) -> str:
+def quote_spark_string(value: str | Path) -> str:
     """Write a string for Spark SQL, which reads two quotes as the end of one string and the begin of the next."""
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def ansi(name: str) -> str:
+def quote_ansi_name(name: str) -> str:
     """Write a name for standard SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def ticked(name: str) -> str:
+def quote_spark_name(name: str) -> str:
     """Write a name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"

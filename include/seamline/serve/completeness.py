@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import parted_log
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.rejudged import read_split_log
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.protocol.holes import holes, touching
+from seamline.model.protocol.holes import count_touching_holes, list_open_holes
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.batch.build_causes import unknown
+from seamline.plan.batch.build_causes import list_new_restatements
 from seamline.plan.batch.interval_arrivals import by_arrival
-from seamline.serve.pipeline_status import state
+from seamline.serve.pipeline_status import find_interval_status
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Cell:
         return (self.view, self.version) == (view.name, view.fingerprint)
 
 
-def completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
+def list_completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
     """List every interval that has rows, of every version that runs; oldest first, views in their order."""
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
-    versions = live(pipeline, layout).views
-    epochs = parted_log(pipeline, layout, manifest, [view.id for view in versions])
-    register, decisions = holes(epochs), restatements(layout)
+    versions = add_live_versions(pipeline, layout).views
+    epochs = read_split_log(pipeline, layout, manifest, [view.id for view in versions])
+    register, decisions = list_open_holes(epochs), list_restatements(layout)
     newest = {
         (f"{each.view}/{each.fingerprint}", each.interval.id): each
         for each in (Certificates.ensure(layout).of() if Table.exists(layout.table("certificates")) else ())
@@ -61,15 +61,15 @@ def completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
             published = manifest.published.get((view.id, id))
             certificate = newest.get((view.id, id))
             cut = published.epoch if published else manifest.floor(view.id, id)
-            restated = bool(unknown(manifest, [view.id], span, decisions))
+            restated = bool(list_new_restatements(manifest, [view.id], span, decisions))
             found.append(
                 Cell(
                     view=view.name,
                     version=view.fingerprint,
                     interval=id,
-                    status=state(manifest, view.id, id, by_epoch, restated=restated).value,
+                    status=find_interval_status(manifest, view.id, id, by_epoch, restated=restated).value,
                     failed=bool(certificate and not certificate.good),
-                    holes=touching(register, span),
+                    holes=count_touching_holes(register, span),
                     rows=sum(by_epoch.values()),
                     since=sum(rows for number, rows in by_epoch.items() if number > cut),
                     cut=cut,

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from seamline.kernel.restated_rows import Again
 from seamline.lake.engine import states
-from seamline.lake.engine.pane_ranges import Span, micros
-from seamline.lake.engine.windowing import spelled as spelled_set
+from seamline.lake.engine.pane_ranges import Span, to_unix_micros
+from seamline.lake.engine.windowing import format_grouping_set as spelled_set
 from seamline.lake.read import merged_read, originals
 from seamline.lake.read.answer_ways import id_of
 from seamline.lake.read.answers import Answer
@@ -23,16 +23,16 @@ from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.rejudged import Rejudged, log_beside
-from seamline.lake.tables.view_versions import named, served
-from seamline.model.compile.catalog import load
+from seamline.lake.tables.view_versions import find_served_version, find_view
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.certificate import Certificate
-from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import Side
-from seamline.model.time.intervals import EPOCH, Interval, parse_moment, stamp
+from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
 from seamline.model.time.window_arithmetic import Ruling, Whole
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.serve.explained_number import Explanation, Part, Row
@@ -54,10 +54,10 @@ def explain(
     ``page`` counts from 0 over the master's rows, ``size`` a page. Raises NotFound where there is no such row.
     """
     name, _, view_name = view.partition(".")
-    pipeline = load(places.definitions()).pipeline(name)
-    layout = layout or Layout(places.warehouse(), pipeline.name)
-    return explained(
-        pipeline, named(pipeline, layout, view_name), layout, key, bounds_of(window), page=page, size=size
+    pipeline = load_catalog(places.definitions_folder()).pipeline(name)
+    layout = layout or Layout(places.warehouse_folder(), pipeline.name)
+    return explain_number(
+        pipeline, find_view(pipeline, layout, view_name), layout, key, bounds_of(window), page=page, size=size
     )
 
 
@@ -73,7 +73,7 @@ def bounds_of(window: str | datetime) -> Asked:
     return parse_moment(start) if start else None, parse_moment(end) if end else None
 
 
-def explained(
+def explain_number(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -87,10 +87,10 @@ def explained(
 
     Reads as an answer is read: again where tables move meanwhile, ReadUnstable after several attempts.
     """
-    pipeline, view = served(pipeline, layout, view)
-    values, start = typed(view, key), beginning(view, asked[0])
+    pipeline, view = find_served_version(pipeline, layout, view)
+    values, start = parse_key_values(view, key), validate_window_start(view, asked[0])
     once = partial(taken_apart, pipeline, view, layout, values, (start, asked[1]), page=page, size=size)
-    return merged_read.settled(view, once)
+    return merged_read.retry_unstable_read(view, once)
 
 
 def taken_apart(
@@ -113,15 +113,15 @@ def taken_apart(
         pc.greater_equal(taken["pane"], pa.scalar(span.start, INSTANT)),
         pc.less(taken["pane"], pa.scalar(span.end, INSTANT)),
     )
-    own = only(taken.filter(panes), values)
-    decided = restated(pipeline, layout, answer)
-    verdicts, decisions = Rejudged(pipeline, layout).verdicts(), restatements(layout)
+    own = filter_by_key(taken.filter(panes), values)
+    decided = restatements_of_answer(pipeline, layout, answer)
+    verdicts, decisions = Rejudged(pipeline, layout).verdicts(), list_restatements(layout)
     epochs = log_beside(layout, verdicts) if decided else []
     again = {
         id: Again.of(pipeline, layout, epochs, decisions[: answer.intervals[id].restated], verdicts)
         for id in decided
     }
-    found, shown = originals.of(
+    found, shown = originals.read_original_rows(
         pipeline, view, layout, values, span, answer.intervals, again=again, page=page, size=size
     )
     return Explanation(
@@ -130,25 +130,28 @@ def taken_apart(
         window=span,
         row=row,
         intervals=answer.intervals,
-        certificates=certificates(layout, view, answer),
-        parts=parts(view, own, answer),
+        certificates=find_certificates(layout, view, answer),
+        parts=present_parts(view, own, answer),
         originals=found,
-        together=presented(view, own),
+        together=present_merged_row(view, own),
         page=shown,
         restated=decided,
     )
 
 
-def restated(
+def restatements_of_answer(
     pipeline: CompiledPipeline, layout: Layout, answer: Answer
 ) -> Mapping[str, Sequence[Restatement]]:
     """List the restatements by which generations were built, by interval id."""
-    decisions, grid = restatements(layout), pipeline.grid
-    found = {id: about(decisions[: way.restated], grid.named(id)) for id, way in answer.intervals.items()}
+    decisions, grid = list_restatements(layout), pipeline.grid
+    found = {
+        id: list_interval_restatements(decisions[: way.restated], grid.named(id))
+        for id, way in answer.intervals.items()
+    }
     return {id: mine for id, mine in found.items() if mine}
 
 
-def beginning(view: CompiledView, start: datetime | None) -> datetime:
+def validate_window_start(view: CompiledView, start: datetime | None) -> datetime:
     """Check that windows may start there; BadRange where none can, or where nothing is said and must be."""
     windows = view.windows
     if isinstance(windows, Whole):
@@ -156,36 +159,37 @@ def beginning(view: CompiledView, start: datetime | None) -> datetime:
     if start is None:
         raise BadRange(f"{view.qualified} has many windows.", hint="name one by its start.")
     if isinstance(windows, Ruling):
-        found = EPOCH + windows.at(windows.latest(micros(start))) * MICROSECOND
+        found = EPOCH + windows.at(windows.latest(to_unix_micros(start))) * MICROSECOND
         if found != start:
             raise BadRange(
-                f"No window starts at {stamp(start)}.", hint=f"the last before it starts at {stamp(found)}."
+                f"No window starts at {format_utc_instant(start)}.",
+                hint=f"the last before it starts at {format_utc_instant(found)}.",
             )
     return start
 
 
 def the_row(view: CompiledView, table: pa.Table, values: Row, start: datetime, end: datetime | None) -> Row:
     """Find the row of a key and window; NotFound where there is none, BadRange where there are several."""
-    rows = only(table, values)
+    rows = filter_by_key(table, values)
     if view.grouped:
         names = spelled_set([key.name for key in view.keys if key.name in values])
         rows = rows.filter(pc.equal(rows[GROUPING], names))
     found: list[Row] = [row for row in rows.to_pylist() if end in (None, row["window_end"])]
     if not found:
         raise NotFound(
-            f"{view.qualified} has no row for {spelled(values)} at {stamp(start)}.",
+            f"{view.qualified} has no row for {format_key(values)} at {format_utc_instant(start)}.",
             hint="see seamline query.",
         )
     if len(found) > 1:
         longest = max(row["window_end"] for row in found)
         raise BadRange(
-            f"{len(found)} windows start at {stamp(start)}.",
-            hint=f"name the end too: {stamp(start)}/{stamp(longest)} is the longest.",
+            f"{len(found)} windows start at {format_utc_instant(start)}.",
+            hint=f"name the end too: {format_utc_instant(start)}/{format_utc_instant(longest)} is the longest.",
         )
     return found[0]
 
 
-def typed(view: CompiledView, key: Mapping[str, str | None]) -> dict[str, Any]:
+def parse_key_values(view: CompiledView, key: Mapping[str, str | None]) -> dict[str, Any]:
     """Read key values by their types; BadRange where they are no grouping set, or one cannot be read."""
     if sorted(key) not in [sorted(names) for names in view.sets]:
         sets = " or ".join(", ".join(names) or "no keys" for names in view.sets)
@@ -201,7 +205,7 @@ def typed(view: CompiledView, key: Mapping[str, str | None]) -> dict[str, Any]:
     return values
 
 
-def only(table: pa.Table, key: Row) -> pa.Table:
+def filter_by_key(table: pa.Table, key: Row) -> pa.Table:
     """Keep the rows of one key."""
     for name, value in key.items():
         mask = (
@@ -213,13 +217,13 @@ def only(table: pa.Table, key: Row) -> pa.Table:
     return table
 
 
-def parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[Part]:
+def present_parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[Part]:
     """Present each generation's and each slice's share by itself, generations first."""
     by = ["_speed", "_at", "from_epoch", "to_epoch"]
-    merged = states.added_up(view, taken, by, {"rows": "sum"})
+    merged = states.aggregate_states(view, taken, by, {"rows": "sum"})
     groups = merged.select([*by, "rows"]).to_pylist()
     found = []
-    for group, row in zip(groups, states.present(view, merged, keep=[]).to_pylist(), strict=True):
+    for group, row in zip(groups, states.present_states(view, merged, keep=[]).to_pylist(), strict=True):
         interval = id_of(group["_at"])
         way = answer.intervals[interval]
         speed = group["_speed"]
@@ -229,14 +233,14 @@ def parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[Part]:
     return sorted(found, key=lambda part: (part.source.startswith("slice"), part.epochs))
 
 
-def presented(view: CompiledView, taken: pa.Table) -> Row:
+def present_merged_row(view: CompiledView, taken: pa.Table) -> Row:
     """Merge states of one key and window, and present them."""
-    merged = states.added_up(view, taken, [], {"rows": "sum"})
-    row: Row = states.present(view, merged, keep=[]).to_pylist()[0]
+    merged = states.aggregate_states(view, taken, [], {"rows": "sum"})
+    row: Row = states.present_states(view, merged, keep=[]).to_pylist()[0]
     return row
 
 
-def certificates(layout: Layout, view: CompiledView, answer: Answer) -> dict[str, Certificate]:
+def find_certificates(layout: Layout, view: CompiledView, answer: Answer) -> dict[str, Certificate]:
     """Find the certificate of every generation that answers, by interval."""
     if not Table.exists(layout.table("certificates")):
         return {}
@@ -249,6 +253,6 @@ def certificates(layout: Layout, view: CompiledView, answer: Answer) -> dict[str
     return found
 
 
-def spelled(key: Mapping[str, Any]) -> str:
+def format_key(key: Mapping[str, Any]) -> str:
     """Write a key for people."""
     return ", ".join(f"{name}={value}" for name, value in key.items()) or "all rows"

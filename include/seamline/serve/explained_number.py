@@ -53,7 +53,10 @@ class Explanation:
         apart = sum(part.rows for part in self.parts)
         return [
             (f"parts hold {apart} rows, the answer counts {counted}", apart == counted),
-            ("the parts merged give the answer", all(same(self.row[k], v) for k, v in self.together.items())),
+            (
+                "the parts merged give the answer",
+                all(is_same_value(self.row[k], v) for k, v in self.together.items()),
+            ),
             (
                 f"batch: {batch} rows of the master up to the cuts, {self.row['batch_part']} counted",
                 batch == self.row["batch_part"],
@@ -70,7 +73,7 @@ class Explanation:
         return all(holds for _, holds in self.proofs)
 
 
-def same(left: Any, right: Any) -> bool:
+def is_same_value(left: Any, right: Any) -> bool:
     """Compare two presented values; sums of floats may differ in their last digits."""
     if isinstance(left, float) and isinstance(right, float):
         return abs(left - right) <= 1e-9 * max(1.0, abs(left), abs(right))

@@ -4,43 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seamline.model.time.intervals import stamp
-from seamline.serve.explain import spelled
+from seamline.model.time.intervals import format_utc_instant
+from seamline.serve.explain import format_key
 from seamline.serve.explained_number import Explanation
-from seamline.serve.query import shown
+from seamline.serve.query import format_cell
 
 PARTS = 40
 
 
-def spoken(found: Explanation) -> list[str]:
+def format_explanation(found: Explanation) -> list[str]:
     """Return where a number comes from: the row, its intervals, its parts, the proof, the rows."""
-    row = ", ".join(f"{name} {shown(value)}" for name, value in found.together.items())
+    row = ", ".join(f"{name} {format_cell(value)}" for name, value in found.together.items())
     return [
-        f"{found.view}  {spelled(found.key)}  {windowed(found)}",
+        f"{found.view}  {format_key(found.key)}  {format_window(found)}",
         f"  {row}",
-        parted(found),
-        *intervals(found),
-        *parts(found),
+        format_side_counts(found),
+        *format_explained_intervals(found),
+        *format_explained_parts(found),
         "Proof:",
         *(f"  {'yes' if holds else 'NO '}  {text}" for text, holds in found.proofs),
-        *page(found),
+        *format_master_rows(found),
     ]
 
 
-def windowed(found: Explanation) -> str:
+def format_window(found: Explanation) -> str:
     """Write the window."""
     start, end = found.row["window_start"], found.row["window_end"]
-    return f"{stamp(start)} to {stamp(end)}" if end else f"{stamp(start)} and on"
+    return (
+        f"{format_utc_instant(start)} to {format_utc_instant(end)}"
+        if end
+        else f"{format_utc_instant(start)} and on"
+    )
 
 
-def parted(found: Explanation) -> str:
+def format_side_counts(found: Explanation) -> str:
     """Return how many rows each side brought."""
     row = found.row
     sides = f"{row['batch_part']} rows from batch, {row['speed_part']} from speed"
     return f"  {sides}, counted up to epoch {row['epoch']}"
 
 
-def intervals(found: Explanation) -> Iterator[str]:
+def format_explained_intervals(found: Explanation) -> Iterator[str]:
     """Describe each interval's generation, cut and certificate."""
     for id, way in found.intervals.items():
         counted = found.originals[id]
@@ -52,18 +56,18 @@ def intervals(found: Explanation) -> Iterator[str]:
         yield from (f"  judged again: {each}" for each in found.restated.get(id, ()))
         if certificate := found.certificates.get(id):
             verdict = "passed" if certificate.passed else "not passed"
-            yield f"  certificate {verdict}, run {certificate.run}, {stamp(certificate.at)}"
+            yield f"  certificate {verdict}, run {certificate.run}, {format_utc_instant(certificate.at)}"
             yield from (
                 f"    {'yes' if check.passed else 'NO '}  {check.name}: {check.found}"
                 for check in certificate.checks
             )
 
 
-def parts(found: Explanation) -> Iterator[str]:
+def format_explained_parts(found: Explanation) -> Iterator[str]:
     """Describe each part's share."""
     yield "Parts:"
     for part in found.parts[:PARTS]:
-        values = ", ".join(f"{name} {shown(value)}" for name, value in part.values.items())
+        values = ", ".join(f"{name} {format_cell(value)}" for name, value in part.values.items())
         first, last = part.epochs
         epochs = f"epoch {last}" if first == last else f"epochs {first}..{last}"
         yield f"  {part.source}, {epochs}: {part.rows} rows, {values}"
@@ -71,13 +75,13 @@ def parts(found: Explanation) -> Iterator[str]:
         yield f"  ... and {len(found.parts) - PARTS} more"
 
 
-def page(found: Explanation) -> Iterator[str]:
+def format_master_rows(found: Explanation) -> Iterator[str]:
     """Show the rows of the master that were asked for."""
     if found.page:
         yield "Rows of the master:"
     for row in found.page:
         spare = "  (duplicate, left out)" if row["_spare"] else ""
         values = ", ".join(
-            f"{name}={shown(value)}" for name, value in row.items() if not name.startswith("_")
+            f"{name}={format_cell(value)}" for name, value in row.items() if not name.startswith("_")
         )
         yield f"  partition {row['_partition']} offset {row['_offset']} epoch {row['_epoch']}{spare}: {values}"

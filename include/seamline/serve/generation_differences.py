@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from seamline.lake.publish.generation_history import past
+from seamline.lake.publish.generation_history import list_past_generations
 from seamline.lake.read.row_differences import (
     Difference,
-    became,
-    compare,
-    gained,
+    after_column,
+    before_column,
+    compare_rows,
+    difference_column,
     generation_rows,
     place_names,
-    was,
 )
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.view_versions import named, served
+from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.intervals import Interval
 from seamline.model.types.schema import Kind
-from seamline.plan.publish.generation_fates import Past, before, chosen
-from seamline.serve.query import shown
+from seamline.plan.publish.generation_fates import Past, find_generation, find_predecessor
+from seamline.serve.query import format_cell
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Compared:
     difference: Difference
 
 
-def generations(
+def compare_two_generations(
     pipeline: CompiledPipeline,
     layout: Layout,
     view_name: str,
@@ -51,15 +51,15 @@ def generations(
     Raises NotFound where there is no such generation, or one that is gone.
     """
     manifest = manifest_of(layout)
-    _, view = served(pipeline, layout, named(pipeline, layout, view_name))
-    known = past(layout, manifest, view_name, interval)
+    _, view = find_served_version(pipeline, layout, find_view(pipeline, layout, view_name))
+    known = list_past_generations(layout, manifest, view_name, interval)
     current = manifest.published.get((view.id, interval.id))
     if current is None and not (earlier and later):
         raise NotFound(
             f"Nothing is published of {view.qualified} {interval.id}.", hint="name both, --from and --to."
         )
-    after = kept(chosen(known, later or (current.generation if current else "")))
-    other = earlier or before(
+    after = require_kept_generation(find_generation(known, later or (current.generation if current else "")))
+    other = earlier or find_predecessor(
         manifest.history.get((after.generation.view, interval.id), ()),
         after.generation.id,
         manifest.forgotten,
@@ -70,16 +70,18 @@ def generations(
             f"{interval.id}.",
             hint="name another with --from; seamline history lists them.",
         )
-    first = kept(chosen(known, other))
+    first = require_kept_generation(find_generation(known, other))
     views = [version_view(pipeline, manifest, each) for each in (first, after)]
     rows = [
         generation_rows(layout, one, interval, each.generation.id)
         for one, each in zip(views, (first, after), strict=True)
     ]
-    return Compared(first, after, compare(rows[0], rows[1], places_of(*views), common(*views)))
+    return Compared(
+        first, after, compare_rows(rows[0], rows[1], places_of(*views), list_common_measures(*views))
+    )
 
 
-def kept(each: Past) -> Past:
+def require_kept_generation(each: Past) -> Past:
     """Return the generation; NotFound where rows of it are gone."""
     if each.kept:
         return each
@@ -117,13 +119,13 @@ def places_of(first: CompiledView, after: CompiledView) -> list[str]:
     return names[0]
 
 
-def common(first: CompiledView, after: CompiledView) -> list[str]:
+def list_common_measures(first: CompiledView, after: CompiledView) -> list[str]:
     """List the measures that both versions have, and the texts of totals that no DECIMAL holds."""
     known = {*(each.name for each in first.measures), *first.beyond}
     return [name for name in (*(each.name for each in after.measures), *after.beyond) if name in known]
 
 
-def counts(found: Difference) -> Iterator[str]:
+def format_difference(found: Difference) -> Iterator[str]:
     """Return how many rows differ, and each measure's largest change."""
     if found.none:
         yield f"{found.equal} rows, no difference."
@@ -134,14 +136,17 @@ def counts(found: Difference) -> Iterator[str]:
     )
     for name, most in found.measures.items():
         if most.count:
-            yield f"  {name}: {most.count} changed" + (f", most {largest(found, name)}" if most.row else "")
+            yield f"  {name}: {most.count} changed" + (
+                f", most {format_largest_change(found, name)}" if most.row else ""
+            )
 
 
-def largest(found: Difference, name: str) -> str:
+def format_largest_change(found: Difference, name: str) -> str:
     """Describe a measure's largest change and where it is."""
     row = found.measures[name].row
     assert row
-    where = ", ".join(f"{place}={shown(row[place])}" for place in found.places if place != "window_end")
-    gain = row[gained(name)]
+    where = ", ".join(f"{place}={format_cell(row[place])}" for place in found.places if place != "window_end")
+    gain = row[difference_column(name)]
     sign = "+" if gain > 0 else ""
-    return f"{shown(row[was(name)])} -> {shown(row[became(name)])} ({sign}{shown(gain)}) at {where}"
+    before, after = format_cell(row[before_column(name)]), format_cell(row[after_column(name)])
+    return f"{before} -> {after} ({sign}{format_cell(gain)}) at {where}"

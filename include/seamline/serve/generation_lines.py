@@ -8,42 +8,44 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.model.time.intervals import Interval, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.plan.maintain.deletable import Verdict
 from seamline.plan.publish.generation_fates import Past
 
 SHOWN = 20
 
 
-def spoken(view: str, interval: Interval, manifest: Manifest, known: Sequence[Past]) -> list[str]:
+def format_generation_history(
+    view: str, interval: Interval, manifest: Manifest, known: Sequence[Past]
+) -> list[str]:
     """Describe every generation of an interval, oldest first: what became of it, who made it, its certificate."""
     if not known:
         return [f"{view} {interval}: no generation"]
     count = len(known)
     lines = [f"{view} {interval}: {count} generation{'s' * (count > 1)}"]
     for each in known:
-        lines += generation(each)
+        lines += format_generation(each)
     for (id, name), stands in manifest.held.items():
         if name == interval.id and id.partition("/")[0] == view.partition(".")[2]:
-            lines.append(f"  held since {when(stands)} by {stands.actor}: {stands.reason}")
+            lines.append(f"  held since {format_statement_time(stands)} by {stands.actor}: {stands.reason}")
             lines.append("    until `seamline rollback --release`, or a run that is asked for this interval")
     return lines
 
 
-def generation(each: Past) -> Iterator[str]:
+def format_generation(each: Past) -> Iterator[str]:
     """Describe one generation."""
     made = each.generation
     version = made.view.partition("/")[2]
     gone = "" if each.kept else f", gone: {each.held} of them left"
     yield f"  {made.id}  {each.fate.value}  version {version}  cut {made.cut}  {made.rows} rows{gone}"
     if each.built:
-        yield f"    built {stamp(each.built)} by run {made.run}: {made.reason or 'no reason given'}"
+        yield f"    built {format_utc_instant(each.built)} by run {made.run}: {made.reason or 'no reason given'}"
     for statement in each.published:
-        yield f"    published {when(statement)}{how(statement)}"
-    yield f"    certificate {verdict(each)}"
+        yield f"    published {format_statement_time(statement)}{format_publication_note(statement)}"
+    yield f"    certificate {format_certificate_verdict(each)}"
 
 
-def verdict(each: Past) -> str:
+def format_certificate_verdict(each: Past) -> str:
     """Describe a certificate in a line."""
     if each.certificate is None:
         return "none"
@@ -55,17 +57,17 @@ def verdict(each: Past) -> str:
     return f"not passed: {'; '.join(red)}"
 
 
-def how(statement: Statement) -> str:
+def format_publication_note(statement: Statement) -> str:
     """Describe how a generation came to be served, where not by its certificate alone."""
     return f": {statement.note}" if statement.note else ""
 
 
-def when(statement: Statement) -> str:
+def format_statement_time(statement: Statement) -> str:
     """Write when something was stated."""
-    return stamp(statement.at) if statement.at else "at an unknown time"
+    return format_utc_instant(statement.at) if statement.at else "at an unknown time"
 
 
-def retained(found: Sequence[Verdict]) -> Iterator[str]:
+def format_retention(found: Sequence[Verdict]) -> Iterator[str]:
     """Describe which generations may be deleted, one by one, and for what reasons how many others may not."""
     free = [each.kept for each in found if each.free]
     yield f"{len(free)} of {len(found)} generations may be deleted, {sum(each.rows for each in free)} rows"
@@ -77,7 +79,7 @@ def retained(found: Sequence[Verdict]) -> Iterator[str]:
         yield f"  {count} stay: {why}"
 
 
-def table(known: Sequence[Past]) -> pa.Table:
+def build_generations_table(known: Sequence[Past]) -> pa.Table:
     """Return the generations as rows, for scripts."""
     rows = [
         {
@@ -90,8 +92,10 @@ def table(known: Sequence[Past]) -> pa.Table:
             "built": each.built,
             "run": each.generation.run,
             "reason": each.generation.reason,
-            "certificate": verdict(each),
-            "published": [f"{when(one)}{how(one)}" for one in each.published],
+            "certificate": format_certificate_verdict(each),
+            "published": [
+                f"{format_statement_time(one)}{format_publication_note(one)}" for one in each.published
+            ],
         }
         for each in known
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.model.types.exact_json import dumps
+from seamline.model.types.exact_json import dump_exact_json
 
 BATCH = 50_000
 """Rows that are spelled at a time."""
@@ -22,25 +22,25 @@ def json_lines(rows: pa.Table, plain: Callable[[Any], Any]) -> Iterator[str]:
     for batch in rows.to_batches(max_chunksize=BATCH):
         parts: list[Any] = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            parts += [f"{', ' if parts else '{'}{dumps(name)}: ", spelled(column, plain)]
+            parts += [f"{', ' if parts else '{'}{dump_exact_json(name)}: ", encode_json_column(column, plain)]
         whole = pc.binary_join_element_wise(*parts, "}\n", "") if parts else pa.array([], pa.string())
         yield "".join(whole.to_pylist())
 
 
-def spelled(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Array:
+def encode_json_column(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Array:
     """Write the values of a column as JSON."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pc.fill_null(column.cast(pa.string()), "null")
     if pa.types.is_timestamp(kind) and kind.tz == "UTC":
-        return pc.fill_null(instants(column), "null")
+        return pc.fill_null(encode_timestamps(column), "null")
     if pa.types.is_string(kind) or pa.types.is_decimal(kind):
         known = column.dictionary_encode()
-        return pc.fill_null(pc.take(texts(known.dictionary, plain), known.indices), "null")
-    return texts(column, plain)
+        return pc.fill_null(pc.take(encode_json_values(known.dictionary, plain), known.indices), "null")
+    return encode_json_values(column, plain)
 
 
-def instants(column: pa.Array) -> pa.Array:
+def encode_timestamps(column: pa.Array) -> pa.Array:
     """Write instants as ``stamp`` does: with a fraction only where there is one."""
     precise = column.cast(pa.timestamp("us"))
     seconds = precise.cast(pa.timestamp("s"), safe=False)
@@ -49,9 +49,9 @@ def instants(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', pc.replace_substring(text, " ", "T"), 'Z"', "")
 
 
-def texts(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Array:
+def encode_json_values(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Array:
     """Write values by Python; all in one call where none has parts, since no JSON text has a line break in it."""
     if pa.types.is_nested(column.type):
-        return pa.array([dumps(value, default=plain) for value in column.to_pylist()], pa.string())
-    found = dumps(column.to_pylist(), default=plain, separators=("\n", ": "))[1:-1]
+        return pa.array([dump_exact_json(value, default=plain) for value in column.to_pylist()], pa.string())
+    found = dump_exact_json(column.to_pylist(), default=plain, separators=("\n", ": "))[1:-1]
     return pa.array(found.split("\n") if len(column) else [], pa.string())

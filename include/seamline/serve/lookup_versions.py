@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read import decorations
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import restatements
-from seamline.lake.tables.rejudged import each_judged
+from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.rejudged import read_reprocessed_epochs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import Join, in_force
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.time.intervals import spans
+from seamline.model.time.intervals import merge_intervals
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Use:
     accepted: dict[str, int] = field(default_factory=dict)
 
 
-def uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
+def list_lookup_uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
     """Return the versions of each pinned look-up by its name, in the order of their first epochs."""
     found: dict[str, dict[str, Use]] = {}
     for epoch in epochs:
@@ -41,8 +41,8 @@ def uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
 
 def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
     """Tell of each look-up what it feeds or decorates, and of which versions its columns are."""
-    used = uses(each_judged(pipeline, layout))
-    current = in_force(condensed_log(layout), pipeline.record_version)
+    used = list_lookup_uses(read_reprocessed_epochs(pipeline, layout))
+    current = in_force(read_condensed_log(layout), pipeline.record_version)
     lines = [pipeline.name if pipeline.definition.lookups else f"{pipeline.name} has no look-ups"]
     declared = {join.name: join for join in pipeline.record.lookups}
     gone = set(used) - set(declared)
@@ -50,25 +50,25 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
         table = declared[name].table if name in declared else "no longer in the definition"
         lines.append(f"  {name}  {table}: pinned, in the rows")
         for use in used.get(name, ()):
-            lines += told(pipeline, use, now=current.get(name) == use.version)
-        lines += [f"    restated: {each}" for each in restatements(layout) if each.lookup == name]
-    for join, views in decorating(pipeline).items():
-        version = decorations.shown(join, layout).version or "none yet"
+            lines += format_lookup_use(pipeline, use, now=current.get(name) == use.version)
+        lines += [f"    restated: {each}" for each in list_restatements(layout) if each.lookup == name]
+    for join, views in find_decorated_views(pipeline).items():
+        version = decorations.load_current_lookup(join, layout).version or "none yet"
         lines.append(f"  {join.name}  {join.table}: beside {', '.join(views)}, version {version} shown")
     return lines
 
 
-def told(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Iterator[str]:
+def format_lookup_use(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Iterator[str]:
     """Return what was read with a version, neighbouring intervals joined."""
     count = f"{use.epochs} epoch{'s' * (use.epochs > 1)} from {use.first} to {use.last}"
     yield f"    {use.version}  {count}, {sum(use.accepted.values())} rows{', in force' if now else ''}"
     intervals = (each for each in map(pipeline.grid.named, use.accepted))
-    for span in spans(intervals):
+    for span in merge_intervals(intervals):
         rows = sum(n for id, n in use.accepted.items() if pipeline.grid.named(id).start in span)
         yield f"      {span}  {rows} rows"
 
 
-def decorating(pipeline: CompiledPipeline) -> dict[Join, list[str]]:
+def find_decorated_views(pipeline: CompiledPipeline) -> dict[Join, list[str]]:
     """Return the look-ups that decorate, with the names of the views that show them."""
     found: dict[Join, list[str]] = {}
     for view in pipeline.views:

@@ -7,27 +7,27 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import Layout, home
+from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.claims_table import claims_shown
-from seamline.lake.tables.control_table import ControlTable, restatements, shown
+from seamline.lake.tables.control_table import ControlTable, find_shown_lease, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Rejudged, parted_log
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_version
+from seamline.lake.tables.rejudged import Rejudged, read_split_log
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version
 from seamline.model.compile.defaults import times_told
 from seamline.model.compile.live_versions import live_views, stood_still
 from seamline.model.protocol.condensed import count_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import holes
+from seamline.model.protocol.holes import list_open_holes
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING, Status
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import last_edge
-from seamline.plan.batch.build_causes import unknown
+from seamline.plan.batch.build_causes import list_new_restatements
 from seamline.plan.batch.interval_arrivals import by_arrival
-from seamline.plan.batch.rejudging_plan import Verdict, rounded, unjudged
-from seamline.serve.refused_records import refused_in
-from seamline.supervisor.said import unreconciled
+from seamline.plan.batch.rejudging_plan import Verdict, list_outdated_epochs, list_rounded_epochs
+from seamline.serve.refused_records import count_refused_records
+from seamline.supervisor.said import find_stale_reconcile
 
 DECISIONS = 10
 MEND = "seamline quarantine replay"
@@ -37,17 +37,18 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     """Describe epoch, edge, watermark, stream, and per view how many intervals are in which state."""
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     live = live_views(pipeline, manifest)
-    epochs = parted_log(pipeline, layout, manifest, [view.id for view in live.views])
+    epochs = read_split_log(pipeline, layout, manifest, [view.id for view in live.views])
     lines = [pipeline.name, f"  {times_told(pipeline.definition)}"]
     if epochs:
         newest, edge = epochs[-1], last_edge(epochs)
-        mark = stamp(newest.watermark) if newest.watermark else "unknown"
+        mark = format_utc_instant(newest.watermark) if newest.watermark else "unknown"
         lines.append(
-            f"  epoch {newest.number} ({stamp(newest.committed_at)}), edge {edge.number if edge else 'none'}, "
+            f"  epoch {newest.number} ({format_utc_instant(newest.committed_at)}), "
+            f"edge {edge.number if edge else 'none'}, "
             f"watermark {mark}"
         )
         refused = sum(sum(each.refused.values()) for each in epochs)
-        found = holes(epochs)
+        found = list_open_holes(epochs)
         lines += [f"  {len(found)} hole{'s' * (len(found) > 1)}: see `seamline holes list`"] if found else []
         late, very = (
             sum(sum(getattr(each, name).values()) for each in epochs) for name in ("late", "very_late")
@@ -55,34 +56,36 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         lines.append(
             f"  {sum(each.rows for each in epochs)} rows accepted ({late} late, {very} very late), {refused} refused"
         )
-        lines += refusals(epochs)
-        lines += judged_again(pipeline, epochs, Rejudged(pipeline, layout).verdicts())
+        lines += format_refusal_counts(epochs)
+        lines += format_reprocessing(pipeline, epochs, Rejudged(pipeline, layout).verdicts())
     else:
         lines.append("  no epoch yet")
-    lines.append(f"  stream {desired(layout, now or datetime.now(UTC))}")
-    if since := unreconciled(home(), layout.pipeline, now=now or datetime.now(UTC)):
+    lines.append(f"  stream {format_desired_state(layout, now or datetime.now(UTC))}")
+    if since := find_stale_reconcile(home_folder(), layout.pipeline, now=now or datetime.now(UTC)):
         lines.append(
-            f"  stream not reconciled since {stamp(since)}: is the DAG {layout.pipeline}__stream paused?"
+            f"  stream not reconciled since {format_utc_instant(since)}: is the DAG {layout.pipeline}__stream paused?"
         )
     for claim in claims_shown(layout):
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
     accepted = by_arrival(epochs)
-    decisions = restatements(layout)
-    lines += unmade(pipeline, manifest, [view.id for view in live.views], accepted, decisions)
+    decisions = list_restatements(layout)
+    lines += format_pending_restatements(
+        pipeline, manifest, [view.id for view in live.views], accepted, decisions
+    )
     for view in live.views:
         tally = dict.fromkeys(Status, 0)
         for interval, by_epoch in accepted.items():
-            restated = unknown(manifest, [view.id], pipeline.grid.named(interval), decisions)
-            tally[state(manifest, view.id, interval, by_epoch, restated=bool(restated))] += 1
+            restated = list_new_restatements(manifest, [view.id], pipeline.grid.named(interval), decisions)
+            tally[find_interval_status(manifest, view.id, interval, by_epoch, restated=bool(restated))] += 1
         behind = newest.number - newest.frontiers.get(view.id, NOTHING) if epochs else 0
         counts = (
             ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "no intervals"
         )
         lines.append(
-            f"  {view.qualified} {view.fingerprint}{standing(pipeline, manifest, view)}: {counts}"
+            f"  {view.qualified} {view.fingerprint}{format_version_role(pipeline, manifest, view)}: {counts}"
             + (f", {behind} epochs behind" if behind else "")
         )
-        lines += decided(manifest, view.id)
+        lines += format_decisions(manifest, view.id)
     for id, why in stood_still(pipeline, manifest).items():
         name, _, version = id.partition("/")
         served = " (served)" if manifest.serving.get(name) == id else ""
@@ -90,15 +93,15 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     return lines
 
 
-def refusals(epochs: Iterable[Epoch]) -> Iterator[str]:
+def format_refusal_counts(epochs: Iterable[Epoch]) -> Iterator[str]:
     """Return how many records were refused for each reason, and when the last was, the most frequent first."""
-    counts, last = refused_in(epochs)
+    counts, last = count_refused_records(epochs)
     for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
         number, at = last[reason]
-        yield f"    {count} {reason}, last in epoch {number} ({stamp(at)})"
+        yield f"    {count} {reason}, last in epoch {number} ({format_utc_instant(at)})"
 
 
-def decided(manifest: Manifest, view: str) -> Iterator[str]:
+def format_decisions(manifest: Manifest, view: str) -> Iterator[str]:
     """Describe the intervals that are served by a person's decision, with who and why, newest first."""
     found = [
         (interval, each.note)
@@ -113,12 +116,12 @@ def decided(manifest: Manifest, view: str) -> Iterator[str]:
         yield f"    ... and {len(found) - DECISIONS} more"
 
 
-def judged_again(
+def format_reprocessing(
     pipeline: CompiledPipeline, epochs: Iterable[Epoch], verdicts: Mapping[int, Verdict]
 ) -> Iterator[str]:
     """Return what another record version judged: how much was judged again, and what waits for a build."""
     version = pipeline.record_version
-    waiting = unjudged(epochs, version, verdicts)
+    waiting = list_outdated_epochs(epochs, version, verdicts)
     if verdicts:
         rows = sum(sum(each.accepted.values()) for each in verdicts.values())
         refused = sum(sum(each.refused.values()) for each in verdicts.values())
@@ -130,7 +133,7 @@ def judged_again(
             f"  {count_of(waiting)} epochs were judged by another record version than {version}: the next build "
             "judges them again"
         )
-    if lossy := rounded(waiting, version, rounded_version(pipeline), verdicts):
+    if lossy := list_rounded_epochs(waiting, version, rounded_record_version(pipeline), verdicts):
         before = "went through a double" if pipeline.format.textual else "were read by an older rule"
         yield (
             f"  {count_of(lossy)} epochs were read when DECIMAL columns {before}: "
@@ -138,7 +141,7 @@ def judged_again(
         )
 
 
-def unmade(
+def format_pending_restatements(
     pipeline: CompiledPipeline,
     manifest: Manifest,
     views: Collection[str],
@@ -148,13 +151,13 @@ def unmade(
     """Describe the restatements that wait for a build, and in how many intervals."""
     counts = Counter[Restatement]()
     for interval in map(pipeline.grid.named, accepted):
-        counts.update(unknown(manifest, views, interval, decisions))
+        counts.update(list_new_restatements(manifest, views, interval, decisions))
     for each in decisions:
         if count := counts[each]:
             yield f"  restated and not built yet, {count} interval{'s' * (count > 1)}: {each}"
 
 
-def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:
+def format_version_role(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:
     """Return what a version is for where there is more than the one of the definition."""
     said = ["served"] if manifest.serving.get(view.name) == view.id else []
     said += ["of the definition"] if view in pipeline.views else []
@@ -162,7 +165,7 @@ def standing(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView)
     return "" if said == ["served", "of the definition"] else f" ({', '.join(said) or 'live'})"
 
 
-def state(
+def find_interval_status(
     manifest: Manifest, view: str, interval: str, accepted: dict[int, int], *, restated: bool
 ) -> Status:
     """Describe one interval's state from the manifest, the ledger's counts by epoch, and what was decided since."""
@@ -173,7 +176,7 @@ def state(
     return manifest.standing(published, news=bool(late or restated))
 
 
-def desired(layout: Layout, now: datetime) -> str:
+def format_desired_state(layout: Layout, now: datetime) -> str:
     """Return what the stream should be doing and who holds its lease."""
     if not Table.exists(layout.table("control")):
         return "never asked for"
@@ -183,5 +186,5 @@ def desired(layout: Layout, now: datetime) -> str:
         wish += f" by {found.actor}"
     if found.lease is None:
         return f"{wish}, no lease"
-    held = "held" if shown(layout, found, now=now) else "run out"
+    held = "held" if find_shown_lease(layout, found, now=now) else "run out"
     return f"{wish}, lease of {found.lease.holder} {held} (token {found.lease.token})"

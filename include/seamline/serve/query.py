@@ -15,23 +15,23 @@ from rich.table import Table
 
 from seamline.lake.read.answers import Answer
 from seamline.model.protocol.seam import Status
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.json_lines import json_lines
 
 NOTES = 10
 FORMATS = ("table", "json", "csv", "parquet")
 
 
-def written(
+def write_answer(
     answer: Answer, format: str, out: TextIO, *, file: Path | None = None, limit: int | None = None
 ) -> None:
     """Write an answer to ``out``, or to ``file`` (parquet needs one)."""
     rows = answer.table if limit is None else answer.table.slice(0, limit)
     if format == "parquet":
-        pyarrow.parquet.write_table(rows.replace_schema_metadata(facts(answer)), file)
+        pyarrow.parquet.write_table(rows.replace_schema_metadata(build_answer_metadata(answer)), file)
     elif file is not None:
         with file.open("w", newline="") as sink:
-            written(answer, format, sink, limit=limit)
+            write_answer(answer, format, sink, limit=limit)
     else:
         rows_written(rows, format, out)
 
@@ -41,7 +41,7 @@ def rows_written(rows: pa.Table, format: str, out: TextIO) -> None:
     if format == "csv":
         as_csv(rows, out)
     elif format == "json":
-        out.writelines(json_lines(rows, plain))
+        out.writelines(json_lines(rows, format_scalar))
     else:
         as_table(rows, out)
 
@@ -58,36 +58,36 @@ def as_table(rows: pa.Table, out: TextIO) -> None:
     console = Console(file=out, width=None if out.isatty() else 200)
     table = Table(box=None, pad_edge=False)
     for field in rows.schema:
-        table.add_column(field.name, justify="right" if numeric(field.type) else "left")
+        table.add_column(field.name, justify="right" if is_numeric_type(field.type) else "left")
     for row in rows.to_pylist():
-        table.add_row(*(shown(value) for value in row.values()))
+        table.add_row(*(format_cell(value) for value in row.values()))
     console.print(table)
 
 
-def numeric(type: pa.DataType) -> bool:
+def is_numeric_type(type: pa.DataType) -> bool:
     """Return whether a column is set flush right."""
     return bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type))
 
 
-def shown(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Write one cell."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return "-" if value is None else str(plain(value))
+    return "-" if value is None else str(format_scalar(value))
 
 
-def plain(value: Any) -> Any:
+def format_scalar(value: Any) -> Any:
     """Write a value that JSON has no word for."""
     if isinstance(value, datetime):
-        return stamp(value)
+        return format_utc_instant(value)
     if isinstance(value, Decimal):
         return f"{value:f}"
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def facts(answer: Answer) -> dict[str, str]:
+def build_answer_metadata(answer: Answer) -> dict[str, str]:
     """Return what is known of the answer, as metadata of a file."""
     return {
         "seamline.view": answer.view,
@@ -100,32 +100,39 @@ def facts(answer: Answer) -> dict[str, str]:
     }
 
 
-def footer(answer: Answer) -> str:
+def format_answer_footer(answer: Answer) -> str:
     """Say up to which epoch the answer counts, how far duplicates are exact, which days are certified."""
     return "\n".join(
-        [f"{answer.table.num_rows} rows. {answer.summary()}", *certified(answer), *notes(answer)]
+        [
+            f"{answer.table.num_rows} rows. {answer.summary()}",
+            *format_interval_statuses(answer),
+            *format_interval_notes(answer),
+        ]
     )
 
 
-def notes(answer: Answer) -> list[str]:
+def format_interval_notes(answer: Answer) -> list[str]:
     """Tell of each interval that a person's decision serves who that was, and why."""
-    told = [f"  {short(id)} {note}" for id, note in answer.intervals.notes().items()]
+    told = [f"  {shorten_interval_id(id)} {note}" for id, note in answer.intervals.notes().items()]
     more = [f"  ... and {len(told) - NOTES} more"] if len(told) > NOTES else []
     return [*told[:NOTES], *more]
 
 
-def certified(answer: Answer) -> list[str]:
+def format_interval_statuses(answer: Answer) -> list[str]:
     """Name the intervals by status, neighbours joined."""
     lines = []
     for status in Status:
         runs = answer.intervals.runs(status)
         if runs:
-            spelled = [short(a) if a == b else f"{short(a)}..{short(b)}" for a, b in runs]
+            spelled = [
+                shorten_interval_id(a) if a == b else f"{shorten_interval_id(a)}..{shorten_interval_id(b)}"
+                for a, b in runs
+            ]
             more = f" and {len(spelled) - 6} more" if len(spelled) > 6 else ""
             lines.append(f"{status.value}: {', '.join(spelled[:6])}{more}")
     return lines
 
 
-def short(id: str) -> str:
+def shorten_interval_id(id: str) -> str:
     """Write a day without its midnight."""
     return id.removesuffix("T00:00:00Z")

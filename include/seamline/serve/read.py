@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 
 from seamline.lake.read.answers import Answer
-from seamline.lake.read.merged_read import answer
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import layout as places
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.table_format import require_format
-from seamline.lake.tables.view_versions import named
-from seamline.model.compile.catalog import known
+from seamline.lake.tables.view_versions import find_view
+from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.errors import BadRange
 from seamline.model.protocol.seam import Phase, Side
 from seamline.model.time.intervals import parse_moment
@@ -107,17 +107,17 @@ def read(
     if format not in ("arrow", "pandas", "answer"):
         raise BadRange(f"{format!r} is not a format.", hint='use "arrow", "pandas" or "answer".')
     name, _, view_name = view.partition(".")
-    pipeline = known(definitions or places.definitions()).pipeline(name)
-    layout = require_format(Layout(warehouse or places.warehouse(), pipeline.name))
-    found = answer(
+    pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)
+    layout = require_format(Layout(warehouse or places.warehouse_folder(), pipeline.name))
+    found = read_merged_answer(
         pipeline,
-        named(pipeline, layout, view_name),
+        find_view(pipeline, layout, view_name),
         layout,
         where=where,
-        start=moment(start),
-        end=moment(end),
+        start=parse_time_bound(start),
+        end=parse_time_bound(end),
         as_of=epoch_or_moment(as_of),
-        served_at=moment(served_at),
+        served_at=parse_time_bound(served_at),
         side=side_of(side),
         version=version,
     )
@@ -128,7 +128,7 @@ def read(
     return found.table if format == "arrow" else found.table.to_pandas()
 
 
-def moment(given: Moment | None) -> datetime | None:
+def parse_time_bound(given: Moment | None) -> datetime | None:
     """Read a bound; without a zone it is UTC."""
     return None if given is None else parse_moment(given if isinstance(given, str) else given.isoformat())
 
@@ -137,7 +137,7 @@ def epoch_or_moment(given: int | Moment | None) -> int | datetime | None:
     """Read ``as_of``: digits are an epoch, everything else an instant."""
     if given is None or isinstance(given, int):
         return given
-    return int(given) if isinstance(given, str) and EPOCH.fullmatch(given) else moment(given)
+    return int(given) if isinstance(given, str) and EPOCH.fullmatch(given) else parse_time_bound(given)
 
 
 def phase_of(name: str) -> Phase:

@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from seamline.lake.engine.duckdb_scans import connection, literal, scan
+from seamline.lake.engine.duckdb_scans import connection, quote_literal, read_parquet_sql
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
-from seamline.lake.tables.held_log import among
-from seamline.lake.tables.rejudged import REASON, Rejudged, judged_log
+from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.lake.tables.held_log import held_epochs_sql
+from seamline.lake.tables.rejudged import REASON, Rejudged, read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.protocol.condensed import refusing
+from seamline.model.protocol.condensed import find_last_refusal
 from seamline.model.protocol.epoch import Epoch
 
 FILES = 4
 """Files of refused records that are looked into for samples of a reason."""
 
 
-def refused_in(epochs: Iterable[Epoch]) -> tuple[Counter[str], dict[str, tuple[int, datetime]]]:
+def count_refused_records(epochs: Iterable[Epoch]) -> tuple[Counter[str], dict[str, tuple[int, datetime]]]:
     """Count the refused records of a log by reason, and give the last epoch that refused one, and when it was."""
     counts, last = Counter[str](), dict[str, tuple[int, datetime]]()
     for each in epochs:
         counts.update(each.refused)
-        last |= {reason: refusing(each, reason) for reason in each.refused}
+        last |= {reason: find_last_refusal(each, reason) for reason in each.refused}
     return counts, last
 
 
@@ -49,28 +49,28 @@ class Refusal:
     samples: tuple[Sample, ...]
 
 
-def refused_by_reason(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:
+def list_refusals(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:
     """Count the refused records by reason, most frequent first, with the newest as samples; dead epochs left out.
 
     Of epochs judged again those that are refused now.
     """
     again = Rejudged(pipeline, layout)
-    verdicts, log = again.verdicts(), judged_log(pipeline, layout)
-    counts, last = refused_in(log)
+    verdicts, log = again.verdicts(), read_reprocessed_log(pipeline, layout)
+    counts, last = count_refused_records(log)
     # After the log: what it tells of is in the files by then.
-    if (refused := look(layout.table("quarantine"), "files", Files.of)) is None:
+    if (refused := read_cached_table(layout.table("quarantine"), "files", Files.of)) is None:
         return []
     judged = f" AND _epoch NOT IN ({', '.join(map(str, verdicts))})" if verdicts else ""
-    sources = [(refused, f"{among('_epoch', log)}{judged}")]
+    sources = [(refused, f"{held_epochs_sql('_epoch', log)}{judged}")]
     if found := again.files():
         sources.append((found, "true"))
     return [
-        Refusal(reason, count, newest_refused(sources, reason, until=last[reason][0], most=samples))
+        Refusal(reason, count, read_refused_samples(sources, reason, until=last[reason][0], most=samples))
         for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     ]
 
 
-def newest_refused(
+def read_refused_samples(
     sources: Sequence[tuple[Files, str]], reason: str, *, until: int, most: int
 ) -> tuple[Sample, ...]:
     """Show the newest records that were refused for a reason, up to an epoch that refused one; ``most`` at most."""
@@ -79,13 +79,13 @@ def newest_refused(
     for files, held in sources:
         for path in newest_first(files, until)[:FILES]:
             text = (
-                f"SELECT {columns} FROM {scan([path])} WHERE {REASON} = {literal(reason)} AND {held} "
+                f"SELECT {columns} FROM {read_parquet_sql([path])} WHERE {REASON} = {quote_literal(reason)} AND {held} "
                 f"AND _epoch <= {until} ORDER BY _epoch DESC, _partition, _offset LIMIT {most - len(rows)}"
             )
             rows += connection().sql(text).to_arrow_table().to_pylist()
             if len(rows) >= most:
                 break
-    return tuple(map(sampled, rows[:most]))
+    return tuple(map(build_refused_sample, rows[:most]))
 
 
 def newest_first(files: Files, until: int) -> list[str]:
@@ -101,19 +101,19 @@ def newest_first(files: Files, until: int) -> list[str]:
     return [path for _, path in sorted(found, reverse=True)]
 
 
-def sampled(row: Mapping[str, Any]) -> Sample:
+def build_refused_sample(row: Mapping[str, Any]) -> Sample:
     """Show a refused record."""
     value = row["_value"]
     text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
     return Sample(f"{row['_topic']}/{row['_partition']}@{row['_offset']}", text, row["_detail"] or "")
 
 
-def quarantined(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
+def format_quarantine(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
     """Describe the same in lines."""
     if not Table.exists(layout.table("quarantine")):
         yield f"{pipeline.name} has no quarantine yet."
         return
-    found = refused_by_reason(pipeline, layout, samples=samples)
+    found = list_refusals(pipeline, layout, samples=samples)
     yield f"{pipeline.name}: {sum(each.count for each in found)} records refused"
     for each in found:
         yield f"  {each.count:>6}  {each.reason}"

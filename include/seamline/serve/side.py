@@ -9,7 +9,7 @@ import pyarrow as pa
 from seamline.lake.read.named_sides import side_rows
 from seamline.lake.storage import layout as places
 from seamline.lake.storage.layout import Layout
-from seamline.model.compile.catalog import load
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import NotFound
 
 
@@ -21,5 +21,5 @@ def side(name: str, *, warehouse: Path | None = None, definitions: Path | None =
     pipeline_name, dot, side_name = name.partition(".")
     if not dot:
         raise NotFound(f"{name!r} names no side.", hint="write PIPELINE.SIDE.")
-    pipeline = load(definitions or places.definitions()).pipeline(pipeline_name)
-    return side_rows(pipeline, Layout(warehouse or places.warehouse(), pipeline.name), side_name)
+    pipeline = load_catalog(definitions or places.definitions_folder()).pipeline(pipeline_name)
+    return side_rows(pipeline, Layout(warehouse or places.warehouse_folder(), pipeline.name), side_name)

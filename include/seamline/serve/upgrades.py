@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.pane_ranges import named as starts_of
+from seamline.lake.engine.pane_ranges import parse_interval_ids as starts_of
 from seamline.lake.publish.generation_history import certificates_of
-from seamline.lake.publish.planning import costed, reaches_of
-from seamline.lake.read.merged_read import answer
-from seamline.lake.read.row_differences import Difference, compare
+from seamline.lake.publish.planning import estimate_plan_cost, reaches_of
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.row_differences import Difference, compare_rows
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.rejudged import parted_log
-from seamline.lake.tables.view_versions import named, served
+from seamline.lake.tables.rejudged import read_split_log
+from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import BadRange, NotFound, PublishRefused
@@ -27,11 +27,11 @@ from seamline.model.time.intervals import Interval
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.plan.batch.view_upgrade import Common, missing
-from seamline.plan.batch.view_upgrade import common as common_of
-from seamline.serve.generation_differences import common as measures_of
-from seamline.serve.generation_differences import counts, places_of
-from seamline.serve.query import short
+from seamline.plan.batch.view_upgrade import Common, keep_unbuilt_intervals
+from seamline.plan.batch.view_upgrade import find_common_intervals as common_of
+from seamline.serve.generation_differences import format_difference, places_of
+from seamline.serve.generation_differences import list_common_measures as measures_of
+from seamline.serve.query import shorten_interval_id
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,13 @@ class Upgrade:
     failed: Mapping[str, Mapping[str, str]]
 
 
-def versions(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> tuple[CompiledView, CompiledView]:
+def find_upgrade_versions(
+    pipeline: CompiledPipeline, layout: Layout, view_name: str
+) -> tuple[CompiledView, CompiledView]:
     """Find the version that is served and the definition's own; PublishRefused where that is not born yet."""
     own = pipeline.view(view_name)
     if own is None:
-        named(pipeline, layout, view_name)
+        find_view(pipeline, layout, view_name)
         raise NotFound(
             f"{pipeline.name}.{view_name} is not in the definition any more.",
             hint="seamline flip serves versions.",
@@ -64,7 +66,7 @@ def versions(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> tupl
         raise PublishRefused(
             f"{own.id} is not born yet: nothing feeds it.", hint="start the stream with its definition."
         )
-    return served(pipeline, layout, own)[1], own
+    return find_served_version(pipeline, layout, own)[1], own
 
 
 def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> BatchPlan:
@@ -73,26 +75,26 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
     reaches = reaches_of(pipeline, layout)
     views = list(reaches)
     plan = plan_batch(
-        parted_log(pipeline, layout, manifest, views),
+        read_split_log(pipeline, layout, manifest, views),
         manifest,
         pipeline.grid,
         views,
         asked=None,
         dirty=True,
-        restated=restatements(layout),
+        restated=list_restatements(layout),
         reaches=reaches,
     )
-    return costed(missing(plan, manifest, new.id), layout)
+    return estimate_plan_cost(keep_unbuilt_intervals(plan, manifest, new.id), layout)
 
 
-def upgrade(
+def compare_versions(
     pipeline: CompiledPipeline, layout: Layout, old: CompiledView, new: CompiledView, span: Interval | None
 ) -> Upgrade:
     """Compare what is published of two versions, over the intervals (in ``span``) of which both count the same."""
     manifest = manifest_of(layout)
-    epochs = parted_log(pipeline, layout, manifest, [old.id, new.id])
+    epochs = read_split_log(pipeline, layout, manifest, [old.id, new.id])
     arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
-    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, restatements(layout))
+    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, list_restatements(layout))
     if span is not None:
         inside = {each.id for each in pipeline.grid.within(span)}
         found = Common(tuple(id for id in found.intervals if id in inside), found.others)
@@ -103,13 +105,16 @@ def upgrade(
         why = other_keys.message
     else:
         whole = span is None and not found.others
-        rows = [published(pipeline, layout, each, found, whole=whole) for each in (old, new)]
-        difference = compare(rows[0], rows[1], places, measures_of(old, new))
-    failed = {view.fingerprint: unmet(layout, manifest, view, found.intervals) for view in (old, new)}
+        rows = [read_common_rows(pipeline, layout, each, found, whole=whole) for each in (old, new)]
+        difference = compare_rows(rows[0], rows[1], places, measures_of(old, new))
+    failed = {
+        view.fingerprint: find_unmet_expectations(layout, manifest, view, found.intervals)
+        for view in (old, new)
+    }
     return Upgrade(old, new, found, difference, why, failed)
 
 
-def published(
+def read_common_rows(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, common: Common, *, whole: bool
 ) -> pa.Table:
     """Return the rows that a version answers for windows that touch no other intervals than those in common.
@@ -119,11 +124,11 @@ def published(
     owner, version = version_of(pipeline, manifest_of(layout), view.id)
     ids = common.intervals
     if not ids:
-        return answer(owner, version, layout, end=pipeline.grid.start, version=view.fingerprint).table.slice(
-            0, 0
-        )
+        return read_merged_answer(
+            owner, version, layout, end=pipeline.grid.start, version=view.fingerprint
+        ).table.slice(0, 0)
     end = pipeline.grid.named(ids[-1]).end
-    rows = answer(owner, version, layout, end=end, version=view.fingerprint).table
+    rows = read_merged_answer(owner, version, layout, end=end, version=view.fingerprint).table
     length = pipeline.grid.length // MICROSECOND
     wanted = np.array(sorted(starts_of(ids)), np.int64)
     first, last = (rows[name].cast(pa.int64()) for name in ("window_start", "window_end"))
@@ -133,7 +138,7 @@ def published(
     return rows.filter(pa.array(np.where(endless, whole, inside)))
 
 
-def unmet(
+def find_unmet_expectations(
     layout: Layout, manifest: Manifest, view: CompiledView, intervals: Collection[str]
 ) -> dict[str, str]:
     """Tell of a version's published generations whose expectations are not met what was found."""
@@ -149,16 +154,17 @@ def unmet(
     return found
 
 
-def spoken(found: Upgrade) -> Iterator[str]:
+def format_upgrade(found: Upgrade) -> Iterator[str]:
     """Describe a comparison of versions."""
     yield f"{found.new.qualified}: version {found.old.fingerprint} (served) -> {found.new.fingerprint}"
     yield f"  {len(found.common.intervals)} intervals certified of both, up to the same rows"
     for why, ids in found.common.others.items():
-        yield f"  {len(ids)} not compared, {why}: {', '.join(map(short, ids[:3]))}{' ...' if len(ids) > 3 else ''}"
+        some = ", ".join(map(shorten_interval_id, ids[:3]))
+        yield f"  {len(ids)} not compared, {why}: {some}{' ...' if len(ids) > 3 else ''}"
     if found.difference is None:
         yield f"  {found.why}"
     else:
-        yield from counts(found.difference)
+        yield from format_difference(found.difference)
     for name, view, other in (("lost", found.old, found.new), ("new", found.new, found.old)):
         mine = [each.name for each in view.measures if each.name not in {one.name for one in other.measures}]
         if mine:
@@ -169,4 +175,4 @@ def spoken(found: Upgrade) -> Iterator[str]:
             f"{len(bad)} intervals do not meet them" if bad else "met" if view.expect else "none declared"
         )
         yield f"  expectations of {view.fingerprint}: {verdict}"
-        yield from (f"    {short(id)} {what}" for id, what in list(bad.items())[:3])
+        yield from (f"    {shorten_interval_id(id)} {what}" for id, what in list(bad.items())[:3])

@@ -8,7 +8,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 
-def installed(path: Sequence[str]) -> list[str]:
+def drop_pyspark_zips(path: Sequence[str]) -> list[str]:
     """Leave out of a search path the zips of PySpark's sources that Spark puts before the package they are of.
 
     Python keeps nothing of a zip compiled: each process compiles what it imports, for 0.6 s.
@@ -20,4 +20,4 @@ def installed(path: Sequence[str]) -> list[str]:
     return [entry for entry in path if Path(entry).resolve().parent != zips]
 
 
-sys.path[:] = installed(sys.path)
+sys.path[:] = drop_pyspark_zips(sys.path)

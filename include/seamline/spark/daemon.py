@@ -1,4 +1,4 @@
-"""The parent of Spark's Python workers: PySpark's own, found where it is installed (``seamline.spark.installed``)."""
+"""The parent of Spark's Python workers: PySpark's own, found where it is installed."""
 
 from pyspark.daemon import manager
 

@@ -10,15 +10,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
-from seamline.lake.storage.layout import Layout, home
+from seamline.lake.storage.layout import Layout, home_folder
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.alert import Standing, Statement
-from seamline.model.time.intervals import stamp
-from seamline.plan.stream.alerts import decide, findings
-from seamline.supervisor.board import Board, Telling, board
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.alerts import decide_alerts, find_stream_problems
+from seamline.supervisor.board import Board, Telling, open_board
 from seamline.supervisor.observe import observe
-from seamline.supervisor.supervisor_heartbeat import folder
+from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
 WEBHOOK = "SEAMLINE_ALERT_WEBHOOK"
 ANSWERS_WITHIN = 5.0
@@ -47,9 +47,9 @@ def tell_alerts(
     found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env)
     now = now or datetime.now(UTC)
     channels = channels_of(compiled, env)
-    place = folder(home(), compiled.name)
-    with board(place) as (before, write):
-        standing, statements = decide(findings(found), before.standing, now=now, last=last)
+    place = ensure_stream_folder(home_folder(), compiled.name)
+    with open_board(place) as (before, write):
+        standing, statements = decide_alerts(find_stream_problems(found), before.standing, now=now, last=last)
         new = [Telling(each, name) for each in statements for name in channels]
         telling = (*before.telling, *new)[-KEPT:]
         ours = tuple(
@@ -59,13 +59,13 @@ def tell_alerts(
         write(Board(standing, claimed))
     for each in statements:
         say(str(each))
-    if done := deliver(ours, channels, say):
-        with board(place) as (latest, write):
-            write(Board(latest.standing, settled(latest.telling, done)))
+    if done := deliver_alerts(ours, channels, say):
+        with open_board(place) as (latest, write):
+            write(Board(latest.standing, remove_delivered_alerts(latest.telling, done)))
     return Board(standing).raised
 
 
-def deliver(
+def deliver_alerts(
     ours: tuple[Telling, ...], channels: Channels, say: Callable[[str], object]
 ) -> dict[Telling, bool]:
     """Tell in order, by each channel until it fails; give what was told and what was not."""
@@ -82,7 +82,9 @@ def deliver(
     return done
 
 
-def settled(telling: tuple[Telling, ...], done: Mapping[Telling, bool]) -> tuple[Telling, ...]:
+def remove_delivered_alerts(
+    telling: tuple[Telling, ...], done: Mapping[Telling, bool]
+) -> tuple[Telling, ...]:
     """Take out what was told, and leave what was not to whoever looks next."""
     outcome = {(each.statement, each.channel): told for each, told in done.items()}
     return tuple(
@@ -96,13 +98,13 @@ def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
     """Return the ways to tell that the definition and the settings name."""
     found: dict[str, Callable[[Statement], object]] = {}
     if path := compiled.definition.on_alert:
-        found["on_alert"] = lambda statement: call(path, compiled.name, statement)
+        found["on_alert"] = lambda statement: call_alert_hook(path, compiled.name, statement)
     if url := env.get(WEBHOOK):
-        found["webhook"] = lambda statement: post(url, compiled.name, statement)
+        found["webhook"] = lambda statement: post_webhook(url, compiled.name, statement)
     return found
 
 
-def call(path: str, pipeline: str, statement: Statement) -> None:
+def call_alert_hook(path: str, pipeline: str, statement: Statement) -> None:
     """Call the user's function; DefinitionError where it cannot be imported."""
     module, _, name = path.rpartition(".")
     try:
@@ -116,7 +118,7 @@ def call(path: str, pipeline: str, statement: Statement) -> None:
     function(pipeline=pipeline, alert=statement.alert, state=statement.state, message=statement.message)
 
 
-def post(url: str, pipeline: str, statement: Statement) -> None:
+def post_webhook(url: str, pipeline: str, statement: Statement) -> None:
     """Send a statement as JSON; an OSError where the server does not take it within a few seconds."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{WEBHOOK} is no http or https address")
@@ -126,7 +128,7 @@ def post(url: str, pipeline: str, statement: Statement) -> None:
         "subject": statement.subject,
         "state": statement.state,
         "message": statement.message,
-        "at": stamp(statement.at),
+        "at": format_utc_instant(statement.at),
         "text": f"{pipeline}: {statement}",
     }
     request = urllib.request.Request(

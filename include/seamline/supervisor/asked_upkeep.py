@@ -6,16 +6,16 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from seamline.lake.maintain.upkeep import maintain
+from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.supervisor.topic_losses import warnings
+from seamline.supervisor.topic_losses import format_loss_warnings
 
 
-def upkeep(compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ) -> str:
+def run_upkeep(compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ) -> str:
     """Do all upkeep of a pipeline, and say in lines what was done and what Kafka may delete unread.
 
     ``env`` has the connection; that no broker answers is said, and harms nothing.
     """
-    done = maintain(compiled, layout)
-    return "\n".join([str(done), *warnings(compiled, layout, now=datetime.now(UTC), env=env)])
+    done = maintain_tables(compiled, layout)
+    return "\n".join([str(done), *format_loss_warnings(compiled, layout, now=datetime.now(UTC), env=env)])

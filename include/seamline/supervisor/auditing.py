@@ -7,25 +7,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from seamline.kafka.connections import KafkaConnection, resolve
-from seamline.kafka.present_offsets import present
+from seamline.kafka.connections import KafkaConnection, read_airflow_connection
+from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.topic_ends import TopicEnds, ends_of
-from seamline.lake.audit.recounted import recounted
-from seamline.lake.audit.volumes import unproven
+from seamline.lake.audit.recounted import recount_states
+from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.held_log import HeldLog
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.audit import (
     Audit,
     LaneEvidence,
     ViewAudit,
-    audited,
+    audit_lane,
     by_interval,
-    miscounted,
+    list_miscounted_epochs,
     ranges_of,
 )
-from seamline.model.protocol.holes import positions
+from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
 
@@ -47,24 +47,26 @@ def audit(
     began = datetime.now(UTC)
     log = HeldLog.pin(pipeline, layout, span)
     source = pipeline.definition.source
-    connection = resolve(source.connection, env)
+    connection = read_airflow_connection(source.connection, env)
     ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
-    asked = [asked_again(each, connection, ends) for each in evidence_of(log, ends)]
+    asked = [probe_missing_offsets(each, connection, ends) for each in evidence_of(log, ends)]
     if any(each.askable for each in asked):
         # What retention has deleted while Kafka was asked is not there, and nobody knows what it was.
         ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
-        asked = [replace(each, kept=kept(ends, each.lane)) for each in asked]
-    judged = [audited(each) for each in asked]
+        asked = [replace(each, kept=find_retained_offsets(ends, each.lane)) for each in asked]
+    judged = [audit_lane(each) for each in asked]
     rows = log.rows()
     reasons: dict[str, int] = {}
     for counted in rows.refused.values():
         for reason, count in counted.items():
             reasons[reason] = reasons.get(reason, 0) + count
-    findings = [finding for _, found in judged for finding in found] + miscounted(log.epochs, rows)
+    findings = [finding for _, found in judged for finding in found] + list_miscounted_epochs(
+        log.epochs, rows
+    )
     views = []
-    for view in live(pipeline, layout).views:
-        recount = recounted(pipeline, view, layout, log)
-        generations, wrong = unproven(pipeline, view, layout, span)
+    for view in add_live_versions(pipeline, layout).views:
+        recount = recount_states(pipeline, view, layout, log)
+        generations, wrong = check_published_generations(pipeline, view, layout, span)
         views.append(ViewAudit(view.id, recount.until, recount.states, generations))
         findings += [*recount.findings, *wrong]
     return Audit(
@@ -86,13 +88,13 @@ def evidence_of(log: HeldLog, ends: TopicEnds) -> list[LaneEvidence]:
     """Bring together what is known of every lane that Kafka has, or was read, or is in the log."""
     read, passed = ranges_of(log.epochs)
     held = {lane: (runs, twice) for lane, runs, twice in log.offsets()}
-    reached = positions(log.log)
+    reached = list_end_offsets(log.log)
     # Of a span only the lanes of which it has something: the others have nothing to be compared with.
     lanes = {*read, *passed, *held, *(ends.ends if log.span is None else ())}
     return [
         LaneEvidence(
             lane,
-            kept(ends, lane),
+            find_retained_offsets(ends, lane),
             read.get(lane, ()),
             passed.get(lane, ()),
             held.get(lane, ((), {}))[0],
@@ -103,14 +105,16 @@ def evidence_of(log: HeldLog, ends: TopicEnds) -> list[LaneEvidence]:
     ]
 
 
-def kept(ends: TopicEnds, lane: Lane) -> tuple[int, int] | None:
+def find_retained_offsets(ends: TopicEnds, lane: Lane) -> tuple[int, int] | None:
     """Return what Kafka has of a lane; None where it is gone."""
     return (ends.beginnings[lane], ends.ends[lane]) if lane in ends.ends else None
 
 
-def asked_again(evidence: LaneEvidence, connection: KafkaConnection, ends: TopicEnds) -> LaneEvidence:
+def probe_missing_offsets(
+    evidence: LaneEvidence, connection: KafkaConnection, ends: TopicEnds
+) -> LaneEvidence:
     """Ask Kafka for what was read and is not in the log."""
     if not evidence.askable:
         return evidence
     place = ends.names[evidence.lane.topic_id], evidence.lane.partition
-    return replace(evidence, there=tuple(present(connection, {place: evidence.askable})[place]))
+    return replace(evidence, there=tuple(find_present_offsets(connection, {place: evidence.askable})[place]))

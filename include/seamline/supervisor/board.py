@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seamline.model.protocol.alert import Key, Kind, Standing, Statement
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.supervisor.said import of_file
 
 FILE = "alerts.json"
@@ -43,8 +43,10 @@ class Board:
         """Write it as the file has it."""
         return json.dumps(
             {
-                "standing": [plain(asdict(each)) for each in self.standing.values()],
-                "telling": [plain({**asdict(each), **asdict(each.statement)}) for each in self.telling],
+                "standing": [format_board_row(asdict(each)) for each in self.standing.values()],
+                "telling": [
+                    format_board_row({**asdict(each), **asdict(each.statement)}) for each in self.telling
+                ],
             },
             indent=1,
         )
@@ -59,8 +61,8 @@ class Board:
                     **{
                         **each,
                         "kind": Kind(each["kind"]),
-                        "at": moment(each["at"]),
-                        "since": moment(each["since"]),
+                        "at": parse_optional_moment(each["at"]),
+                        "since": parse_optional_moment(each["since"]),
                     }
                 )
                 for each in row["standing"]
@@ -75,7 +77,7 @@ class Board:
                         parse_moment(each["at"]),
                     ),
                     each["channel"],
-                    moment(each["until"]),
+                    parse_optional_moment(each["until"]),
                 )
                 for each in row["telling"]
             )
@@ -84,22 +86,22 @@ class Board:
         return cls({(each.kind, each.subject): each for each in known}, telling)
 
 
-def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def format_board_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Write instants as text, and leave out what is said twice."""
     return {
-        name: stamp(value) if isinstance(value, datetime) else value
+        name: format_utc_instant(value) if isinstance(value, datetime) else value
         for name, value in row.items()
         if name != "statement"
     }
 
 
-def moment(text: str | None) -> datetime | None:
+def parse_optional_moment(text: str | None) -> datetime | None:
     """Read an instant that may not be there."""
     return parse_moment(text) if text else None
 
 
 @contextmanager
-def board(place: Path) -> Iterator[tuple[Board, Callable[[Board], None]]]:
+def open_board(place: Path) -> Iterator[tuple[Board, Callable[[Board], None]]]:
     """Hold the board of a pipeline for a moment: read it, and write it whole."""
     file = place / FILE
 

@@ -24,7 +24,7 @@ class Driver:
 
     def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str]) -> None:
         self.log = log
-        rotate(log)
+        rotate_log(log)
         with log.open("ab") as output:
             self.child = subprocess.Popen(
                 command,
@@ -65,14 +65,14 @@ class Driver:
 def end_session(leader: int) -> None:
     """SIGKILL every process of a session; Spark's Python workers have groups of their own, but no session."""
     for _ in range(3):
-        for process in session(leader):
+        for process in list_session_processes(leader):
             try:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
 
 
-def session(leader: int) -> list[psutil.Process]:
+def list_session_processes(leader: int) -> list[psutil.Process]:
     """List the processes of the session that ``leader`` began; empty when it was never a session's leader."""
     return [process for process in psutil.process_iter() if session_of(process.pid) == leader]
 
@@ -85,9 +85,9 @@ def session_of(pid: int) -> int | None:
         return None
 
 
-def rotate(log: Path) -> None:
+def rotate_log(log: Path) -> None:
     """Move a log that has grown large out of the way, keeping the newest few."""
-    if grown(log):
+    if is_log_large(log):
         make_room(log)
         log.replace(log.with_name(f"{log.name}.1"))
 
@@ -97,13 +97,13 @@ def rotate_in_use(log: Path) -> None:
 
     What is written between the two is lost; the writer appends, so it goes on at the beginning.
     """
-    if grown(log):
+    if is_log_large(log):
         make_room(log)
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))
         os.truncate(log, 0)
 
 
-def grown(log: Path) -> bool:
+def is_log_large(log: Path) -> bool:
     """Return whether a log has grown large."""
     return log.exists() and log.stat().st_size >= LOG_BYTES
 
@@ -116,7 +116,7 @@ def make_room(log: Path) -> None:
             older.replace(log.with_name(f"{log.name}.{number + 1}"))
 
 
-def tail(log: Path, lines: int = 15) -> str:
+def read_log_tail(log: Path, lines: int = 15) -> str:
     """Return a log's last words."""
     if not log.exists():
         return ""

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from seamline.kafka.connections import resolve
+from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.topic_ends import ends_of
 from seamline.lake.log.master import Master
-from seamline.lake.storage.layout import Layout, definitions, home
-from seamline.model.compile.catalog import load
+from seamline.lake.storage.layout import Layout, definitions_folder, home_folder
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_duration
-from seamline.plan.stream.driver_progress import Seen, due, patience, verdict
+from seamline.plan.stream.driver_progress import Seen, choose_patience, find_restart_reason, is_check_due
 from seamline.supervisor.said import DriverSaid
 
 log = logging.getLogger("seamline.supervisor")
@@ -52,14 +52,14 @@ class Watch:
         if self.asking is not None and self.asking.done():
             self.seen = self.seen.told(self.asking.result(), now)
             self.asking = None
-        elif self.asking is None and due(self.seen, now, allowed):
-            self.asking = self.threads.submit(lag, self.pipeline, self.layout)
-        self.why = verdict(self.seen, now, allowed)
+        elif self.asking is None and is_check_due(self.seen, now, allowed):
+            self.asking = self.threads.submit(count_unread_records, self.pipeline, self.layout)
+        self.why = find_restart_reason(self.seen, now, allowed)
         return bool(self.why)
 
     def patience(self) -> float:
         """Return the seconds that the driver has."""
-        return patience(self.seen, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN)
+        return choose_patience(self.seen, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN)
 
     def mark(self) -> str:
         """Return what changes while the driver gets on; empty until it is up, and always another while it is paused."""
@@ -81,7 +81,7 @@ class Watch:
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 
-def watching(name: str, layout: Layout) -> Callable[[int], Watch | None]:
+def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | None]:
     """Return what begins the watch over a stream's drivers, each under its token.
 
     None where the definition cannot be used: the driver says that itself.
@@ -89,19 +89,19 @@ def watching(name: str, layout: Layout) -> Callable[[int], Watch | None]:
 
     def begin(token: int) -> Watch | None:
         try:
-            pipeline = load(definitions()).pipeline(name)
+            pipeline = load_catalog(definitions_folder()).pipeline(name)
         except SeamlineError:
             return None
-        return Watch(pipeline, layout, home(), token, time.monotonic())
+        return Watch(pipeline, layout, home_folder(), token, time.monotonic())
 
     return begin
 
 
-def lag(pipeline: CompiledPipeline, layout: Layout) -> int | None:
+def count_unread_records(pipeline: CompiledPipeline, layout: Layout) -> int | None:
     """Count the records that Kafka has and the master has not read; None where Kafka does not tell."""
     try:
         source = pipeline.definition.source
-        offsets = ends_of(resolve(source.connection), source.topics, timeout=KAFKA_WITHIN)
+        offsets = ends_of(read_airflow_connection(source.connection), source.topics, timeout=KAFKA_WITHIN)
     except SeamlineError as error:
         log.warning("Lag not known: %s", error.message)
         return None

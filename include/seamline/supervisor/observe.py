@@ -12,21 +12,29 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from seamline.kafka.connections import resolve
+from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.topic_ends import TopicEnds, ends_of, oldest_from
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.log.master import Master
-from seamline.lake.storage.layout import Layout, home
-from seamline.lake.storage.table_cache import look
-from seamline.lake.tables.control_table import Control, ControlTable, Desired, shown
+from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.tables.control_table import Control, ControlTable, Desired, find_shown_lease
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import KafkaSource
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import Gap, gaps, undecided
+from seamline.model.protocol.holes import Gap, find_gaps, list_undecided_gaps
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_duration
-from seamline.plan.stream.observation import Behind, Lag, Observation, Sample, astray, rates, rows_per_second
+from seamline.plan.stream.observation import (
+    Behind,
+    Lag,
+    Observation,
+    Sample,
+    compute_record_rates,
+    count_astray_records,
+    rows_per_second,
+)
 from seamline.plan.stream.stream_state import Driven, Facts, Leased, Supervised, actual_of
 from seamline.supervisor.board import Board
 from seamline.supervisor.said import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverSaid, mark_of
@@ -67,7 +75,8 @@ class Look:
         """Return the control table's state; None where it cannot be read, an empty one where there is none."""
         root = self.layout.table("control")
         return self.tried(
-            "control", lambda: look(root, "state", lambda table: ControlTable(table).read()) or Control()
+            "control",
+            lambda: read_cached_table(root, "state", lambda table: ControlTable(table).read()) or Control(),
         )
 
     def recent(self) -> Sequence[Epoch]:
@@ -76,13 +85,20 @@ class Look:
 
     def ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
         """Ask Kafka where the topics begin and end."""
-        return self.tried("Kafka", lambda: ends_of(resolve(source.connection, env), source.topics))
+        return self.tried(
+            "Kafka", lambda: ends_of(read_airflow_connection(source.connection, env), source.topics)
+        )
 
     def positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
         """Return the end offset of every lane that the master has read from."""
         asked = tuple(sorted(lanes))
         root = self.layout.table("master")
-        return self.tried("master", lambda: look(root, asked, lambda at: Master(at).position(asked))) or {}
+        return (
+            self.tried(
+                "master", lambda: read_cached_table(root, asked, lambda at: Master(at).position(asked))
+            )
+            or {}
+        )
 
     def asked(
         self, ends: TopicEnds, driver: DriverSaid | None, source: KafkaSource, env: Mapping[str, str]
@@ -95,7 +111,7 @@ class Look:
             for lane, end in ends.ends.items()
         }
         here = Sample(ends.at, sum(at.values()), sum(ends.ends.values()))
-        arriving, drained = rates(driver.earlier if driver else None, here)
+        arriving, drained = compute_record_rates(driver.earlier if driver else None, here)
         lag = Lag(sum(lanes.values()), 0.0, ends.at, True, lanes, arriving, drained)
         if not lag.records:
             return lag
@@ -104,7 +120,9 @@ class Look:
             for lane, start in at.items()
             if start < ends.ends[lane]
         }
-        oldest = self.tried("Kafka", lambda: oldest_from(resolve(source.connection, env), places))
+        oldest = self.tried(
+            "Kafka", lambda: oldest_from(read_airflow_connection(source.connection, env), places)
+        )
         age = max((ends.at - oldest).total_seconds(), 0.0) if oldest else None
         return replace(lag, seconds=age)
 
@@ -117,8 +135,8 @@ class Look:
         short = {
             Gap(lane, end, ends.beginnings[lane]) for lane, end in held.items() if end < ends.beginnings[lane]
         }
-        found = sorted({*short, *gaps(recent, ends.beginnings)}, key=lambda gap: gap.lane)
-        return tuple(str(gap) for gap in undecided(found, control.accepted if control else ()))
+        found = sorted({*short, *find_gaps(recent, ends.beginnings)}, key=lambda gap: gap.lane)
+        return tuple(str(gap) for gap in list_undecided_gaps(found, control.accepted if control else ()))
 
 
 def observe(
@@ -136,7 +154,7 @@ def observe(
     lag is what the driver said at its last heartbeat, and when. Without a definition nobody knows whom to ask.
     """
     now = now or datetime.now(UTC)
-    it = Look(name, layout, home(), now)
+    it = Look(name, layout, home_folder(), now)
     control = it.control()
     recent = it.recent()
     last = recent[-1] if recent else None
@@ -145,15 +163,15 @@ def observe(
     broken = [each for each in it.unread if each.startswith(("control", "supervisor", "driver"))]
     source = compiled.definition.source if compiled and broker else None
     ends = it.ends(source, env) if source else None
-    lag = it.asked(ends, said, source, env) if source and ends else reported(said)
+    lag = it.asked(ends, said, source, env) if source and ends else summarize_reported_lag(said)
     mark = it.tried("reconciled.json", lambda: mark_of(it.home, name, RECONCILED))
     refused = it.tried("refused.json", lambda: mark_of(it.home, name, REFUSED))
     facts = Facts(
         host=socket.gethostname(),
         wanted=bool(control and control.desired in WANTED),
-        lease=leased(layout, control, now),
-        supervisor=supervised(beat),
-        driver=driven(said),
+        lease=find_live_lease(layout, control, now),
+        supervisor=summarize_supervisor(beat),
+        driver=summarize_driver(said),
         unread="; ".join(broken),
         committed_at=last.committed_at if last else None,
         lag=lag.records if lag.asked else None,
@@ -177,7 +195,7 @@ def observe(
         restarts=max(beat.starts - 1, 0) if beat else None,
         strikes=beat.strikes if beat else None,
         last_error=beat.last_error if beat else "",
-        behind=behind(last, said),
+        behind=list_lagging_views(last, said),
         holes=it.holes(ends, recent, control) if ends else None,
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),
@@ -190,7 +208,7 @@ def observe(
         refusal=str(refused[1].get("why", "")) if refused else "",
         given_up=bool(beat and beat.state == GAVE_UP),
         disk_free=it.tried("disk", lambda: disk_free(layout.warehouse)),
-        astray=astray(recent, said.topics if said else {}, now=now) if recent else None,
+        astray=count_astray_records(recent, said.topics if said else {}, now=now) if recent else None,
     )
 
 
@@ -226,30 +244,30 @@ def disk_free(warehouse: Path) -> float | None:
     return found.free / found.total
 
 
-def leased(layout: Layout, control: Control | None, now: datetime) -> Leased | None:
+def find_live_lease(layout: Layout, control: Control | None, now: datetime) -> Leased | None:
     """Return the lease that has not run out; a holder is named by host, process and time."""
-    lease = shown(layout, control, now=now) if control else None
+    lease = find_shown_lease(layout, control, now=now) if control else None
     if lease is None:
         return None
     host, colon, _ = lease.holder.partition(":")
     return Leased(host if colon else "", lease.token)
 
 
-def supervised(beat: Heartbeat | None) -> Supervised | None:
+def summarize_supervisor(beat: Heartbeat | None) -> Supervised | None:
     """Return what a supervisor said, and whether it lives."""
     if beat is None:
         return None
     return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
 
 
-def driven(said: DriverSaid | None) -> Driven | None:
+def summarize_driver(said: DriverSaid | None) -> Driven | None:
     """Return what a driver said, and whether it lives."""
     if said is None:
         return None
     return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
 
 
-def reported(said: DriverSaid | None) -> Lag:
+def summarize_reported_lag(said: DriverSaid | None) -> Lag:
     """Return the lag of the driver's last heartbeat, with its instant."""
     if said is None:
         return Lag()
@@ -258,11 +276,11 @@ def reported(said: DriverSaid | None) -> Lag:
         lane = Lane.parse(text)
         lanes[said.topics.get(lane.topic_id, lane.topic_id), lane.partition] = count
     records = sum(lanes.values())
-    arriving, drained = rates(said.earlier, said.reached) if said.reached else (None, None)
+    arriving, drained = compute_record_rates(said.earlier, said.reached) if said.reached else (None, None)
     return Lag(records, None if records else 0.0, said.at, False, lanes, arriving, drained)
 
 
-def behind(last: Epoch | None, said: DriverSaid | None) -> Mapping[str, Behind]:
+def list_lagging_views(last: Epoch | None, said: DriverSaid | None) -> Mapping[str, Behind]:
     """List the views whose slices are not complete to the last epoch, with their error where the driver tells it."""
     if last is None:
         return {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.publish.flipping import flip_views
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables import readiness
@@ -19,12 +19,18 @@ from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
-from seamline.model.protocol.holes import AcceptedGap, gaps, positions, rest, to_register
+from seamline.model.protocol.holes import (
+    AcceptedGap,
+    find_gaps,
+    list_end_offsets,
+    list_missing_ranges,
+    to_register,
+)
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
-from seamline.model.protocol.savepoint import Savepoint, named, with_one_more
+from seamline.model.protocol.savepoint import Savepoint, find_savepoint, with_one_more
 from seamline.model.time.intervals import Interval
-from seamline.plan.stream.start_positions import From, Place, passed_over
+from seamline.plan.stream.start_positions import From, Place, find_skipped_gaps
 from seamline.runtime.processes import Life, life_of
 from seamline.supervisor.topic_losses import Offsets, offsets_now
 
@@ -77,21 +83,25 @@ def carry_out(
     control, now = ControlTable.ensure(layout), datetime.now(UTC)
     match order.action:
         case Action.START | Action.RESTART:
-            return started(order, pipeline, layout, control, now, env)
+            return start_stream(order, pipeline, layout, control, now, env)
         case Action.STOP | Action.PAUSE:
             lines = []
             if order.name:
-                lines.append(saved(pipeline, control, savepoint(order, pipeline, layout, control, now)))
+                lines.append(
+                    store_savepoint(pipeline, control, build_savepoint(order, pipeline, layout, control, now))
+                )
             state = Desired.STOPPED if order.action is Action.STOP else Desired.PAUSED
             control.want(state, actor=order.actor, reason=order.reason, now=now)
             return [*lines, f"{pipeline.name}: the stream should be {state}."]
         case Action.SAVEPOINT:
-            return [saved(pipeline, control, savepoint(order, pipeline, layout, control, now))]
+            return [
+                store_savepoint(pipeline, control, build_savepoint(order, pipeline, layout, control, now))
+            ]
         case Action.RESTORE:
-            return restored(order, pipeline, layout, control)
+            return restore_savepoint(order, pipeline, layout, control)
 
 
-def started(
+def start_stream(
     order: Order,
     pipeline: CompiledPipeline,
     layout: Layout,
@@ -108,11 +118,15 @@ def started(
             "Nothing is passed over by a start at the ledger's end.", hint="give --from, or leave it out."
         )
     named_too = order.upgrade is Upgrade.SAVEPOINT or order.name
-    point = savepoint(order, pipeline, layout, control, now) if named_too else None
-    move = moved(order, place, pipeline, layout, control, now, env) if place.kind is not From.LEDGER else None
+    point = build_savepoint(order, pipeline, layout, control, now) if named_too else None
+    move = (
+        plan_offset_move(order, place, pipeline, layout, control, now, env)
+        if place.kind is not From.LEDGER
+        else None
+    )
     lines = []
     if point:
-        lines.append(saved(pipeline, control, point))
+        lines.append(store_savepoint(pipeline, control, point))
     if move:
         control.pass_over(
             move.accepted, void=move.void, fill=order.fill, actor=order.actor, reason=move.reason, now=now
@@ -149,7 +163,7 @@ class Move:
         ]
 
 
-def moved(
+def plan_offset_move(
     order: Order,
     place: Place,
     pipeline: CompiledPipeline,
@@ -160,10 +174,12 @@ def moved(
 ) -> Move:
     """Decide on what is passed over; what an earlier such order passes over and no stream has met yet is void."""
     offsets = offsets_now(pipeline, place, env)
-    ledger = condensed_log(layout)
-    held = positions(ledger)
-    found = passed_over(held, offsets.beginnings, offsets.ends, wanted(place, offsets, held))
-    kept = gaps(ledger, offsets.beginnings)
+    ledger = read_condensed_log(layout)
+    held = list_end_offsets(ledger)
+    found = find_skipped_gaps(
+        held, offsets.beginnings, offsets.ends, find_start_offsets(place, offsets, held)
+    )
+    kept = find_gaps(ledger, offsets.beginnings)
     before = control.read().accepted
     waiting = {each.gap.lane for each in to_register(ledger, before)}
     reason = order.reason or f"started at {place.kind}"
@@ -174,7 +190,7 @@ def moved(
     )
 
 
-def wanted(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
+def find_start_offsets(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
     """Return the offset at which each lane shall be read; what was read already is not asked for again."""
     chosen = offsets.chosen
     if place.kind is From.OFFSETS:
@@ -182,11 +198,11 @@ def wanted(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
     return {lane: max(at, held.get(lane, at)) for lane, at in chosen.items()}
 
 
-def savepoint(
+def build_savepoint(
     order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable, now: datetime
 ) -> Savepoint:
     """Name the newest epoch that is held; BadRange before the first, and where the name is taken."""
-    ledger = condensed_log(layout)
+    ledger = read_condensed_log(layout)
     if not ledger:
         raise BadRange(
             f"{pipeline.name} has no epoch yet.", hint="start its stream; there is nothing to go back to."
@@ -194,7 +210,7 @@ def savepoint(
     point = Savepoint(
         name=order.name or f"before-{now:%Y%m%dT%H%M%SZ}",
         epoch=ledger[-1].number,
-        ends=positions(ledger),
+        ends=list_end_offsets(ledger),
         served=dict(manifest_of(layout).serving),
         record_version=ledger[-1].record_version,
         actor=order.actor,
@@ -205,16 +221,18 @@ def savepoint(
     return point
 
 
-def saved(pipeline: CompiledPipeline, control: ControlTable, point: Savepoint) -> str:
+def store_savepoint(pipeline: CompiledPipeline, control: ControlTable, point: Savepoint) -> str:
     """Keep a savepoint, and say so."""
     control.save(point)
     return f"{pipeline.name}: savepoint {point}"
 
 
-def restored(order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable) -> list[str]:
+def restore_savepoint(
+    order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable
+) -> list[str]:
     """Serve the versions that a savepoint names; the log is not cut back, and nothing is read twice."""
-    point = named(control.read().savepoints, order.name)
-    ledger = condensed_log(layout)
+    point = find_savepoint(control.read().savepoints, order.name)
+    ledger = read_condensed_log(layout)
     if not ledger or ledger[-1].number < point.epoch:
         raise BadRange(
             f"The log ends at epoch {ledger[-1].number if ledger else -1}, before the savepoint's {point.epoch}.",
@@ -224,7 +242,7 @@ def restored(order: Order, pipeline: CompiledPipeline, layout: Layout, control: 
     lines = [
         f"{pipeline.name}: restored {point.name}, epoch {point.epoch}; the log goes on at {ledger[-1].number}."
     ]
-    if not readiness.held(layout, point.epoch):
+    if not readiness.is_epoch_held(layout, point.epoch):
         lines.append(
             f"  the log has lost epoch {point.epoch} since: what it held was read again under later numbers"
         )
@@ -234,11 +252,11 @@ def restored(order: Order, pipeline: CompiledPipeline, layout: Layout, control: 
     for view, id in sorted(point.served.items()):
         instead = f"again, instead of {manifest.serving.get(view, 'none')}" if view in others else "as then"
         lines.append(f"  {view}: {id} is served{'' if view in others else ','} {instead}")
-    lines += beside(pipeline, point, manifest)
+    lines += format_savepoint_drift(pipeline, point, manifest)
     return lines
 
 
-def beside(pipeline: CompiledPipeline, point: Savepoint, manifest: Manifest) -> list[str]:
+def format_savepoint_drift(pipeline: CompiledPipeline, point: Savepoint, manifest: Manifest) -> list[str]:
     """Say what the definition has that the savepoint had not."""
     lines = [
         f"  the definition's {view.id} is fed beside it; mend the file, or flip to it again"
@@ -253,11 +271,11 @@ def beside(pipeline: CompiledPipeline, point: Savepoint, manifest: Manifest) -> 
     return lines
 
 
-def fillings(
+def request_hole_fills(
     pipeline: CompiledPipeline, layout: Layout, number: int | None, actor: str, reason: str
 ) -> list[OffsetRange]:
     """Ask for holes to be filled, the one of that number or all; give the offsets."""
-    missing = rest(condensed_log(layout))
+    missing = list_missing_ranges(read_condensed_log(layout))
     if number is not None and number not in missing:
         raise BadRange(
             f"Epoch {number} is no hole with something missing.",

@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 import psutil
 
 from seamline.lake.storage.delta_table import EPOCH, Table
-from seamline.lake.storage.layout import Layout, home, warehouse
-from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease, shown
+from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
+from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease, find_shown_lease
 from seamline.runtime.sightings import Sighting, Standing
-from seamline.supervisor.driver_process import end_session, rotate
-from seamline.supervisor.stream_logs import say
-from seamline.supervisor.supervisor_heartbeat import Heartbeat, folder
+from seamline.supervisor.driver_process import end_session, rotate_log
+from seamline.supervisor.stream_logs import print_with_time
+from seamline.supervisor.supervisor_heartbeat import Heartbeat, ensure_stream_folder
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Status:
 
 def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
     """Start a supervisor that outlives us, with ``env`` over our own environment; give its process id."""
-    output = folder(home(), pipeline) / "supervisor.log"
-    rotate(output)
+    output = ensure_stream_folder(home_folder(), pipeline) / "supervisor.log"
+    rotate_log(output)
     with output.open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", "seamline.supervisor", pipeline],
@@ -55,9 +55,9 @@ def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
     return child.pid
 
 
-def status(pipeline: str, *, now: datetime | None = None) -> Status:
+def read_stream_status(pipeline: str, *, now: datetime | None = None) -> Status:
     """Return what is known of a stream; nothing is made that is not there."""
-    layout = Layout(warehouse(), pipeline)
+    layout = Layout(warehouse_folder(), pipeline)
     control = Control()
     if Table.exists(layout.table("control")):
         control = ControlTable.ensure(layout).read()
@@ -67,18 +67,18 @@ def status(pipeline: str, *, now: datetime | None = None) -> Status:
         control.actor,
         control.reason,
         control.lease,
-        shown(layout, control, now=now or datetime.now(UTC)) is not None,
+        find_shown_lease(layout, control, now=now or datetime.now(UTC)) is not None,
         -1 if epoch is None else epoch,
-        Heartbeat.read(home(), pipeline),
+        Heartbeat.read(home_folder(), pipeline),
     )
 
 
-def ending(beat: Heartbeat) -> bool:
+def is_supervisor_ending(beat: Heartbeat) -> bool:
     """Return whether a supervisor that has said its last word is still there; it may be of this process."""
     return beat.supervisor.pid != os.getpid() and beat.supervisor.alive()
 
 
-def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
+def stop_stream(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
     """Want the stream stopped and wait until it is; kill what has not ended in time and give False."""
     if not Table.exists(layout.table("control")):
         return True
@@ -86,8 +86,8 @@ def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: 
     control.want(Desired.STOPPED, actor=actor, reason=reason, now=datetime.now(UTC))
     until, sight = time.monotonic() + timeout, Sighting(TTL.total_seconds())
     while True:
-        beat = Heartbeat.read(home(), layout.pipeline)
-        running = beat is not None and (beat.running or ending(beat))
+        beat = Heartbeat.read(home_folder(), layout.pipeline)
+        running = beat is not None and (beat.running or is_supervisor_ending(beat))
         standing = sight.look(lambda: control.read().lease)
         if not running and standing is Standing.FREE:
             end_leftover(layout.pipeline)
@@ -101,11 +101,11 @@ def stop(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: 
     return False
 
 
-def supervised() -> list[Layout]:
+def list_supervised_layouts() -> list[Layout]:
     """List what anybody has ever wanted to run over this warehouse: streams, and the resident driver."""
     return [
-        Layout(warehouse(), control.parent.name)
-        for control in sorted(warehouse().glob("*/control"))
+        Layout(warehouse_folder(), control.parent.name)
+        for control in sorted(warehouse_folder().glob("*/control"))
         if control.is_dir()
     ]
 
@@ -115,19 +115,19 @@ def stop_all(*, timeout: float = 60.0) -> None:
 
     One that was started a moment ago has neither lease nor heartbeat yet.
     """
-    found = supervised()
+    found = list_supervised_layouts()
     with ThreadPoolExecutor(max(len(found), 1)) as side_by_side:
-        list(side_by_side.map(lambda layout: stop(layout, timeout=timeout), found))
+        list(side_by_side.map(lambda layout: stop_stream(layout, timeout=timeout), found))
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            mine = process.environ().get("SEAMLINE_HOME") == str(home())
+            mine = process.environ().get("SEAMLINE_HOME") == str(home_folder())
             if mine and "seamline.supervisor" in process.cmdline():
                 end_session(process.pid)
 
 
 def end_leftover(pipeline: str) -> None:
     """End the driver of a supervisor that died: it is fenced off, but it holds memory."""
-    last = Heartbeat.read(home(), pipeline)
+    last = Heartbeat.read(home_folder(), pipeline)
     if last and last.driver and last.driver.alive():
-        say(f"ending the driver {last.driver.pid} that an earlier supervisor left")
+        print_with_time(f"ending the driver {last.driver.pid} that an earlier supervisor left")
         end_session(last.driver.pid)

@@ -57,14 +57,14 @@ class Asked:
                 process.kill()
 
 
-def ask(port: int, argv: Sequence[str], env: Mapping[str, str]) -> Asked | None:
+def submit_build(port: int, argv: Sequence[str], env: Mapping[str, str]) -> Asked | None:
     """Hand a build to the process that waits beside the driver at a port of this host; None where there is none."""
-    asked = {"argv": [*argv], "env": {**env}, "cwd": str(Path.cwd()), "release": release()}
+    asked = {"argv": [*argv], "env": {**env}, "cwd": str(Path.cwd()), "release": fingerprint_code()}
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     output = connection.makefile("r", encoding="utf-8", errors="replace")
     try:
         connection.settimeout(ANSWERS_WITHIN)
-        connection.connect(str(place(port)))
+        connection.connect(str(find_build_socket(port)))
         connection.sendall(json.dumps(asked).encode() + b"\n")
         said = output.readline()
         if said.startswith(READY):
@@ -79,15 +79,15 @@ def ask(port: int, argv: Sequence[str], env: Mapping[str, str]) -> Asked | None:
     return None
 
 
-def serve(
+def serve_one_build(
     port: int, run: Callable[[list[str]], int], code: str, *, look: Callable[[], object] = lambda: None
 ) -> int:
     """Wait for one build and run it; 0 without one, where who started us has gone or another waits in our place.
 
-    ``code`` is the ``release`` that this process has imported. ``look`` is called every few seconds of waiting, and
+    ``code`` is the ``fingerprint_code`` of what this process has imported. ``look`` is called every few seconds, and
     may raise.
     """
-    parent, where = os.getppid(), place(port)
+    parent, where = os.getppid(), find_build_socket(port)
     fresh = where.with_name(f"{where.name}.{os.getpid()}")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as waiting:
         waiting.bind(str(fresh))
@@ -100,10 +100,10 @@ def serve(
                 connection, _ = waiting.accept()
                 break
             except TimeoutError:
-                if os.getppid() != parent or inode(where) != own:
+                if os.getppid() != parent or read_inode(where) != own:
                     return 0
                 look()
-        if inode(where) == own:
+        if read_inode(where) == own:
             where.unlink(missing_ok=True)
     with connection, connection.makefile("rb") as given:
         asked = json.loads(given.readline() or "{}")
@@ -148,7 +148,7 @@ class Spare:
     def look(self) -> None:
         """See whether the one that waits was asked, or has died; OSError where nobody may wait."""
         self.busy = [process for process in self.busy if process.poll() is None]
-        there = place(self.port).exists()
+        there = find_build_socket(self.port).exists()
         if self.waiting and self.waiting.poll() is not None:
             # One that was asked between two looks was never seen, and has ended well.
             if not self.seen and self.waiting.returncode:
@@ -167,15 +167,15 @@ class Spare:
             process.kill()
             process.wait()
         with suppress(OSError):
-            place(self.port).unlink(missing_ok=True)
+            find_build_socket(self.port).unlink(missing_ok=True)
 
 
-def place(port: int) -> Path:
+def find_build_socket(port: int) -> Path:
     """Return the socket of the driver at a port, in a folder that is this user's alone; OSError if it is not."""
     return private_folder() / f"builds-{port}"
 
 
-def inode(file: Path) -> int | None:
+def read_inode(file: Path) -> int | None:
     """Distinguish a file from another in its place; None where there is none."""
     try:
         return file.stat().st_ino
@@ -183,7 +183,7 @@ def inode(file: Path) -> int | None:
         return None
 
 
-def release() -> str:
+def fingerprint_code() -> str:
     """Distinguish code from other code: of one that was edited since it was imported nothing may be built."""
     files = [*Path(seamline.__file__).parent.rglob("*.py"), jobs_folder() / "build.py"]
     newest = max(file.stat().st_mtime_ns for file in files)

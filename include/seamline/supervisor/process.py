@@ -17,22 +17,29 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seamline.lake.storage.layout import Layout, home
+from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.control_table import ControlTable, Desired, Lease, held_by
-from seamline.lake.tables.mending import mend
+from seamline.lake.tables.mending import mend_tables
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.disk import disk_full
-from seamline.runtime.processes import elapsed, myself
+from seamline.runtime.processes import boot_clock_seconds, own_process_name
 from seamline.supervisor.belief import Belief, Watchdog
-from seamline.supervisor.driver_process import Driver, rotate_in_use, tail
+from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
 from seamline.supervisor.driver_watch import Watch
 from seamline.supervisor.job_files import jobs_folder
 from seamline.supervisor.outside import end_leftover
 from seamline.supervisor.restart_pace import Pace, wait_before
 from seamline.supervisor.said import REFUSED, leave_mark
-from seamline.supervisor.stream_logs import say
-from seamline.supervisor.supervisor_heartbeat import GAVE_UP, LOST, STOPPED, Heartbeat, Identity, folder
+from seamline.supervisor.stream_logs import print_with_time
+from seamline.supervisor.supervisor_heartbeat import (
+    GAVE_UP,
+    LOST,
+    STOPPED,
+    Heartbeat,
+    Identity,
+    ensure_stream_folder,
+)
 from seamline.supervisor.watcher import Watcher
 
 Commanding = Callable[[int], Sequence[str]]
@@ -49,7 +56,7 @@ def supervise(
     pace: Pace | None = None,
     stop: threading.Event | None = None,
     watching: Watching | None = None,
-    clock: Callable[[], float] = elapsed,
+    clock: Callable[[], float] = boot_clock_seconds,
 ) -> int:
     """Run the stream, or what ``command`` says, until it is told to stop (0), fenced off (20) or out of its lease (21).
 
@@ -60,17 +67,17 @@ def supervise(
     if threading.current_thread() is threading.main_thread():
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, lambda *_: halt.set())
-    mend(layout, now=datetime.now(UTC))
+    mend_tables(layout, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
     try:
-        lease = control.take(holder, process=myself(), now=datetime.now(UTC))
+        lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
     except LeaseHeld as held:
-        leave_mark(home(), pipeline, REFUSED, now=datetime.now(UTC), why=held.message)
+        leave_mark(home_folder(), pipeline, REFUSED, now=datetime.now(UTC), why=held.message)
         raise
     end_leftover(pipeline)
     run, pace = command or functools.partial(stream_command, pipeline), pace or Pace()
-    watcher = None if command else Watcher(layout, every=pace.look, say=say)
+    watcher = None if command else Watcher(layout, every=pace.look, say=print_with_time)
     try:
         return Supervisor(pipeline, control, lease, run, pace, halt, watching, clock).run()
     finally:
@@ -95,7 +102,7 @@ class Supervisor:
         pace: Pace,
         halt: threading.Event,
         watching: Watching | None = None,
-        clock: Callable[[], float] = elapsed,
+        clock: Callable[[], float] = boot_clock_seconds,
     ) -> None:
         self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
         self.command, self.watching = command, watching
@@ -117,7 +124,7 @@ class Supervisor:
             return code
         except LeaseHeld as lost:
             self.beat = replace(self.beat, last_error=lost.message)
-            leave_mark(home(), self.pipeline, REFUSED, now=datetime.now(UTC), why=lost.message)
+            leave_mark(home_folder(), self.pipeline, REFUSED, now=datetime.now(UTC), why=lost.message)
             self.say_state(LOST)
             return lost.exit_code
         finally:
@@ -150,14 +157,14 @@ class Supervisor:
             watch.close()
         forgiven = driver.age > self.pace.settled or (watch is not None and watch.held)
         if watch is not None and watch.why:
-            say(f"{self.pipeline}: {watch.why}")
+            print_with_time(f"{self.pipeline}: {watch.why}")
             return self.struck(driver.kill(), watch.why, forgiven=forgiven)
         if self.unwanted():
             self.say_state("stopping")
             self.stop_driver(driver)
             return 0
         if self.lapsed:
-            say(f"{self.pipeline}: the lease was not renewed in time, and the driver ended")
+            print_with_time(f"{self.pipeline}: the lease was not renewed in time, and the driver ended")
             self.take_a_new_token()
             return None
         if driver.exit_code is None:
@@ -181,7 +188,9 @@ class Supervisor:
             current, sent = self.control.read().lease, self.clock()
             if current is not None and current.token != self.lease.token:
                 raise held_by(current)
-            self.lease = self.control.take(self.lease.holder, process=myself(), now=datetime.now(UTC))
+            self.lease = self.control.take(
+                self.lease.holder, process=own_process_name(), now=datetime.now(UTC)
+            )
             self.belief.landed(sent)
 
         while not self.spared(take) and not self.unwanted():
@@ -193,7 +202,7 @@ class Supervisor:
         What went before is ``forgiven`` to a driver that got on.
         """
         strikes = 1 if forgiven else self.beat.strikes + 1
-        said = f"{why}\n{tail(self.log)}"
+        said = f"{why}\n{read_log_tail(self.log)}"
         asked = self.control.read().restarts
         self.beat = replace(self.beat, driver=None, strikes=strikes, last_error=said, restarts=asked)
         if strikes >= self.pace.strikes:
@@ -235,7 +244,7 @@ class Supervisor:
             sent = self.clock()
             self.lease = self.control.renew(self.lease, now=datetime.now(UTC))
             self.belief.landed(sent)
-            self.beat = self.beat.write(home(), now=datetime.now(UTC))
+            self.beat = self.beat.write(home_folder(), now=datetime.now(UTC))
             rotate_in_use(self.log)
 
         if self.belief.over:
@@ -255,7 +264,7 @@ class Supervisor:
             if (full := disk_full(error)) is None:
                 raise
             if full.message != self.beat.last_error:
-                say(f"{self.pipeline}: {full.message}")
+                print_with_time(f"{self.pipeline}: {full.message}")
                 self.beat = replace(self.beat, last_error=full.message)
             return False
         return True
@@ -267,10 +276,10 @@ class Supervisor:
     @property
     def log(self) -> Path:
         """The driver's output."""
-        return folder(home(), self.pipeline) / "driver.log"
+        return ensure_stream_folder(home_folder(), self.pipeline) / "driver.log"
 
     def say_state(self, state: str) -> None:
         """Put a change of state into the heartbeat and the log."""
-        say(f"{self.pipeline}: {state} (token {self.lease.token})")
+        print_with_time(f"{self.pipeline}: {state} (token {self.lease.token})")
         self.beat = replace(self.beat, state=state)
-        self.spared(lambda: self.beat.write(home(), now=datetime.now(UTC)))
+        self.spared(lambda: self.beat.write(home_folder(), now=datetime.now(UTC)))

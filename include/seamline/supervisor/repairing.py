@@ -9,32 +9,32 @@ from datetime import UTC, datetime
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import renewing
+from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.mending import mend
+from seamline.lake.tables.mending import mend_tables
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.repair_steps import Acceptance
-from seamline.runtime.processes import myself
+from seamline.runtime.processes import own_process_name
 from seamline.spark.stream.epoch_writer import Writer
 
 RENEWED_EVERY = 5.0
 
 
-def repaired(pipeline: CompiledPipeline, layout: Layout, acceptance: Acceptance) -> list[str]:
+def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acceptance) -> list[str]:
     """Bring every table down to what the master holds, in the place of a start; say in lines what was given up.
 
     LeaseHeld while a stream runs. Nothing of it is lost that Kafka still has: the next start reads it again.
     """
-    mend(layout, now=datetime.now(UTC), accepted=True)
+    mend_tables(layout, now=datetime.now(UTC), accepted=True)
     control, before = ControlTable.ensure(layout), manifest_of(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:repair"
-    lease = control.take(holder, process=myself(), now=datetime.now(UTC))
+    lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
     try:
-        with renewing(lambda: control.kept(lease), RENEWED_EVERY):
+        with keep_renewing(lambda: control.kept(lease), RENEWED_EVERY):
             writer = Writer(layout, pipeline, lease.token, acceptance=acceptance)
             writer.repaired()
             state_edge(writer)

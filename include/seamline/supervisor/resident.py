@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from seamline.lake.storage.layout import Layout, home, warehouse
+from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
 from seamline.supervisor.job_files import jobs_folder
-from seamline.supervisor.supervisor_heartbeat import folder
+from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
 NAME = "_driver"
 DAG = "seamline__driver"
@@ -25,29 +25,29 @@ HERE = ("localhost", "127.0.0.1", "::1")
 READY = "--ready"
 
 
-def port() -> int:
+def read_resident_port() -> int:
     """Return the port it listens on, by setting."""
     return int(os.environ.get("SEAMLINE_CONNECT_PORT", "15002"))
 
 
-def layout() -> Layout:
+def resident_layout() -> Layout:
     """Return the place of its control table."""
-    return Layout(warehouse(), NAME)
+    return Layout(warehouse_folder(), NAME)
 
 
-def wanted_once() -> bool:
+def is_resident_requested() -> bool:
     """Return whether anybody ever asked for a resident driver here."""
-    return layout().table("control").is_dir()
+    return resident_layout().table("control").is_dir()
 
 
-def command(token: int) -> Sequence[str]:
+def make_driver_command(token: int) -> Sequence[str]:
     """Return its command; the fencing token is for the eyes of ``ps`` only, builds commit by themselves."""
     return [sys.executable, str(jobs_folder() / "driver.py"), "--token", str(token)]
 
 
 def token_file() -> Path:
     """Return the file with the token that lets a client in; this user alone reads it."""
-    return folder(home(), NAME) / "token"
+    return ensure_stream_folder(home_folder(), NAME) / "token"
 
 
 def make_token() -> str:
@@ -67,20 +67,20 @@ def client_env(url: str) -> Mapping[str, str]:
     ``url`` is ``sc://host:port/;parameters``. A token goes without TLS to the name localhost only.
     """
     parts = urlsplit(url)
-    ours = parts.hostname in HERE and parts.port in (None, port())
+    ours = parts.hostname in HERE and parts.port in (None, read_resident_port())
     if not ours or "token=" in url or not token_file().exists():
         return {"SPARK_REMOTE": url}
-    local = url.replace(parts.netloc, f"localhost:{port()}", 1)
+    local = url.replace(parts.netloc, f"localhost:{read_resident_port()}", 1)
     return {"SPARK_REMOTE": local, TOKEN: make_token()}
 
 
-def client() -> tuple[Sequence[str], Mapping[str, str]]:
+def make_spare_command() -> tuple[Sequence[str], Mapping[str, str]]:
     """Return the command and the environment of the process that the driver keeps ready for a build."""
     command = [sys.executable, str(jobs_folder() / "build.py"), READY]
-    return command, {**os.environ, **client_env(f"sc://localhost:{port()}/")}
+    return command, {**os.environ, **client_env(f"sc://localhost:{read_resident_port()}/")}
 
 
-def nearby(url: str) -> int | None:
+def find_local_port(url: str) -> int | None:
     """Return the port of a driver on this host of which its client wants nothing but to be let in; None for others."""
     parts = urlsplit(url)
     wishes = {each.partition("=")[0] for each in parts.path.strip("/").split(";") if each}

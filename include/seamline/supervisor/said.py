@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.plan.stream.observation import Sample
 
 RECONCILED = "reconciled"
@@ -61,8 +61,8 @@ class DriverSaid:
             dict(row.get("topics", {})),
             dict(row.get("errors", {})),
             dict(row.get("seconds", {})),
-            sample(row.get("earlier")),
-            sample(row.get("reached")),
+            parse_heartbeat_sample(row.get("earlier")),
+            parse_heartbeat_sample(row.get("reached")),
             parse_moment(row["up"]) if row.get("up") else None,
         )
 
@@ -77,7 +77,7 @@ class DriverSaid:
             return False
 
 
-def sample(row: Mapping[str, Any] | None) -> Sample | None:
+def parse_heartbeat_sample(row: Mapping[str, Any] | None) -> Sample | None:
     """Read a sample of a heartbeat."""
     return Sample(parse_moment(row["at"]), int(row["read"]), int(row["end"])) if row else None
 
@@ -91,7 +91,7 @@ def of_file(file: Path) -> dict[str, Any] | None:
     return found
 
 
-def unreconciled(home: Path, pipeline: str, *, now: datetime) -> datetime | None:
+def find_stale_reconcile(home: Path, pipeline: str, *, now: datetime) -> datetime | None:
     """Return Airflow's last look at a stream where that was long ago; None where it was not, or there never was one."""
     mark = mark_of(home, pipeline, RECONCILED)
     return mark[0] if mark and now - mark[0] > RECONCILES_WITHIN else None
@@ -106,7 +106,7 @@ def leave_mark(home: Path, pipeline: str, name: str, *, now: datetime, **said: A
     draft = file.with_suffix(f".{os.getpid()}.tmp")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps({"at": stamp(now), **said}))
+        draft.write_text(json.dumps({"at": format_utc_instant(now), **said}))
         draft.replace(file)
 
 

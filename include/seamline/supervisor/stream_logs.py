@@ -45,7 +45,7 @@ def tail_of(file: Path, count: int) -> list[str]:
     return data.decode(errors="replace").splitlines()[-count:] if count else []
 
 
-def following(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)) -> Iterator[str]:
+def follow_log(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)) -> Iterator[str]:
     """Return what is added to a log from now on, also in the file that follows when it is rotated."""
     file = log.open("rb")
     file.seek(0, 2)
@@ -53,7 +53,7 @@ def following(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)
         while True:
             if text := file.read():
                 yield text.decode(errors="replace")
-            elif moved(log, file):
+            elif is_log_replaced(log, file):
                 # What was written before the move was read above; the new file is read from its start.
                 if text := file.read():
                     yield text.decode(errors="replace")
@@ -65,7 +65,7 @@ def following(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)
         file.close()
 
 
-def moved(log: Path, file: BinaryIO) -> bool:
+def is_log_replaced(log: Path, file: BinaryIO) -> bool:
     """Return whether a log is another file by now, or was emptied."""
     try:
         now, then = log.stat(), os.fstat(file.fileno())
@@ -74,6 +74,6 @@ def moved(log: Path, file: BinaryIO) -> bool:
     return (now.st_ino, now.st_dev) != (then.st_ino, then.st_dev) or now.st_size < file.tell()
 
 
-def say(text: str) -> None:
+def print_with_time(text: str) -> None:
     """Write a line with its time to our own output."""
     print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", flush=True)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from seamline.lake.storage.layout import definitions, warehouse
+from seamline.lake.storage.layout import definitions_folder, warehouse_folder
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.observe import observe_all, streams_of
@@ -33,12 +33,12 @@ class Family:
     labels: Sequence[str] = ()
 
 
-def one(value: Callable[[Observation], float | None]) -> Callable[[Observation], Samples]:
+def make_unlabelled_sample(value: Callable[[Observation], float | None]) -> Callable[[Observation], Samples]:
     """Make a sample without labels."""
     return lambda found: iter([((), value(found))])
 
 
-def instant(moment: datetime | None) -> float | None:
+def to_unix_seconds(moment: datetime | None) -> float | None:
     """Write an instant as seconds since 1970."""
     return None if moment is None else moment.timestamp()
 
@@ -47,12 +47,12 @@ FAMILIES = (
     Family(
         "seamline_stream_up",
         "1 if the stream runs, 0 if not, or if nobody can tell.",
-        one(lambda found: float(found.actual is Actual.RUNNING)),
+        make_unlabelled_sample(lambda found: float(found.actual is Actual.RUNNING)),
     ),
     Family(
         "seamline_stream_wanted",
         "1 if the stream is wanted to run.",
-        one(lambda found: float(found.desired == "running")),
+        make_unlabelled_sample(lambda found: float(found.desired == "running")),
     ),
     Family(
         "seamline_stream_state",
@@ -60,11 +60,15 @@ FAMILIES = (
         lambda found: (((state.value,), float(state is found.actual)) for state in Actual),
         ("state",),
     ),
-    Family("seamline_epoch", "E, the last epoch that the master holds.", one(lambda found: found.epoch)),
+    Family(
+        "seamline_epoch",
+        "E, the last epoch that the master holds.",
+        make_unlabelled_sample(lambda found: found.epoch),
+    ),
     Family(
         "seamline_epoch_timestamp_seconds",
         "When the last epoch was committed, since 1970.",
-        one(lambda found: instant(found.committed_at)),
+        make_unlabelled_sample(lambda found: to_unix_seconds(found.committed_at)),
     ),
     Family(
         "seamline_epoch_phase_seconds",
@@ -89,37 +93,37 @@ FAMILIES = (
     Family(
         "seamline_lag_seconds",
         "The age of the oldest record that is not read, by its Kafka timestamp.",
-        one(lambda found: found.lag.seconds),
+        make_unlabelled_sample(lambda found: found.lag.seconds),
     ),
     Family(
         "seamline_lag_timestamp_seconds",
         "When the lag was so, since 1970: now, or the driver's last heartbeat where Kafka does not answer.",
-        one(lambda found: instant(found.lag.at)),
+        make_unlabelled_sample(lambda found: to_unix_seconds(found.lag.at)),
     ),
     Family(
         "seamline_catch_up_seconds",
         "Until all is read at the rates of the last minute; +Inf where the lag does not shrink.",
-        one(lambda found: found.lag.catch_up),
+        make_unlabelled_sample(lambda found: found.lag.catch_up),
     ),
     Family(
         "seamline_arriving_records_per_second",
         "Offsets that were added to the topics in a second of the last minute.",
-        one(lambda found: found.lag.arriving),
+        make_unlabelled_sample(lambda found: found.lag.arriving),
     ),
     Family(
         "seamline_read_records_per_second",
         "Offsets that were read in a second of the last minute.",
-        one(lambda found: found.lag.drained),
+        make_unlabelled_sample(lambda found: found.lag.drained),
     ),
     Family(
         "seamline_accepted_rows_per_second",
         "Rows that epochs of the last minute accepted in a second.",
-        one(lambda found: found.rows_per_second),
+        make_unlabelled_sample(lambda found: found.rows_per_second),
     ),
     Family(
         "seamline_watermark_timestamp_seconds",
         "The watermark, since 1970.",
-        one(lambda found: instant(found.watermark)),
+        make_unlabelled_sample(lambda found: to_unix_seconds(found.watermark)),
     ),
     Family(
         "seamline_view_behind_epochs",
@@ -130,32 +134,32 @@ FAMILIES = (
     Family(
         "seamline_driver_restarts_total",
         "Starts of the driver but the first, under its present supervisor.",
-        one(lambda found: found.restarts),
+        make_unlabelled_sample(lambda found: found.restarts),
     ),
     Family(
         "seamline_driver_strikes",
         "Failures of the driver in a row.",
-        one(lambda found: found.strikes),
+        make_unlabelled_sample(lambda found: found.strikes),
     ),
     Family(
         "seamline_holes_undecided",
         "Gaps between the log and the topics that nobody has decided on.",
-        one(lambda found: None if found.holes is None else len(found.holes)),
+        make_unlabelled_sample(lambda found: None if found.holes is None else len(found.holes)),
     ),
     Family(
         "seamline_reconcile_timestamp_seconds",
         "When Airflow has last compared what the stream should do with what it does, since 1970.",
-        one(lambda found: instant(found.reconciled)),
+        make_unlabelled_sample(lambda found: to_unix_seconds(found.reconciled)),
     ),
     Family(
         "seamline_warehouse_free_ratio",
         "The share of the warehouse's disk that is free.",
-        one(lambda found: found.disk_free),
+        make_unlabelled_sample(lambda found: found.disk_free),
     ),
     Family(
         "seamline_observation_errors",
         "Things about the stream that could not be read at this look.",
-        one(lambda found: len(found.unread)),
+        make_unlabelled_sample(lambda found: len(found.unread)),
     ),
     Family(
         "seamline_alert",
@@ -166,7 +170,7 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def families(observed: Iterable[Observation]) -> Iterator[Metric]:
+def collect_metrics(observed: Iterable[Observation]) -> Iterator[Metric]:
     """Return all metrics of some observations."""
     found = list(observed)
     for family in FAMILIES:
@@ -190,15 +194,15 @@ class Streams(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return the metrics of a fresh look."""
         with self.lock:
-            return families(self.look())
+            return collect_metrics(self.look())
 
 
-def registry(*, broker: bool = True) -> CollectorRegistry:
+def make_metrics_registry(*, broker: bool = True) -> CollectorRegistry:
     """Return a registry of all streams of this installation, by the settings."""
-    known = Definitions(definitions())
+    known = Definitions(definitions_folder())
 
     def look() -> Sequence[Observation]:
-        return observe_all(streams_of(known.now(), warehouse()), warehouse(), broker=broker)
+        return observe_all(streams_of(known.now(), warehouse_folder()), warehouse_folder(), broker=broker)
 
     made = CollectorRegistry()
     made.register(Streams(look))

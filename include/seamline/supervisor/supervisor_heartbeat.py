@@ -11,15 +11,15 @@ from pathlib import Path
 
 import psutil
 
-from seamline.model.time.intervals import parse_moment, stamp
-from seamline.runtime.processes import Life, here, named, state_of
+from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.runtime.processes import Life, is_local_process, name_process, state_of
 
 
 @dataclass(frozen=True)
 class Identity:
     """A process, not to be mistaken for another of the same id.
 
-    ``name`` is that of ``processes.named``. An earlier release told its start in epoch seconds, ``born``, which changes
+    ``name`` is that of ``processes.name_process``. Earlier releases told its start in seconds, ``born``, which changes
     when a clock is set.
     """
 
@@ -31,12 +31,12 @@ class Identity:
     @classmethod
     def of(cls, pid: int) -> Identity:
         """Identify a process of this host; psutil.NoSuchProcess where there is none."""
-        return cls(socket.gethostname(), pid, name=named(pid))
+        return cls(socket.gethostname(), pid, name=name_process(pid))
 
     def alive(self) -> bool:
         """Return whether it runs; a process of another host cannot be seen and counts as gone."""
         if self.name:
-            return here(self.name) and state_of(self.name) is not Life.GONE
+            return is_local_process(self.name) and state_of(self.name) is not Life.GONE
         if self.host != socket.gethostname():
             return False
         try:
@@ -77,9 +77,9 @@ class Heartbeat:
     def write(self, home: Path, *, now: datetime) -> Heartbeat:
         """Replace the file whole, and give the heartbeat that was written."""
         beat = replace(self, at=now)
-        file = path(home, self.pipeline)
+        file = locate_heartbeat_file(home, self.pipeline)
         fresh = file.with_suffix(".new")
-        fresh.write_text(json.dumps({**asdict(beat), "at": stamp(now)}, indent=2))
+        fresh.write_text(json.dumps({**asdict(beat), "at": format_utc_instant(now)}, indent=2))
         os.replace(fresh, file)  # noqa: PTH105
         return beat
 
@@ -101,13 +101,13 @@ class Heartbeat:
         )
 
 
-def folder(home: Path, pipeline: str) -> Path:
+def ensure_stream_folder(home: Path, pipeline: str) -> Path:
     """Return the folder of a stream's heartbeat and logs, made if need be."""
     place = home / "streams" / pipeline
     place.mkdir(parents=True, exist_ok=True)
     return place
 
 
-def path(home: Path, pipeline: str) -> Path:
+def locate_heartbeat_file(home: Path, pipeline: str) -> Path:
     """Return the heartbeat's file."""
-    return folder(home, pipeline) / FILE
+    return ensure_stream_folder(home, pipeline) / FILE

@@ -9,15 +9,15 @@ from datetime import datetime
 from functools import partial
 
 from seamline.kafka.admin import TopicAdmin
-from seamline.kafka.connections import resolve
-from seamline.lake.log.epoch_log import condensed_log
+from seamline.kafka.connections import read_airflow_connection
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import KafkaSource
 from seamline.model.errors import SeamlineError
-from seamline.model.protocol.holes import Gap, gaps
+from seamline.model.protocol.holes import Gap, find_gaps
 from seamline.model.protocol.offsets import Lane, Vector
-from seamline.plan.stream.start_positions import From, Place, named
+from seamline.plan.stream.start_positions import From, Place, resolve_offsets
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def offsets_now(
 ) -> Offsets:
     """Ask Kafka where each lane begins and ends, and which offset a place means in it."""
     source, place = compiled.definition.source, place or Place()
-    with TopicAdmin(resolve(source.connection, env)) as admin:
+    with TopicAdmin(read_airflow_connection(source.connection, env)) as admin:
         first = by_lane(admin, source, admin.beginning_offsets)
         ends = by_lane(admin, source, admin.end_offsets)
         match place.kind:
@@ -56,7 +56,7 @@ def offsets_now(
             case From.TIMESTAMP:
                 chosen = by_lane(admin, source, partial(at_or_after, admin, place))
             case From.OFFSETS:
-                chosen = named(place, {name: admin.topic_id(name) for name in source.topics})
+                chosen = resolve_offsets(place, {name: admin.topic_id(name) for name in source.topics})
             case From.LEDGER:
                 chosen = {}
     return Offsets(first, ends, chosen)
@@ -68,27 +68,27 @@ def at_or_after(admin: TopicAdmin, place: Place, topic: str) -> Mapping[int, int
     return admin.offsets_at(topic, place.instant)
 
 
-def missing(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
+def find_topic_gaps(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
     """Compare the log with the topic as it is now."""
     source = compiled.definition.source
-    with TopicAdmin(resolve(source.connection)) as admin:
-        return gaps(condensed_log(layout), by_lane(admin, source, admin.beginning_offsets))
+    with TopicAdmin(read_airflow_connection(source.connection)) as admin:
+        return find_gaps(read_condensed_log(layout), by_lane(admin, source, admin.beginning_offsets))
 
 
-def ageing(
+def list_ageing_gaps(
     compiled: CompiledPipeline, layout: Layout, *, now: datetime, env: Mapping[str, str] = os.environ
 ) -> list[Gap]:
     """List what is not read and older than half of the time that its topic keeps records."""
     source = compiled.definition.source
     half: dict[Lane, int] = {}
     first: dict[Lane, int] = {}
-    with TopicAdmin(resolve(source.connection, env)) as admin:
+    with TopicAdmin(read_airflow_connection(source.connection, env)) as admin:
         for name in source.topics:
             id, keeps, begins = admin.topic_id(name), admin.retention(name), admin.beginning_offsets(name)
             old = admin.offsets_at(name, now - keeps / 2) if keeps else begins
             half |= {Lane(id, partition): at for partition, at in old.items()}
             first |= {Lane(id, partition): at for partition, at in begins.items()}
-    found = gaps(condensed_log(layout), half)
+    found = find_gaps(read_condensed_log(layout), half)
     return [
         replace(gap, start=max(gap.start, first[gap.lane]))
         for gap in found
@@ -96,16 +96,16 @@ def ageing(
     ]
 
 
-def soon(gap: Gap) -> str:
+def format_ageing_gap(gap: Gap) -> str:
     """Say that Kafka may delete something before it was read."""
     return f"soon: {gap}: unread, and older than half of what the topic keeps; is the stream up?"
 
 
-def warnings(
+def format_loss_warnings(
     compiled: CompiledPipeline, layout: Layout, *, now: datetime, env: Mapping[str, str] = os.environ
 ) -> list[str]:
     """Say what Kafka may delete unread soon, or why that is not known, in a line each."""
     try:
-        return [soon(gap) for gap in ageing(compiled, layout, now=now, env=env)]
+        return [format_ageing_gap(gap) for gap in list_ageing_gaps(compiled, layout, now=now, env=env)]
     except SeamlineError as error:
         return [f"not known: whether Kafka deletes what was not read: {error.message}"]

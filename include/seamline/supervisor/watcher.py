@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from seamline.lake.storage.layout import Layout, definitions
+from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.model.compile import catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.supervisor.alert_telling import tell_alerts
@@ -25,7 +25,7 @@ class Definitions:
         stats = [(str(file), file.stat()) for file in catalog.python_files(self.folder)]
         seen = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
         if seen != self.seen:
-            self.found, self.seen = catalog.load(self.folder).pipelines, seen
+            self.found, self.seen = catalog.load_catalog(self.folder).pipelines, seen
         return self.found
 
 
@@ -37,7 +37,7 @@ class Watcher:
 
     def __init__(self, layout: Layout, *, every: float, say: Callable[[str], object]) -> None:
         self.layout, self.every, self.say = layout, every, say
-        self.definitions = Definitions(definitions())
+        self.definitions = Definitions(definitions_folder())
         self.over = threading.Event()
         self.said = ""
         self.compiled: CompiledPipeline | None = None

@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from seamline.lake.engine.lookup_joins import key_name, value
+from seamline.lake.engine.lookup_joins import guarded_value_sql, key_name
 from seamline.lake.storage.arrow_types import key_fields
-from seamline.lake.tables.lookup_tables import load
+from seamline.lake.tables.lookup_tables import load_lookup
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.lookup_join import Join
 from seamline.model.errors import LookupBroken
@@ -30,7 +30,7 @@ class Beside:
         """Add the columns of a view's look-ups to its presented rows."""
         for join in view.decorations:
             try:
-                self.tables[join.name] = load(join).to_pylist()
+                self.tables[join.name] = load_lookup(join).to_pylist()
             except LookupBroken:
                 self.tables.setdefault(join.name, [])
             names = [key_name(name) for name, _ in join.keys]
@@ -46,7 +46,7 @@ class Beside:
         self.con.register("keys", keys)
         try:
             return self.con.execute(
-                f"SELECT {', '.join(value(made) for _, made in join.keys)} FROM keys"
+                f"SELECT {', '.join(guarded_value_sql(made) for _, made in join.keys)} FROM keys"
             ).fetchall()
         finally:
             self.con.unregister("keys")

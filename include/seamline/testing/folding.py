@@ -13,22 +13,27 @@ from seamline.model.compile.compiled_pipeline import CompiledMeasure, CompiledVi
 from seamline.model.measures import Formula, Place, Ratio, Sum
 
 Folded = tuple[Place, tuple[Any, ...]]
-"""A row's place, and the values that ``sources`` read of it."""
+"""A row's place, and the values that ``list_fold_sources`` read of it."""
 
 
-def sources(view: CompiledView) -> list[CompiledMeasure]:
+def list_fold_sources(view: CompiledView) -> list[CompiledMeasure]:
     """List what a view folds: its measures, and in the place of a derived one what that is made of."""
     return [source for each in view.measures for source in each.sources]
 
 
-def measured(con: duckdb.DuckDBPyConnection, view: CompiledView, rows: Sequence[Folded]) -> dict[str, Any]:
+def present_measures(
+    con: duckdb.DuckDBPyConnection, view: CompiledView, rows: Sequence[Folded]
+) -> dict[str, Any]:
     """Present every measure of one window's rows."""
     places = [place for place, _ in rows]
-    read = sources(view)
+    read = list_fold_sources(view)
     folded = [each.measure.fold([values[at] for _, values in rows], places) for at, each in enumerate(read)]
     shown = (each.measure.present(state) for each, state in zip(read, folded, strict=True))
     return {
-        **{each.name: derived(con, each, [next(shown) for _ in each.sources]) for each in view.measures},
+        **{
+            each.name: compute_derived_measure(con, each, [next(shown) for _ in each.sources])
+            for each in view.measures
+        },
         **{
             each.beyond: each.measure.beyond(state)
             for each, state in zip(read, folded, strict=True)
@@ -37,7 +42,9 @@ def measured(con: duckdb.DuckDBPyConnection, view: CompiledView, rows: Sequence[
     }
 
 
-def derived(con: duckdb.DuckDBPyConnection, measure: CompiledMeasure, values: Sequence[Any]) -> Any:
+def compute_derived_measure(
+    con: duckdb.DuckDBPyConnection, measure: CompiledMeasure, values: Sequence[Any]
+) -> Any:
     """Make a measure of what its sources present; what an expression means has one implementation, DuckDB's."""
     if isinstance(measure.measure, Ratio):
         return measure.measure.divided(*values)
@@ -46,10 +53,10 @@ def derived(con: duckdb.DuckDBPyConnection, measure: CompiledMeasure, values: Se
     types = [arrow_type(each.result) for each in measure.operands]
     columns = [pa.array([value], type) for value, type in zip(values, types, strict=True)]
     parts = pa.table(columns, names=list(measure.measure.made_of))
-    return query(con, f"SELECT ({measure.shown.duckdb}) FROM rows", parts)[0][0]
+    return query_rows(con, f"SELECT ({measure.shown.duckdb}) FROM rows", parts)[0][0]
 
 
-def query(con: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> list[tuple[Any, ...]]:
+def query_rows(con: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> list[tuple[Any, ...]]:
     """Ask DuckDB about one table, known as ``rows``."""
     con.register("rows", rows)
     try:

@@ -9,7 +9,7 @@ from seamline.lake.engine import states
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
-from seamline.testing.folding import query, sources
+from seamline.testing.folding import list_fold_sources, query_rows
 from seamline.testing.oracle import Row
 
 
@@ -24,14 +24,14 @@ def input_of(
     accepted = pa.concat_tables([blank, accepted], promote_options="default")
     selected = SELECTED if pipeline.record.selective else "TRUE"
     where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
-    ids = [states.quoted(name) for name in pipeline.definition.source.event_id]
-    values = [each.expression.duckdb if each.expression else "1" for each in sources(view)]
-    keys = [states.quoted(key.name) for key in view.ordered_by]
+    ids = [states.quote_identifier(name) for name in pipeline.definition.source.event_id]
+    values = [each.expression.duckdb if each.expression else "1" for each in list_fold_sources(view)]
+    keys = [states.quote_identifier(key.name) for key in view.ordered_by]
     ordinal = "0" if view.counts else "_ordinal"
     places = ["_epoch", "_event_time", "_partition", "_offset", "_topic", ordinal]
-    relation = "rows" if view.counts else states.exploded(view, "rows")
+    relation = "rows" if view.counts else states.exploded_rows_sql(view, "rows")
     columns = [*places, selected, where, *ids, *keys, *values]
-    found = query(con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
+    found = query_rows(con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
     rows = []
     for epoch, at, partition, offset, topic, item, chosen, counts, *rest in found:
         if not chosen:

@@ -12,16 +12,16 @@ import duckdb
 import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import KernelConfig
-from seamline.kernel.epoch_kernel import judged as kernel_judged
+from seamline.kernel.epoch_kernel import validate_records as kernel_judged
 from seamline.kernel.formats import reader_of
-from seamline.kernel.marks import PLACE, marked
-from seamline.kernel.raw import fresh
+from seamline.kernel.marks import PLACE, join_marks
+from seamline.kernel.raw import select_new_records
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
-from seamline.model.protocol.restatement import Restatement, restated
+from seamline.model.protocol.restatement import Restatement, apply_restatements
 from seamline.model.time.intervals import Interval
 
 
@@ -41,7 +41,7 @@ class Read:
     known: int = 0
 
 
-def judged(
+def validate_raw_records(
     con: duckdb.DuckDBPyConnection,
     pipeline: CompiledPipeline,
     raw: pa.Table,
@@ -63,11 +63,11 @@ def judged(
         at=at,
         lookups=lookups,
     )
-    rows = marked(con, fresh(raw, config), pipeline, marks)
+    rows = join_marks(con, select_new_records(raw, config), pipeline, marks)
     return kernel_judged(con, rows, config, reader_of(pipeline))
 
 
-def again(
+def reprocess_interval_rows(
     con: duckdb.DuckDBPyConnection,
     read: Read,
     layout: Layout,
@@ -77,11 +77,13 @@ def again(
     """Return an epoch's rows of an interval, from its raw records where that was decided."""
     epoch = read.epoch
     rows = of_interval(read.accepted, interval)
-    versions = restated(decisions[read.known :], epoch.lookups, interval.start, epoch.number)
+    versions = apply_restatements(decisions[read.known :], epoch.lookups, interval.start, epoch.number)
     if versions == epoch.lookups:
         return rows
     paths = {name: layout.lookup(name, version) for name, version in versions.items()}
-    found, _ = judged(con, read.pipeline, read.raw, epoch.number, epoch.committed_at, paths, read.marks)
+    found, _ = validate_raw_records(
+        con, read.pipeline, read.raw, epoch.number, epoch.committed_at, paths, read.marks
+    )
     found = of_interval(found, interval)
     if rows.select(PLACE.names) != found.select(PLACE.names):
         raise ProtocolError(
@@ -96,7 +98,7 @@ def of_interval(rows: pa.Table, interval: Interval) -> pa.Table:
     return rows.filter(pa.array([at in interval for at in rows["_event_time"].to_pylist()], pa.bool_()))
 
 
-def latest(accepted: pa.Table) -> dict[Lane, datetime]:
+def find_latest_event_times(accepted: pa.Table) -> dict[Lane, datetime]:
     """Return the largest event time of every lane."""
     found: dict[Lane, datetime] = {}
     columns = (accepted[name].to_pylist() for name in ("_topic_id", "_partition", "_event_time"))
@@ -106,6 +108,6 @@ def latest(accepted: pa.Table) -> dict[Lane, datetime]:
     return found
 
 
-def tally(names: Iterable[str]) -> dict[str, int]:
+def count_names(names: Iterable[str]) -> dict[str, int]:
     """Count names."""
     return {name: len(list(some)) for name, some in groupby(sorted(names))}

@@ -10,13 +10,13 @@ from typing import Any
 
 import duckdb
 
-from seamline.lake.engine.windowing import spelled
+from seamline.lake.engine.windowing import format_grouping_set
 from seamline.model.compile.compiled_pipeline import GROUPING, NUMBER, CompiledView
 from seamline.model.measures import Place
 from seamline.model.protocol.seam import NOTHING, Side, windows_over
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.testing.folding import measured
+from seamline.testing.folding import present_measures
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Row:
     counts: bool
 
 
-def counted(
+def filter_counted_rows(
     view: CompiledView,
     rows: Iterable[Row],
     cuts: Mapping[str, int],
@@ -63,10 +63,10 @@ def counted(
             records.add(record)
         if row.counts:
             found.append(row)
-    return numbered(view, found) if view.counts else found
+    return assign_count_windows(view, found) if view.counts else found
 
 
-def presented(
+def present_oracle_rows(
     con: duckdb.DuckDBPyConnection,
     view: CompiledView,
     rows: Sequence[Row],
@@ -88,12 +88,12 @@ def presented(
                 )
                 found.append(
                     {
-                        **({GROUPING: spelled(names)} if view.grouped else {}),
+                        **({GROUPING: format_grouping_set(names)} if view.grouped else {}),
                         **{each.name: None for each in view.keys},
                         **dict(zip(names, key, strict=True)),
                         "window_start": EPOCH + start * MICROSECOND,
                         "window_end": None if end is None else EPOCH + end * MICROSECOND,
-                        **measured(con, view, [(row.place, row.values) for row in inside]),
+                        **present_measures(con, view, [(row.place, row.values) for row in inside]),
                         "batch_part": batch,
                         "speed_part": len(inside) - batch,
                     }
@@ -101,7 +101,7 @@ def presented(
     return found
 
 
-def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
+def assign_count_windows(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
     """Return each row, in the order in which they came, the number of its count window."""
     found, seen = [], Counter[tuple[Any, ...]]()
     for row in rows:
@@ -111,14 +111,16 @@ def numbered(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
     return found
 
 
-def known(view: CompiledView, row: Mapping[str, Any], column: str) -> Any:
+def to_nearest_double(view: CompiledView, row: Mapping[str, Any], column: str) -> Any:
     """Return a presented value; of a DECIMAL the nearest double, as of a total that no DECIMAL holds."""
     texts = [row[name] for name, source in view.beyond.items() if source.name == column]
     value = Decimal(texts[0]) if any(texts) else row[column]
     return float(value) if isinstance(value, Decimal) else value
 
 
-def meets(value: Any, at_least: float | None, at_most: float | None, *, not_null: bool) -> bool:
+def meets_expected_bounds(
+    value: Any, at_least: float | None, at_most: float | None, *, not_null: bool
+) -> bool:
     """Return whether a presented value is what was expected; NULL meets a bound."""
     if value is None:
         return not not_null

@@ -17,38 +17,50 @@ from weakref import finalize
 import pyarrow as pa
 
 from seamline.lake.engine import states
-from seamline.lake.publish.lookup_restating import decided
+from seamline.lake.publish.lookup_restating import decide_restatement
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.evolution import fits, require_order
+from seamline.model.compile.evolution import is_compatible_version, require_order
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import CertificateFailed
-from seamline.model.protocol.certificate import Check, Evidence, judge, only_open
+from seamline.model.protocol.certificate import Check, Evidence, only_open, validate_evidence
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Generation, Manifest, Statement, fold
-from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.manifest import Generation, Manifest, Statement, fold_statements
+from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.batch_plan import plan_batch
 from seamline.plan.batch.rejudging_plan import (
     Verdict,
-    as_judged,
-    filled,
-    floors,
-    narrowed,
-    timed_log,
-    unjudged,
+    apply_verdicts,
+    complete_births,
+    drop_foreign_watermarks,
+    last_filled_interval,
+    list_outdated_epochs,
+    plan_raised_floors,
 )
-from seamline.plan.publish.publication import Candidate, born, certified, publish
+from seamline.plan.publish.publication import Candidate, plan_births, plan_publication, select_publishable
 from seamline.plan.stream.epoch_numbers import next_number
 from seamline.spark.stream.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES, cuts_of
 from seamline.testing.input import input_of
-from seamline.testing.judging import Read, again, judged, latest, tally
-from seamline.testing.oracle import Row, counted, known, meets, presented
-from seamline.testing.repeats import Seen, repeated
+from seamline.testing.judging import (
+    Read,
+    count_names,
+    find_latest_event_times,
+    reprocess_interval_rows,
+    validate_raw_records,
+)
+from seamline.testing.oracle import (
+    Row,
+    filter_counted_rows,
+    meets_expected_bounds,
+    present_oracle_rows,
+    to_nearest_double,
+)
+from seamline.testing.repeats import Seen, mark_repeated_rows
 
 
 @dataclass
@@ -60,7 +72,7 @@ class Plain:
     refused: list[dict[str, Any]] = field(default_factory=list)
     rows: dict[str, list[Row]] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
-    manifest: Manifest = field(default_factory=lambda: fold([], 0))
+    manifest: Manifest = field(default_factory=lambda: fold_statements([], 0))
     read: list[Read] = field(default_factory=list)
     judged: dict[int, Read] = field(default_factory=dict)
     restated: list[Restatement] = field(default_factory=list)
@@ -69,7 +81,7 @@ class Plain:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        self.con = states.connection()
+        self.con = states.open_duckdb()
         self.beside = Beside(self.con)
         folder = Path(tempfile.mkdtemp(prefix="seamline-"))
         finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -80,7 +92,7 @@ class Plain:
         """Write statements as one commit of the manifest."""
         seq = len(self.statements)
         self.statements += [replace(each, seq=seq) for each in statements]
-        self.manifest = fold(self.statements, len(self.statements))
+        self.manifest = fold_statements(self.statements, len(self.statements))
 
     @property
     def unique(self) -> bool:
@@ -93,14 +105,20 @@ class Plain:
             return None
         versions = self.lookups.current()
         paths = self.lookups.paths(versions)
-        accepted, refused = judged(self.con, self.pipeline, raw, number, epoch.committed_at, paths)
+        accepted, refused = validate_raw_records(
+            self.con, self.pipeline, raw, number, epoch.committed_at, paths
+        )
         marks = (
-            repeated(self.pipeline, accepted, self.seen, self.mark) if self.pipeline.record.dedup else None
+            mark_repeated_rows(self.pipeline, accepted, self.seen, self.mark)
+            if self.pipeline.record.dedup
+            else None
         )
         if marks is not None:
-            accepted, refused = judged(self.con, self.pipeline, raw, number, epoch.committed_at, paths, marks)
+            accepted, refused = validate_raw_records(
+                self.con, self.pipeline, raw, number, epoch.committed_at, paths, marks
+            )
         late, very_late = self.lateness(accepted)
-        times = latest(accepted)
+        times = find_latest_event_times(accepted)
         policy = self.pipeline.definition.source.watermark
         before = self.progress or Progress.resumed([], {}, epoch.committed_at, self.pipeline.timed)
         vector = {part.lane: part.start for part in epoch.ranges} | dict(before.vector)
@@ -109,8 +127,8 @@ class Plain:
         whole = replace(
             epoch,
             number=number,
-            accepted=tally(map(self.interval_of, accepted["_event_time"].to_pylist())),
-            refused=tally(refused["_reason"].to_pylist()),
+            accepted=count_names(map(self.interval_of, accepted["_event_time"].to_pylist())),
+            refused=count_names(refused["_reason"].to_pylist()),
             late=late,
             very_late=very_late,
             max_event_time=times,
@@ -139,7 +157,7 @@ class Plain:
         moments = accepted["_event_time"].to_pylist()
         past = mark - self.pipeline.very_late
         late = [self.interval_of(at) for at in moments if past <= at < mark]
-        return tally(late), tally(self.interval_of(at) for at in moments if at < past)
+        return count_names(late), count_names(self.interval_of(at) for at in moments if at < past)
 
     def interval_of(self, moment: datetime) -> str:
         """Return the id of the interval that holds an instant."""
@@ -157,9 +175,9 @@ class Plain:
             anew = Progress.resumed(self.epochs, known.vector, EPOCH, pipeline.timed)
             self.progress = replace(anew, last_seen=known.last_seen, last_edge_at=known.last_edge_at)
         last = self.epochs[-1].number if self.epochs else NOTHING
-        day = filled(self.epochs, pipeline.record_version, pipeline.grid, below=last + 1)
+        day = last_filled_interval(self.epochs, pipeline.record_version, pipeline.grid, below=last + 1)
         definitions = {view.id: "" for view in pipeline.views}
-        self.say(*born(self.manifest, definitions, held=last, now=EPOCH, filled=day))
+        self.say(*plan_births(self.manifest, definitions, held=last, now=EPOCH, filled=day))
         held = {name: rows for name, rows in self.rows.items() if pipeline.record_version == before}
         self.judged = {} if pipeline.record_version != before else self.judged
         for view in pipeline.views:
@@ -170,7 +188,11 @@ class Plain:
     def current(self) -> list[Read]:
         """What the record version has judged: epochs of its own, and those judged again."""
         found = [self.judged.get(each.epoch.number, each) for each in self.read]
-        return [each for each in found if fits(each.pipeline.record_version, self.pipeline.record_version)]
+        return [
+            each
+            for each in found
+            if is_compatible_version(each.pipeline.record_version, self.pipeline.record_version)
+        ]
 
     def every(self, view: CompiledView) -> list[Row]:
         """Return a view's input of all epochs."""
@@ -182,18 +204,18 @@ class Plain:
         """Judge what another record version judged, with the look-ups as they are."""
         version, known = self.pipeline.record_version, len(self.restated)
         paths = self.lookups.paths(versions := self.lookups.current())
-        waiting = {each.number for each in unjudged(self.epochs, version, self.judged)}
+        waiting = {each.number for each in list_outdated_epochs(self.epochs, version, self.judged)}
         for each in [read for read in self.read if read.epoch.number in waiting]:
             number, at = each.epoch.number, each.epoch.committed_at
-            accepted, refused = judged(self.con, self.pipeline, each.raw, number, at, paths)
+            accepted, refused = validate_raw_records(self.con, self.pipeline, each.raw, number, at, paths)
             epoch = replace(each.epoch, lookups=versions)
             self.judged[number] = Read(epoch, self.pipeline, each.raw, None, accepted, refused, known)
         verdicts = {
             number: Verdict(
                 number,
                 "",
-                tally(map(self.interval_of, each.accepted["_event_time"].to_pylist())),
-                tally(each.refused["_reason"].to_pylist()),
+                count_names(map(self.interval_of, each.accepted["_event_time"].to_pylist())),
+                count_names(each.refused["_reason"].to_pylist()),
                 each.epoch.lookups,
                 each.known,
             )
@@ -201,9 +223,9 @@ class Plain:
         }
         if waiting:
             views = [view.id for view in self.pipeline.views]
-            log, grid = list(as_judged(self.epochs, version, verdicts)), self.pipeline.grid
-            self.say(*narrowed(self.manifest, views, log, version, grid, now=EPOCH))
-            self.say(*floors(self.manifest, views, verdicts, now=EPOCH))
+            log, grid = list(apply_verdicts(self.epochs, version, verdicts)), self.pipeline.grid
+            self.say(*complete_births(self.manifest, views, log, version, grid, now=EPOCH))
+            self.say(*plan_raised_floors(self.manifest, views, verdicts, now=EPOCH))
             for view in self.pipeline.views:
                 self.rows[view.name] = self.every(view)
         return verdicts
@@ -213,7 +235,11 @@ class Plain:
         verdicts = self.judge_again()
         plan = plan_batch(
             list(
-                as_judged(timed_log(self.epochs, self.pipeline.timed), self.pipeline.record_version, verdicts)
+                apply_verdicts(
+                    drop_foreign_watermarks(self.epochs, self.pipeline.timed),
+                    self.pipeline.record_version,
+                    verdicts,
+                )
             ),
             self.manifest,
             self.pipeline.grid,
@@ -237,8 +263,12 @@ class Plain:
                 current = published.get((view.id, build.interval.id))
                 expected = current.generation if current else ""
                 offered.append(Candidate(made, not red, expected, plan.planned, open_))
-        green = certified(self.manifest, offered).green
-        self.say(*publish(self.manifest, green, now=self.epochs[-1].committed_at if self.epochs else EPOCH))
+        green = select_publishable(self.manifest, offered).green
+        self.say(
+            *plan_publication(
+                self.manifest, green, now=self.epochs[-1].committed_at if self.epochs else EPOCH
+            )
+        )
         if wrong:
             raise CertificateFailed("\n".join(wrong), hint="the intervals that are red were held back.")
         return sorted({each.generation.interval.id for each in green})
@@ -246,7 +276,9 @@ class Plain:
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
         now = self.epochs[-1].committed_at if self.epochs else EPOCH
         pipeline, layout = self.pipeline, self.layout
-        made = decided(pipeline, layout, self.epochs, lookup, span, actor="scenario", reason=reason, now=now)
+        made = decide_restatement(
+            pipeline, layout, self.epochs, lookup, span, actor="scenario", reason=reason, now=now
+        )
         self.restated.append(made)
         return made
 
@@ -254,14 +286,17 @@ class Plain:
         """Return a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
-        if not about(decisions, interval):
+        if not list_interval_restatements(decisions, interval):
             return mine
         return [
             row
             for read in self.current
             if read.epoch.number <= cut
             for row in input_of(
-                self.con, self.pipeline, view, again(self.con, read, self.layout, interval, decisions)
+                self.con,
+                self.pipeline,
+                view,
+                reprocess_interval_rows(self.con, read, self.layout, interval, decisions),
             )
         ]
 
@@ -270,13 +305,16 @@ class Plain:
     ) -> tuple[Check, ...]:
         """Judge a build as its certificate does."""
         mine = self.built(view, interval, cut, len(self.restated))
-        rows = counted(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
+        rows = filter_counted_rows(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
         expected = [
             f"{expect.column} of {row}"
             for expect in view.expect
-            for row in presented(self.con, view, rows, {interval.id: cut})
-            if not meets(
-                known(view, row, expect.column), expect.at_least, expect.at_most, not_null=expect.not_null
+            for row in present_oracle_rows(self.con, view, rows, {interval.id: cut})
+            if not meets_expected_bounds(
+                to_nearest_double(view, row, expect.column),
+                expect.at_least,
+                expect.at_most,
+                not_null=expect.not_null,
             )
         ]
         left_out = len(mine) - len(rows)
@@ -295,7 +333,7 @@ class Plain:
             expectations=tuple(expected),
             expectations_checked=len(view.expect),
         )
-        return judge(evidence)
+        return validate_evidence(evidence)
 
     def ledger(self) -> Sequence[Epoch]:
         return self.epochs
@@ -312,8 +350,8 @@ class Plain:
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
         answered = [row for row in self.input(found, side) if self.answers(found, row, side)]
-        kept = counted(found, answered, cuts, until, side, unique=self.unique)
-        rows = presented(self.con, found, kept, cuts, side)
+        kept = filter_counted_rows(found, answered, cuts, until, side, unique=self.unique)
+        rows = present_oracle_rows(self.con, found, kept, cuts, side)
         self.beside.decorate(found, rows)
         return rows
 

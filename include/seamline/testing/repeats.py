@@ -16,7 +16,9 @@ Seen = dict[tuple[Any, ...], list[datetime]]
 """The event times of each interval and event id."""
 
 
-def repeated(pipeline: CompiledPipeline, accepted: pa.Table, seen: Seen, mark: datetime | None) -> pa.Table:
+def mark_repeated_rows(
+    pipeline: CompiledPipeline, accepted: pa.Table, seen: Seen, mark: datetime | None
+) -> pa.Table:
     """Mark the rows whose id an earlier one of their interval has, not further than the horizon behind ``mark``.
 
     Those that are the first of their id are noted in ``seen``.

@@ -12,17 +12,17 @@ from typing import Any
 import pyarrow as pa
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.compile.evolution import fits
+from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import Side
-from seamline.model.time.intervals import Interval, parse_duration, parse_moment, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_duration, parse_moment
 from seamline.testing.engine import PHASES, RAW, Engine
 from seamline.testing.plain import Plain
-from seamline.testing.timeline import Event, drawn
+from seamline.testing.timeline import Event, draw_timeline
 
 ID_OF = "id of "
 Value = Mapping[str, Any] | bytes | str | None
@@ -88,7 +88,7 @@ class Scenario:
                 {
                     "key": key,
                     "value": bytes_of(value),
-                    "headers": headers and written(headers),
+                    "headers": headers and encode_headers(headers),
                     "topic": name,
                     "partition": partition,
                     "offset": place,
@@ -130,7 +130,7 @@ class Scenario:
         made = compile_pipeline(pipeline)
         if (made.name, pipeline.source.topics) != (self.pipeline.name, self.topics):
             raise BadRange(f"{made.name} over {', '.join(pipeline.source.topics)} is another pipeline.")
-        kept = fits(made.record_version, self.pipeline.record_version)
+        kept = is_compatible_version(made.record_version, self.pipeline.record_version)
         if lost := [
             each.name
             for each in self.pipeline.views
@@ -211,7 +211,7 @@ class Scenario:
 
     def timeline(self) -> str:
         """Draw what has happened, a line for each step."""
-        return drawn(self.pipeline.name, self.events, self.engine.cuts())
+        return draw_timeline(self.pipeline.name, self.events, self.engine.cuts())
 
     def _span(self, start: str, end: str) -> Interval:
         first = self.pipeline.grid.of(parse_moment(start))
@@ -219,7 +219,7 @@ class Scenario:
 
     def _commit(self, *, edge: bool, dies_after: str = "") -> Epoch | None:
         raw = pa.Table.from_pylist(self.waiting, schema=RAW)
-        held = positions(self.ledger)
+        held = find_lane_ends(self.ledger)
         ranges = tuple(
             OffsetRange(lane, held.get(lane, 0), end)
             for lane, end in sorted(self.ends.items())
@@ -250,7 +250,7 @@ def epoch_line(epoch: Epoch) -> str:
     read = " ".join(f"{lane}[{part.start},{part.end})" for lane, part in lanes) or "nothing"
     accepted = " ".join(f"{interval[:10]}:+{rows}" for interval, rows in sorted(epoch.accepted.items()))
     refused = " ".join(f"{reason}:{count}" for reason, count in sorted(epoch.refused.items()))
-    mark = stamp(epoch.watermark) if epoch.watermark else "none"
+    mark = format_utc_instant(epoch.watermark) if epoch.watermark else "none"
     parts = [
         f"{epoch.number}{' edge' if epoch.edge else ''}",
         read,
@@ -260,7 +260,7 @@ def epoch_line(epoch: Epoch) -> str:
     return "  ".join(part for part in [*parts, f"watermark {mark}"] if part)
 
 
-def positions(ledger: Sequence[Epoch]) -> dict[Lane, int]:
+def find_lane_ends(ledger: Sequence[Epoch]) -> dict[Lane, int]:
     """Return the end of every lane."""
     return {part.lane: part.end for epoch in ledger for part in epoch.ranges}
 
@@ -277,7 +277,7 @@ def bytes_of(value: Value) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
-def written(headers: Mapping[str, bytes]) -> str:
+def encode_headers(headers: Mapping[str, bytes]) -> str:
     """Write headers as the stream reads them."""
     return json.dumps(
         [{"key": name, "value": base64.b64encode(value).decode()} for name, value in headers.items()]

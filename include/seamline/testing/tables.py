@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.epoch_log import known_epochs
-from seamline.lake.maintain.upkeep import maintain
-from seamline.lake.publish.lookup_restating import restate
+from seamline.lake.maintain.upkeep import maintain_tables
+from seamline.lake.publish.lookup_restating import restate_lookup
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read import merged_read
@@ -31,12 +31,12 @@ from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.quality.certify import certify_run, require_passed
 from seamline.quality.run_comparing import compare_run
-from seamline.spark.build.build import build
-from seamline.spark.build.rejudging import rejudge
+from seamline.spark.build.build import build_intervals
+from seamline.spark.build.rejudging import reprocess_epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.register import Register
-from seamline.spark.tasks.task import REPORT, gathered, kernel_task, reported
+from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 from seamline.testing.engine import cuts_of
 
 
@@ -144,18 +144,20 @@ class Tables:
         frame = self.spark.createDataFrame(raw)
         if self.pipeline.surveyed:
             config = self.register.survey(frame, config)
-        return gathered(reported(frame.mapInArrow(kernel_task(config), REPORT)))
+        return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
         now = self.held[-1].committed_at if self.held else EPOCH
-        return restate(self.pipeline, self.layout, lookup, span, actor="scenario", reason=reason, now=now)
+        return restate_lookup(
+            self.pipeline, self.layout, lookup, span, actor="scenario", reason=reason, now=now
+        )
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
-        rejudge(self.spark, self.pipeline, self.layout, until=self.writer.number)
+        reprocess_epochs(self.spark, self.pipeline, self.layout, until=self.writer.number)
         plan = plan_run(self.pipeline, self.layout, asked=asked, dirty=asked is None)
         if not plan.builds:
             return []
-        build(self.spark, self.pipeline, self.layout, job_of(self.pipeline, plan, run=run))
+        build_intervals(self.spark, self.pipeline, self.layout, job_of(self.pipeline, plan, run=run))
         certificates = certify_run(self.pipeline, self.layout, run)
         if not any(each.good for each in certificates):
             require_passed(certificates)
@@ -169,7 +171,7 @@ class Tables:
 
     def upkeep(self) -> None:
         """Compact and clean up, as the upkeep DAG does."""
-        maintain(self.pipeline, self.layout)
+        maintain_tables(self.pipeline, self.layout)
 
     def ledger(self) -> Sequence[Epoch]:
         return self.held
@@ -186,7 +188,9 @@ class Tables:
     def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
         found = self.pipeline.view(view)
         assert found is not None
-        answer = merged_read.answer(self.pipeline, found, self.layout, side=side, version=found.fingerprint)
+        answer = merged_read.read_merged_answer(
+            self.pipeline, found, self.layout, side=side, version=found.fingerprint
+        )
         told = ("epoch", "certified", "complete", "phase")
         rows: list[dict[str, Any]] = answer.table.drop_columns(
             [name for name in told if name in answer.table.column_names]

@@ -16,7 +16,7 @@ class Event:
     text: str
 
 
-def drawn(pipeline: str, events: Iterable[Event], cuts: Mapping[tuple[str, str], int]) -> str:
+def draw_timeline(pipeline: str, events: Iterable[Event], cuts: Mapping[tuple[str, str], int]) -> str:
     """Draw the steps from top to bottom, and what is published at the end."""
     lines = [f"{pipeline}  (| epoch  X crash  o restart  * define  ~ restate  = batch)"]
     lines += [f"  {MARKS[event.kind]}  {event.kind:<8}{event.text}" for event in events]

@@ -14,9 +14,9 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends, Request
 
-from seamline.lake.storage.layout import Layout, definitions, warehouse
+from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
 from seamline.lake.tables.table_format import require_format
-from seamline.model.compile.catalog import known
+from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.orchestration.airflow_connections import connection_env_if_any
 
@@ -39,24 +39,28 @@ def may_steer(pipeline: str, request: Request, user: GetUserDep) -> None:
 readers, builders, operators = Depends(may_read), Depends(may_build), Depends(may_steer)
 
 
-def readable(user: GetUserDep) -> list[str]:
+def list_readable_pipelines(user: GetUserDep) -> list[str]:
     """List the pipelines that the user may read, by name."""
-    return [name for name in sorted(known(definitions()).pipelines) if allowed("GET", f"{name}__batch", user)]
+    return [
+        name
+        for name in sorted(load_cached_catalog(definitions_folder()).pipelines)
+        if is_dag_run_allowed("GET", f"{name}__batch", user)
+    ]
 
 
-def operates(pipeline: str, user: GetUserDep) -> bool:
+def may_operate(pipeline: str, user: GetUserDep) -> bool:
     """Return whether a page shows the user its buttons; what they do is asked again when one is pressed."""
-    return all(allowed("POST", f"{pipeline}__{layer}", user) for layer in ("batch", "stream"))
+    return all(is_dag_run_allowed("POST", f"{pipeline}__{layer}", user) for layer in ("batch", "stream"))
 
 
-def allowed(method: ResourceMethod, dag_id: str, user: GetUserDep) -> bool:
+def is_dag_run_allowed(method: ResourceMethod, dag_id: str, user: GetUserDep) -> bool:
     """Ask Airflow about the runs of a DAG."""
     return get_auth_manager().is_authorized_dag(
         method=method, access_entity=DagAccessEntity.RUN, details=DagDetails(id=dag_id), user=user
     )
 
 
-def logged_for(layer: str) -> Callable[[Request], None]:
+def log_request_dag(layer: str) -> Callable[[Request], None]:
     """Have Airflow's audit log name the DAG that a request is about: it is shown to who may see that DAG."""
 
     def name(request: Request) -> None:
@@ -65,10 +69,10 @@ def logged_for(layer: str) -> Callable[[Request], None]:
     return name
 
 
-def opened(name: str) -> tuple[CompiledPipeline, Layout]:
+def open_requested_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables; NotFound."""
-    pipeline = known(definitions()).pipeline(name)
-    return pipeline, require_format(Layout(warehouse(), pipeline.name))
+    pipeline = load_cached_catalog(definitions_folder()).pipeline(name)
+    return pipeline, require_format(Layout(warehouse_folder(), pipeline.name))
 
 
 def kafka_env(pipeline: CompiledPipeline) -> Mapping[str, str]:

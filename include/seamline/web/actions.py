@@ -16,20 +16,27 @@ from seamline.model.time.intervals import Interval
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.orders import order_of
 from seamline.orchestration.run_intervals import form_span
-from seamline.web.access import builders, kafka_env, logged_for, opened, operators, readers
+from seamline.web.access import (
+    builders,
+    kafka_env,
+    log_request_dag,
+    open_requested_pipeline,
+    operators,
+    readers,
+)
 from seamline.web.api import ANSWERS
 from seamline.web.inside import InsideAirflow
-from seamline.web.limits import only_json, paced
+from seamline.web.limits import enforce_rate_limit, only_json
 from seamline.web.refusals import Said
 from seamline.web.render import as_json
 
 WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": Said} for code in (409, 413, 415)}
-router = APIRouter(prefix="/api/v1", dependencies=[Depends(paced)], responses=ANSWERS | WRITTEN)
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS | WRITTEN)
 
 
-def writes(layer: str) -> list[Any]:
+def build_action_dependencies(layer: str) -> list[Any]:
     """Return what every route that changes something asks first: JSON, and a line in Airflow's log."""
-    return [Depends(only_json), Depends(logged_for(layer)), Depends(action_logging())]
+    return [Depends(only_json), Depends(log_request_dag(layer)), Depends(action_logging())]
 
 
 class Span(BaseModel):
@@ -66,21 +73,25 @@ class RunOrder(Span):
     dirty: bool = False
 
 
-@router.post("/streams/{pipeline}", status_code=202, dependencies=[operators, *writes("stream")])
+@router.post(
+    "/streams/{pipeline}", status_code=202, dependencies=[operators, *build_action_dependencies("stream")]
+)
 def steer_stream(pipeline: str, order: StreamOrder, user: GetUserDep) -> Response:
     """Start, stop, pause, restart, name or restore a position: as the command line and the DAG's form do."""
     from seamline.supervisor.operations import carry_out
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_requested_pipeline(pipeline)
     asked = order_of(order.model_dump(by_alias=True), f"airflow:{user.get_name()}")
     assert asked is not None
     return as_json({"done": carry_out(asked, compiled, layout, env=kafka_env(compiled))}, 202)
 
 
-@router.post("/runs/{pipeline}", status_code=202, dependencies=[builders, *writes("batch")])
+@router.post(
+    "/runs/{pipeline}", status_code=202, dependencies=[builders, *build_action_dependencies("batch")]
+)
 def start_run(pipeline: str, order: RunOrder, request: Request) -> Response:
     """Start a run of the batch DAG: of a span, of the dirty intervals, or of both."""
-    compiled, _ = opened(pipeline)
+    compiled, _ = open_requested_pipeline(pipeline)
     if (asked := order.interval) is not None:
         compiled.grid.lived(asked, now=datetime.now(UTC))
     conf: dict[str, object] = {"dirty": order.dirty or asked is None}
@@ -92,11 +103,13 @@ def start_run(pipeline: str, order: RunOrder, request: Request) -> Response:
     return as_json({"dag_id": f"{pipeline}__batch", "run_id": run}, 202)
 
 
-@router.post("/backfills/{pipeline}", status_code=202, dependencies=[builders, *writes("batch")])
+@router.post(
+    "/backfills/{pipeline}", status_code=202, dependencies=[builders, *build_action_dependencies("batch")]
+)
 def start_backfill(pipeline: str, order: Span, request: Request) -> Response:
     """Rebuild exactly the intervals of a span, by Airflow's own backfill."""
-    compiled, _ = opened(pipeline)
-    asked = order.interval or required()
+    compiled, _ = open_requested_pipeline(pipeline)
+    asked = order.interval or raise_missing_span()
     compiled.grid.lived(asked, now=datetime.now(UTC))
     airflow = InsideAirflow.of(request)
     plan = airflow.plan_backfill(pipeline, asked, compiled.grid)
@@ -107,7 +120,7 @@ def start_backfill(pipeline: str, order: Span, request: Request) -> Response:
 @router.get("/backfills/{pipeline}", dependencies=[readers])
 def backfills(pipeline: str, request: Request) -> Response:
     """List the newest backfills of the batch DAG, with the states of their runs."""
-    opened(pipeline)
+    open_requested_pipeline(pipeline)
     return as_json({"backfills": progress_of(InsideAirflow.of(request), pipeline)})
 
 
@@ -129,6 +142,6 @@ def progress_of(airflow: AirflowApi, pipeline: str) -> list[dict[str, Any]]:
     return found
 
 
-def required() -> Interval:
+def raise_missing_span() -> Interval:
     """Refuse a span that is not there."""
     raise BadRange("from, to: nothing is asked for.", hint="give both, with their zone.")

@@ -13,18 +13,18 @@ from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 
-from seamline.lake.engine.windowing import spelled as spelled_set
-from seamline.lake.log.epoch_log import condensed_log
-from seamline.lake.read.merged_read import answer
+from seamline.lake.engine.windowing import format_grouping_set as spelled_set
+from seamline.lake.log.epoch_log import read_condensed_log
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.view_versions import named, served
+from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange
 from seamline.model.protocol.seam import Status
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.model.types.schema import Kind
-from seamline.serve.asked import Question, condition, literal
-from seamline.serve.bi import ansi, text
+from seamline.serve.asked import Question, key_condition_sql, key_literal_sql
+from seamline.serve.bi import quote_ansi_name, quote_string
 from seamline.serve.read import side_of
 from seamline.web import charts
 
@@ -74,17 +74,17 @@ class Asked:
         )
 
 
-def drawn(
+def build_page_answer(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: Asked, root: str
 ) -> dict[str, Any]:
     """Answer for the page; the last intervals that have rows where no range is given. BadRange for what is wrong."""
     start, end = asked.start, asked.end
     if not start and not end:
         start, end = last_range(pipeline, layout)
-    where = condition(view, Question(asked.keys))
-    found = answer(
+    where = key_condition_sql(view, Question(asked.keys))
+    found = read_merged_answer(
         pipeline,
-        named(pipeline, layout, view.name),
+        find_view(pipeline, layout, view.name),
         layout,
         where=where,
         start=parse_moment(start) if start else None,
@@ -92,13 +92,13 @@ def drawn(
         side=side_of(asked.side),
         version=asked.version,
     )
-    names = numeric(found.table, [each.name for each in view.measures])
+    names = list_numeric_columns(found.table, [each.name for each in view.measures])
     measure = asked.measure if asked.measure in names else next(iter(names), "")
     if asked.measure and asked.measure not in [each.name for each in view.measures]:
         raise BadRange(
             f"{view.qualified} has no measure {asked.measure!r}.", hint=f"it has: {', '.join(names)}."
         )
-    _, standing = served(pipeline, layout, named(pipeline, layout, view.name))
+    _, standing = find_served_version(pipeline, layout, find_view(pipeline, layout, view.name))
     explained = standing.id == view.id
     if found.table.num_rows > MOST:
         raise BadRange(
@@ -108,7 +108,7 @@ def drawn(
     finest = spelled_set(max(view.sets, key=len)) if view.grouped else None
     rows = found.table.to_pylist()
     series = by_key(rows, view)
-    largest_first = sorted(series, key=lambda each: -largest(each[1], measure))
+    largest_first = sorted(series, key=lambda each: -find_largest_value(each[1], measure))
     lines = [
         (name, [with_link(row, view, pipeline.name, root, explained) for row in some])
         for name, some in largest_first[:SERIES]
@@ -132,25 +132,27 @@ def drawn(
         "total": len(rows),
         "offset": asked.offset,
         "columns": columns,
-        "right": numeric(found.table, columns),
+        "right": list_numeric_columns(found.table, columns),
         "series": len(series),
         "drawn": len(lines),
-        "figure": charts.answers(lines, measure, seam) if measure else None,
-        "counted": charts.parts([row for row in rows if not view.grouped or row[GROUPING] == finest]),
+        "figure": charts.draw_measure(lines, measure, seam) if measure else None,
+        "counted": charts.draw_layer_parts(
+            [row for row in rows if not view.grouped or row[GROUPING] == finest]
+        ),
         "explained": explained,
         "before": left.address(offset=max(asked.offset - PAGE, 0)) if asked.offset else "",
         "after": left.address(offset=asked.offset + PAGE) if more else "",
-        "calls": calls(pipeline, layout, view, left, where, root),
+        "calls": format_equivalent_calls(pipeline, layout, view, left, where, root),
     }
 
 
 def last_range(pipeline: CompiledPipeline, layout: Layout) -> tuple[str, str]:
     """Return the span of the last intervals that have rows, as text; empty where there are none."""
-    ids = sorted({id for epoch in condensed_log(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
-    return (ids[0], stamp(pipeline.grid.named(ids[-1]).end)) if ids else ("", "")
+    ids = sorted({id for epoch in read_condensed_log(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
+    return (ids[0], format_utc_instant(pipeline.grid.named(ids[-1]).end)) if ids else ("", "")
 
 
-def numeric(table: pa.Table, names: Iterable[str]) -> list[str]:
+def list_numeric_columns(table: pa.Table, names: Iterable[str]) -> list[str]:
     """List the columns that hold numbers."""
     return [
         name
@@ -166,21 +168,26 @@ def with_link(
     """Add the address of a row's explanation; of another version than the served one there is none."""
     if not explained:
         return row | {"_explain": ""}
-    window = "/".join(stamp(row[name]) for name in ("window_start", "window_end") if row[name] is not None)
+    window = "/".join(
+        format_utc_instant(row[name]) for name in ("window_start", "window_end") if row[name] is not None
+    )
     sets = [each for each in view.sets if view.grouped and spelled_set(each) == row[GROUPING]]
     names = next(iter(sets), view.sets[0])
-    keys = [("null", name) if row[name] is None else (f"key.{name}", spelled(row[name])) for name in names]
+    keys = [
+        ("null", name) if row[name] is None else (f"key.{name}", format_key_value(row[name]))
+        for name in names
+    ]
     query = urlencode([*keys, ("window", window)])
     return row | {"_explain": f"{root}/pipelines/{pipeline}/explain/{quote(view.name)}?{query}"}
 
 
-def spelled(value: Any) -> str:
+def format_key_value(value: Any) -> str:
     """Write a key's value as the API takes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Decimal):
         return f"{value:f}"
-    return stamp(value) if hasattr(value, "tzinfo") else str(value)
+    return format_utc_instant(value) if hasattr(value, "tzinfo") else str(value)
 
 
 def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -191,10 +198,10 @@ def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> list[tuple[str
         found.setdefault(tuple(row[name] for name in names), []).append(row)
     for some in found.values():
         some.sort(key=lambda row: row["window_start"])
-    return [(written(values, view), some) for values, some in found.items()]
+    return [(format_series_name(values, view), some) for values, some in found.items()]
 
 
-def written(values: Sequence[Any], view: CompiledView) -> str:
+def format_series_name(values: Sequence[Any], view: CompiledView) -> str:
     """Write the name of a series; a text that could be taken for something else is in quotes."""
     grouping, keys = (f"{values[0]} ", values[1:]) if view.grouped else ("", values)
     return f"{grouping}{', '.join(map(told_apart, keys))}" or view.name
@@ -203,17 +210,17 @@ def written(values: Sequence[Any], view: CompiledView) -> str:
 def told_apart(value: Any) -> str:
     """Write a key's value beside others."""
     if not isinstance(value, str):
-        return "NULL" if value is None else spelled(value)
+        return "NULL" if value is None else format_key_value(value)
     plain = value and value != "NULL" and not value.startswith('"') and ", " not in value
     return value if plain else json.dumps(value, ensure_ascii=False)
 
 
-def largest(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
+def find_largest_value(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
     """Return a series' largest value, about, by which the drawn ones are chosen."""
     return max((float(row[measure]) for row in rows if measure and row[measure] is not None), default=0.0)
 
 
-def calls(
+def format_equivalent_calls(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: Asked, where: str | None, root: str
 ) -> dict[str, Any]:
     """Write the same question for the command line, Python, SQL and HTTP."""
@@ -243,22 +250,30 @@ def calls(
         "HTTP": f'curl -H "Authorization: Bearer $TOKEN" "$AIRFLOW{http}"',
     }
     if asked.side == "merged" and not asked.version:
-        texts["SQL over the serving table (DuckDB; as new as serve_every)"] = over_serving(
+        texts["SQL over the serving table (DuckDB; as new as serve_every)"] = serving_query_sql(
             layout, view, asked
         )
     return {"http": http, "texts": texts}
 
 
-def over_serving(layout: Layout, view: CompiledView, asked: Asked) -> str:
+def serving_query_sql(layout: Layout, view: CompiledView, asked: Asked) -> str:
     """Write the question in standard SQL; every value in it is quoted by its type."""
     known = {key.name: key for key in view.keys}
-    parts = [f"window_start >= {text(stamp(parse_moment(asked.start)))}"] if asked.start else []
-    parts += [f"window_start < {text(stamp(parse_moment(asked.end)))}"] if asked.end else []
+    parts = (
+        [f"window_start >= {quote_string(format_utc_instant(parse_moment(asked.start)))}"]
+        if asked.start
+        else []
+    )
+    parts += (
+        [f"window_start < {quote_string(format_utc_instant(parse_moment(asked.end)))}"] if asked.end else []
+    )
     for name, values in asked.keys.items():
         spelled = [
-            text(value) if known[name].type.kind is Kind.STRING else literal(known[name], value)
+            quote_string(value)
+            if known[name].type.kind is Kind.STRING
+            else key_literal_sql(known[name], value)
             for value in values
         ]
-        parts.append(f"{ansi(name)} IN ({', '.join(spelled)})")
+        parts.append(f"{quote_ansi_name(name)} IN ({', '.join(spelled)})")
     where = f" WHERE {' AND '.join(parts)}" if parts else ""
-    return f"SELECT * FROM delta_scan({text(layout.serving(view))}){where}"
+    return f"SELECT * FROM delta_scan({quote_string(layout.serving(view))}){where}"

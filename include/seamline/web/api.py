@@ -15,15 +15,23 @@ from fastapi.responses import JSONResponse, Response
 from seamline import __version__
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.read.answers import Answer
-from seamline.lake.storage.layout import definitions
-from seamline.lake.tables.view_versions import named, served
-from seamline.model.compile.catalog import known
+from seamline.lake.storage.layout import definitions_folder
+from seamline.lake.tables.view_versions import find_served_version, find_view
+from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.time.intervals import parse_moment
 from seamline.orchestration.run_intervals import form_span
-from seamline.plan.wording.plan_text import facts as planned
-from seamline.serve.asked import MEDIA, MOST_ROWS, Question, condition, one_key, tag, written
-from seamline.web.access import kafka_env, opened, readable, readers
-from seamline.web.limits import answered, paced
+from seamline.plan.wording.plan_text import serialize_plan as planned
+from seamline.serve.asked import (
+    MEDIA,
+    MOST_ROWS,
+    Question,
+    encode_answer_page,
+    hash_etag,
+    key_condition_sql,
+    one_key,
+)
+from seamline.web.access import kafka_env, list_readable_pipelines, open_requested_pipeline, readers
+from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.refusals import Said
 from seamline.web.render import as_json
 
@@ -37,13 +45,13 @@ MADE: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in MEDIA.values()}},
     304: {"description": "What you have is as new."},
 }
-router = APIRouter(prefix="/api/v1", dependencies=[Depends(paced)], responses=ANSWERS)
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS)
 
 
 @router.get("/views")
 def views(user: GetUserDep) -> Response:
     """List the views of all pipelines that the user may read."""
-    pipelines = known(definitions()).pipelines
+    pipelines = load_cached_catalog(definitions_folder()).pipelines
     found = [
         {
             "pipeline": name,
@@ -53,7 +61,7 @@ def views(user: GetUserDep) -> Response:
             "window": str(view.window),
             "measures": {measure.name: measure.result for measure in view.measures},
         }
-        for name in readable(user)
+        for name in list_readable_pipelines(user)
         for view in pipelines[name].views
     ]
     return as_json({"views": found})
@@ -84,13 +92,13 @@ def rows(
         if name.startswith("key."):
             keys.setdefault(name.removeprefix("key."), []).append(value)
     question = Question(keys, null, start, end, as_of, served_at, side, version, phase, limit, offset, format)
-    compiled, layout = opened(pipeline)
-    _, shown = served(compiled, layout, named(compiled, layout, view), version)
+    compiled, layout = open_requested_pipeline(pipeline)
+    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), version)
 
     def made() -> tuple[Answer, bytes]:
         found = read(
             f"{pipeline}.{view}",
-            condition(shown, question),
+            key_condition_sql(shown, question),
             start,
             end,
             as_of,
@@ -100,10 +108,10 @@ def rows(
             served_at=served_at,
             format="answer",
         )
-        return found, written(found, question)
+        return found, encode_answer_page(found, question)
 
-    answer, body = answered(made)
-    mark = tag(body)
+    answer, body = run_with_time_limit(made)
+    mark = hash_etag(body)
     headers = {
         "ETag": mark,
         "Cache-Control": "private, no-cache",
@@ -127,10 +135,10 @@ def explain(
     """Take one number apart: ``key.NAME=VALUE`` or ``null=NAME`` for each key, and the window's start."""
     from seamline.serve.explain import explain as take_apart
 
-    compiled, layout = opened(pipeline)
-    named(compiled, layout, view)
+    compiled, layout = open_requested_pipeline(pipeline)
+    find_view(compiled, layout, view)
     keys = one_key(request.query_params.multi_items())
-    found = answered(lambda: take_apart(f"{pipeline}.{view}", keys, window, page=page, size=size))
+    found = run_with_time_limit(lambda: take_apart(f"{pipeline}.{view}", keys, window, page=page, size=size))
     return as_json(
         {
             "view": found.view,
@@ -155,9 +163,9 @@ def completeness(
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
     """Return a page of the intervals with rows, by view, the newest first: status, cut, generation and run."""
-    from seamline.serve.completeness import completeness as cells
+    from seamline.serve.completeness import list_completeness as cells
 
-    found = cells(*opened(pipeline))
+    found = cells(*open_requested_pipeline(pipeline))
     begin, until = (parse_moment(each) if each else None for each in (start, end))
     asked = [
         each
@@ -176,8 +184,8 @@ def comparisons(pipeline: str, view: str) -> Response:
     """List what each generation changed of what was answered before it, and why."""
     from seamline.lake.tables.comparisons_table import comparisons_of
 
-    compiled, layout = opened(pipeline)
-    _, version = served(compiled, layout, named(compiled, layout, view))
+    compiled, layout = open_requested_pipeline(pipeline)
+    _, version = find_served_version(compiled, layout, find_view(compiled, layout, view))
     found = comparisons_of(layout, version.id)
     return as_json({"comparisons": [json.loads(each.to_json()) for each in found]})
 
@@ -186,9 +194,11 @@ def comparisons(pipeline: str, view: str) -> Response:
 def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
     """Return the newest audits."""
     from seamline.lake.tables.audits_table import audits_of
-    from seamline.plan.wording.audit_text import facts
+    from seamline.plan.wording.audit_text import serialize_audit
 
-    return as_json({"audits": [facts(each) for each in audits_of(opened(pipeline)[1], limit)]})
+    return as_json(
+        {"audits": [serialize_audit(each) for each in audits_of(open_requested_pipeline(pipeline)[1], limit)]}
+    )
 
 
 @router.get("/plans/{pipeline}", dependencies=[readers])
@@ -199,7 +209,7 @@ def plans(
     dirty: bool = False,
 ) -> Response:
     """Return what a batch run would build now, and why; without a range, the dirty intervals. Nothing is changed."""
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_requested_pipeline(pipeline)
     asked = form_span({"from": start, "to": end})
     if asked is not None:
         compiled.grid.lived(asked, now=datetime.now(UTC))
@@ -217,8 +227,10 @@ def description(request: Request, _: GetUserDep) -> JSONResponse:
 @router.get("/streams/{pipeline}", dependencies=[readers])
 def stream(pipeline: str, broker: bool = True) -> Response:
     """Return what a stream should do and what it does, its lag and what is wrong with it."""
-    from seamline.plan.wording.observation_text import facts
+    from seamline.plan.wording.observation_text import serialize_observation
     from seamline.supervisor.observe import observe
 
-    compiled, layout = opened(pipeline)
-    return as_json(facts(observe(pipeline, layout, compiled, broker=broker, env=kafka_env(compiled))))
+    compiled, layout = open_requested_pipeline(pipeline)
+    return as_json(
+        serialize_observation(observe(pipeline, layout, compiled, broker=broker, env=kafka_env(compiled)))
+    )

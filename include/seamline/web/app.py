@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from seamline.model.errors import SeamlineError
 from seamline.web import actions, api, pages, reports
 from seamline.web.limits import Bounded
-from seamline.web.refusals import refused
+from seamline.web.refusals import handle_request_error
 
 SAFE = {
     "Content-Security-Policy": (
@@ -37,6 +37,6 @@ async def safe(request: Request, call: Callable[[Request], Awaitable[Response]])
     return answer
 
 
-app.add_exception_handler(SeamlineError, refused)
-app.add_exception_handler(HTTPException, refused)
-app.add_exception_handler(RequestValidationError, refused)
+app.add_exception_handler(SeamlineError, handle_request_error)
+app.add_exception_handler(HTTPException, handle_request_error)
+app.add_exception_handler(RequestValidationError, handle_request_error)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from seamline.model.protocol.seam import Status
-from seamline.model.time.intervals import Grid, parse_moment, stamp
+from seamline.model.time.intervals import Grid, format_utc_instant, parse_moment
 from seamline.serve.completeness import Cell
 
 DAY = timedelta(days=1)
@@ -61,7 +61,7 @@ class Strip:
     squares: tuple[Square | None, ...]
 
 
-def shade(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
+def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
     """Say the worst of an interval: holes, a red certificate, and then its status."""
     if cell.holes:
         return Shade.HOLED
@@ -83,12 +83,12 @@ def shade(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
             return Shade.NEVER if closed else Shade.OPEN
 
 
-def squares(cells: Iterable[Cell], grid: Grid, watermark: datetime | None) -> list[Square]:
+def shade_cells(cells: Iterable[Cell], grid: Grid, watermark: datetime | None) -> list[Square]:
     """Shade cells."""
-    return [Square(cell, shade(cell, grid, watermark)) for cell in cells]
+    return [Square(cell, shade_interval(cell, grid, watermark)) for cell in cells]
 
 
-def certified_through(known: Sequence[Square], grid: Grid) -> datetime | None:
+def find_certified_end(known: Sequence[Square], grid: Grid) -> datetime | None:
     """Return the end of the last interval up to which all that have rows are certified; None where the first is not."""
     end = None
     for each in sorted(known, key=lambda each: each.cell.interval):
@@ -98,11 +98,11 @@ def certified_through(known: Sequence[Square], grid: Grid) -> datetime | None:
     return end
 
 
-def strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
+def lay_out_strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
     """Lay intervals out: hours by day, days by month, longer ones by year; oldest first."""
     rows: dict[str, dict[int, Square]] = {}
     for each in known:
-        label, column = place(parse_moment(each.cell.interval), length)
+        label, column = locate_in_strip(parse_moment(each.cell.interval), length)
         rows.setdefault(label, {})[column] = each
     width = max((max(row) + 1 for row in rows.values()), default=0)
     return [
@@ -110,9 +110,9 @@ def strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
     ]
 
 
-def place(start: datetime, length: timedelta) -> tuple[str, int]:
+def locate_in_strip(start: datetime, length: timedelta) -> tuple[str, int]:
     """Return the row and the column of an interval."""
-    text = stamp(start)
+    text = format_utc_instant(start)
     if length < DAY:
         midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
         return text[:10], int((start - midnight) / length)

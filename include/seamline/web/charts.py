@@ -9,13 +9,13 @@ from typing import Any
 
 from seamline.model.protocol.comparison import Comparison
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 Figure = dict[str, Any]
 PHASES = 60
 
 
-def figure(traces: Sequence[Mapping[str, Any]], title: str, **layout: Any) -> Figure:
+def make_figure(traces: Sequence[Mapping[str, Any]], title: str, **layout: Any) -> Figure:
     """Make a figure of traces with the title of its y axis."""
     return {
         "data": list(traces),
@@ -23,11 +23,11 @@ def figure(traces: Sequence[Mapping[str, Any]], title: str, **layout: Any) -> Fi
     }
 
 
-def phases(epochs: Sequence[Epoch]) -> Figure:
+def draw_epoch_phases(epochs: Sequence[Epoch]) -> Figure:
     """Draw the seconds of the last epochs, phase by phase."""
     shown = [each for each in epochs if each.took][-PHASES:]
     names = list(dict.fromkeys(name for each in shown for name in each.took))
-    return figure(
+    return make_figure(
         [
             {
                 "type": "bar",
@@ -43,11 +43,11 @@ def phases(epochs: Sequence[Epoch]) -> Figure:
     )
 
 
-def arrivals(epochs: Sequence[Epoch]) -> Figure:
+def draw_arrivals(epochs: Sequence[Epoch]) -> Figure:
     """Draw the rows of the last epochs, accepted and refused."""
     shown = list(epochs)[-PHASES:]
-    x = [stamp(each.committed_at) for each in shown]
-    return figure(
+    x = [format_utc_instant(each.committed_at) for each in shown]
+    return make_figure(
         [
             {"type": "bar", "name": "accepted", "x": x, "y": [each.rows for each in shown]},
             {"type": "bar", "name": "refused", "x": x, "y": [sum(each.refused.values()) for each in shown]},
@@ -57,12 +57,12 @@ def arrivals(epochs: Sequence[Epoch]) -> Figure:
     )
 
 
-def attribution(found: Sequence[Comparison]) -> Figure:
+def draw_attribution(found: Sequence[Comparison]) -> Figure:
     """Draw how many places each generation changed, by cause."""
     shown = sorted(found, key=lambda each: each.at)
     names = sorted({name for each in shown for name in each.causes})
     x = [f"{each.interval} {each.generation}" for each in shown]
-    return figure(
+    return make_figure(
         [
             {"type": "bar", "name": name, "x": x, "y": [each.causes.get(name, 0) for each in shown]}
             for name in names
@@ -73,7 +73,7 @@ def attribution(found: Sequence[Comparison]) -> Figure:
     )
 
 
-def answers(
+def draw_measure(
     series: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: str, seam: str | None
 ) -> Figure:
     """Draw a measure by window: solid where a generation alone answers, hollow where slices are counted too.
@@ -86,9 +86,9 @@ def answers(
             "type": "scatter",
             "mode": "lines+markers",
             "name": name,
-            "x": [stamp(row["window_start"]) for row in rows],
+            "x": [format_utc_instant(row["window_start"]) for row in rows],
             "y": [row[measure] for row in rows],
-            **told([row[measure] for row in rows]),
+            **make_hover_texts([row[measure] for row in rows]),
             "customdata": [row["_explain"] for row in rows],
             "marker": {
                 "symbol": ["circle-open" if row["speed_part"] else "circle" for row in rows],
@@ -113,10 +113,10 @@ def answers(
         more["annotations"] = [
             {"x": seam, "y": 1, "yref": "paper", "text": "seam", "showarrow": False, "xanchor": "left"}
         ]
-    return figure(traces, measure, **more)
+    return make_figure(traces, measure, **more)
 
 
-def told(values: Sequence[Any]) -> Figure:
+def make_hover_texts(values: Sequence[Any]) -> Figure:
     """Say what is written beside a point: of decimals themselves, else the page writes its place."""
     if not any(isinstance(value, Decimal) for value in values):
         return {}
@@ -124,15 +124,15 @@ def told(values: Sequence[Any]) -> Figure:
     return {"hovertext": texts, "hoverinfo": "x+text+name"}
 
 
-def parts(rows: Sequence[Mapping[str, Any]]) -> Figure:
+def draw_layer_parts(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw the rows counted by each layer, window by window."""
     totals: dict[datetime, list[int]] = {}
     for row in rows:
         total = totals.setdefault(row["window_start"], [0, 0])
         total[0] += row["batch_part"]
         total[1] += row["speed_part"]
-    x = list(map(stamp, totals))
-    return figure(
+    x = list(map(format_utc_instant, totals))
+    return make_figure(
         [
             {"type": "bar", "name": "batch", "x": x, "y": [each[0] for each in totals.values()]},
             {"type": "bar", "name": "speed", "x": x, "y": [each[1] for each in totals.values()]},

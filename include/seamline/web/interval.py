@@ -9,12 +9,12 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.time.intervals import stamp
-from seamline.plan.wording.plan_text import lines as planned
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.wording.plan_text import format_plan as planned
 from seamline.web.calendar import Square
 
 
-def detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[str, Any]:
+def load_interval_detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[str, Any]:
     """Show one interval in full: its certificate, and what a rebuild would do."""
     cell = square.cell
     span = pipeline.grid.named(cell.interval)
@@ -25,7 +25,7 @@ def detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[s
     return {
         "cell": cell,
         "shade": square.shade,
-        "end": stamp(span.end),
+        "end": format_utc_instant(span.end),
         "certificate": certificate,
         "report": bool(certificate and layout.report(certificate.run).is_dir()),
         "plan": list(planned(plan_run(pipeline, layout, asked=span, dirty=False, waits=False), why=True)),

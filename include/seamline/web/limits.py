@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seamline.lake.engine.duckdb_scans import connection
 from seamline.lake.engine.states import own
 from seamline.model.errors import BadRange, TooSlow
-from seamline.runtime.deadline import too_slow, until
+from seamline.runtime.deadline import limit_thread_time, too_slow
 
 MOST_BYTES = 64 * 1024
 SECONDS = 30.0
@@ -33,7 +33,7 @@ threads = ThreadPoolExecutor(THREADS, thread_name_prefix="answers")
 limiter = FixedWindowRateLimiter(MemoryStorage())
 
 
-def paced(user: GetUserDep) -> None:
+def enforce_rate_limit(user: GetUserDep) -> None:
     """Let a user ask so often (SEAMLINE_HTTP_RATE, by server process), then answer 429 and when to come again."""
     rate = rate_of(os.environ.get("SEAMLINE_HTTP_RATE", RATE))
     if not limiter.hit(rate, str(user.get_id())):
@@ -55,14 +55,14 @@ def only_json(request: Request) -> None:
         raise HTTPException(415, "Send JSON, with its content type.")
 
 
-def answered(make: Callable[[], T], seconds: float = SECONDS) -> T:
+def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS) -> T:
     """Work out an answer in one of few threads, whose DuckDB is warm, and break it off after so long; TooSlow.
 
     A server has many threads, and each would begin with a DuckDB that knows no file.
     """
 
     def timed() -> T:
-        with within(seconds):
+        with interrupt_after(seconds):
             return make()
 
     if not waiting.acquire(blocking=False):
@@ -82,7 +82,7 @@ def answered(make: Callable[[], T], seconds: float = SECONDS) -> T:
 
 
 @contextmanager
-def within(seconds: float = SECONDS) -> Iterator[None]:
+def interrupt_after(seconds: float = SECONDS) -> Iterator[None]:
     """Break off this thread's work after so long: its queries, and its loops where they look at the time; TooSlow."""
     cons, done = (connection(), own()), threading.Event()
 
@@ -97,7 +97,7 @@ def within(seconds: float = SECONDS) -> Iterator[None]:
     watch = threading.Thread(target=interrupt, daemon=True)
     watch.start()
     try:
-        with until(seconds):
+        with limit_thread_time(seconds):
             try:
                 yield
             except duckdb.InterruptException:

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from seamline.lake.tables.audits_table import audits_of
 from seamline.lake.tables.comparisons_table import comparisons_of
-from seamline.lake.tables.view_versions import named, served
+from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.errors import SeamlineError
 from seamline.plan.wording.observation_text import FINE
-from seamline.serve.completeness import completeness
+from seamline.serve.completeness import list_completeness
 from seamline.supervisor.observe import observe
-from seamline.web.access import opened
-from seamline.web.calendar import Shade, certified_through, squares
+from seamline.web.access import open_requested_pipeline
+from seamline.web.calendar import Shade, find_certified_end, shade_cells
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,32 @@ class Card:
     alarms: tuple[str, ...]
 
 
-def cards(names: Sequence[str]) -> list[Card]:
+def load_pipeline_cards(names: Sequence[str]) -> list[Card]:
     """Look at pipelines; Kafka is not asked, so that a broker that is away keeps nobody waiting."""
-    return [card(name) for name in names]
+    return [load_card_or_alarm(name) for name in names]
 
 
-def card(name: str) -> Card:
+def load_card_or_alarm(name: str) -> Card:
     """Look at one; what cannot be read of it is an alarm."""
     try:
-        return looked_at(name)
+        return build_pipeline_card(name)
     except SeamlineError as error:
         return Card(name, "unknown", "unknown", False, None, None, None, None, None, 0, (str(error),))
 
 
-def looked_at(name: str) -> Card:
+def build_pipeline_card(name: str) -> Card:
     """Put together what its tables, its stream and its alarms say."""
-    pipeline, layout = opened(name)
+    pipeline, layout = open_requested_pipeline(name)
     seen = observe(name, layout, pipeline, broker=False)
-    known = squares(completeness(pipeline, layout), pipeline.grid, seen.watermark)
+    known = shade_cells(list_completeness(pipeline, layout), pipeline.grid, seen.watermark)
     # A version that is built beside the served one answers nobody yet.
-    answering = [served(pipeline, layout, named(pipeline, layout, view.name))[1] for view in pipeline.views]
+    answering = [
+        find_served_version(pipeline, layout, find_view(pipeline, layout, view.name))[1]
+        for view in pipeline.views
+    ]
     ends = [
-        certified_through([each for each in known if each.cell.of(view)], pipeline.grid) for view in answering
+        find_certified_end([each for each in known if each.cell.of(view)], pipeline.grid)
+        for view in answering
     ]
     alarms = [f"{each.kind}: {each.subject}: {each.message}" for each in seen.alerts]
     alarms += [f"hole, not decided: {hole}" for hole in seen.holes or ()]

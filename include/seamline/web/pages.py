@@ -14,47 +14,59 @@ from fastapi.responses import RedirectResponse, Response
 
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.publish.planning import plan_run
-from seamline.lake.storage.layout import definitions
+from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.audits_table import audits_of
 from seamline.lake.tables.comparisons_table import comparisons_of
-from seamline.lake.tables.view_versions import named, served
-from seamline.model.compile.catalog import known
+from seamline.lake.tables.view_versions import find_served_version, find_view
+from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.errors import BadRange, NotFound, SeamlineError
 from seamline.orchestration.run_intervals import form_span
-from seamline.plan.wording.audit_text import lines as audited
-from seamline.plan.wording.observation_text import cells as observed
-from seamline.plan.wording.observation_text import facts as facts_of
-from seamline.plan.wording.observation_text import notes
-from seamline.plan.wording.plan_text import total
+from seamline.plan.wording.audit_text import format_audit as audited
+from seamline.plan.wording.observation_text import format_observation_notes
+from seamline.plan.wording.observation_text import format_observation_row as observed
+from seamline.plan.wording.observation_text import serialize_observation as facts_of
+from seamline.plan.wording.plan_text import format_plan_total
 from seamline.serve.asked import one_key
-from seamline.serve.completeness import completeness as cells_of
-from seamline.serve.refused_records import refused_by_reason
+from seamline.serve.completeness import list_completeness as cells_of
+from seamline.serve.refused_records import list_refusals
 from seamline.web import charts
-from seamline.web.access import kafka_env, opened, operates, readable, readers
-from seamline.web.answering import Asked, drawn
-from seamline.web.calendar import SIGNS, Square, certified_through, squares, strips
+from seamline.web.access import (
+    kafka_env,
+    list_readable_pipelines,
+    may_operate,
+    open_requested_pipeline,
+    readers,
+)
+from seamline.web.answering import Asked, build_page_answer
+from seamline.web.calendar import SIGNS, Square, find_certified_end, lay_out_strips, shade_cells
 from seamline.web.inside import InsideAirflow
-from seamline.web.interval import detail
-from seamline.web.limits import answered, paced
-from seamline.web.overview import cards
-from seamline.web.render import html
+from seamline.web.interval import load_interval_detail
+from seamline.web.limits import enforce_rate_limit, run_with_time_limit
+from seamline.web.overview import load_pipeline_cards
+from seamline.web.render import render_page_response
 
 LISTED = 400
 EPOCHS = 60
 MEDIA = {"css": "text/css", "js": "text/javascript"}
 HERE = {"batch": "completeness", "stream": "stream", "audit": "audits", "upkeep": "completeness"}
-router = APIRouter(dependencies=[Depends(paced)], include_in_schema=False)
+router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)
 Text = Annotated[str, Query(max_length=200)]
 
 
 @router.get("/")
 def overview(request: Request, user: GetUserDep) -> Response:
     """Every pipeline that the user may read."""
-    names = readable(user)
+    names = list_readable_pipelines(user)
     # They show files and fields of any pipeline.
-    trusted = any(operates(name, user) for name in names)
-    problems = [str(each) for each in known(definitions()).problems] if trusted else []
-    return html(request, "overview.html", cards=answered(lambda: cards(names)), problems=problems, live=5)
+    trusted = any(may_operate(name, user) for name in names)
+    problems = [str(each) for each in load_cached_catalog(definitions_folder()).problems] if trusted else []
+    return render_page_response(
+        request,
+        "overview.html",
+        cards=run_with_time_limit(lambda: load_pipeline_cards(names)),
+        problems=problems,
+        live=5,
+    )
 
 
 @router.get("/static/{name}")
@@ -76,8 +88,8 @@ def of_dag(dag_id: str, request: Request, user: GetUserDep) -> Response:
     """Send on to the page that a DAG's tab shows."""
     pipeline, _, layer = dag_id.rpartition("__")
     root = request.scope["root_path"]
-    if pipeline not in known(definitions()).pipelines:
-        return html(
+    if pipeline not in load_cached_catalog(definitions_folder()).pipelines:
+        return render_page_response(
             request,
             "said.html",
             message=f"{dag_id} is no DAG of a pipeline.",
@@ -103,10 +115,10 @@ def completeness(
     version: Text = "",
 ) -> Response:
     """Draw every interval by view; one of them in full."""
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_requested_pipeline(pipeline)
     epochs = newest_epochs(layout, 1)
     watermark = compiled.timed.mark(epochs[-1]) if epochs else None
-    found = squares(cells_of(compiled, layout), compiled.grid, watermark)
+    found = shade_cells(cells_of(compiled, layout), compiled.grid, watermark)
     groups: dict[tuple[str, str], list[Square]] = {}
     for each in found:
         groups.setdefault((each.cell.view, each.cell.version), []).append(each)
@@ -117,7 +129,7 @@ def completeness(
     ]
     newest = sorted(found, key=lambda each: each.cell.interval, reverse=True)
     versions = Counter(name for name, _ in groups)
-    return html(
+    return render_page_response(
         request,
         "completeness.html",
         here="completeness",
@@ -129,30 +141,30 @@ def completeness(
                 "name": name,
                 "version": version,
                 "several": versions[name] > 1,
-                "through": certified_through(some, compiled.grid),
+                "through": find_certified_end(some, compiled.grid),
                 "tally": Counter(each.shade.value for each in some),
-                "strips": strips(some, compiled.grid.length),
+                "strips": lay_out_strips(some, compiled.grid.length),
             }
             for (name, version), some in groups.items()
         ],
-        detail=detail(compiled, layout, chosen[0]) if chosen else None,
+        detail=load_interval_detail(compiled, layout, chosen[0]) if chosen else None,
         listed=newest[:LISTED],
         more=max(len(newest) - LISTED, 0),
-        operates=operates(pipeline, user),
+        operates=may_operate(pipeline, user),
     )
 
 
 @router.get("/pipelines/{pipeline}/differences", dependencies=[readers])
 def differences(pipeline: str, request: Request, view: Text = "") -> Response:
     """Show what generations changed of what was answered before."""
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_requested_pipeline(pipeline)
     view = view or compiled.views[0].name
-    _, shown = served(compiled, layout, named(compiled, layout, view))
+    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view))
     found = sorted(comparisons_of(layout, shown.id), key=lambda each: each.at, reverse=True)
     causes = Counter[str]()
     for each in found:
         causes.update(each.causes)
-    return html(
+    return render_page_response(
         request,
         "differences.html",
         here="differences",
@@ -163,38 +175,40 @@ def differences(pipeline: str, request: Request, view: Text = "") -> Response:
         equal=sum(each.equal for each in found),
         differing=sum(each.differing for each in found),
         causes=causes,
-        figure=charts.attribution([each for each in found if each.differing][:EPOCHS]),
+        figure=charts.draw_attribution([each for each in found if each.differing][:EPOCHS]),
     )
 
 
 @router.get("/pipelines/{pipeline}/accuracy/{view}", dependencies=[readers])
 def accuracy(pipeline: str, view: str, request: Request) -> Response:
     """Show how far first answers were from the final ones; a part of other pages."""
-    from seamline.lake.audit.answer_accuracy import accuracy as accuracy_of
     from seamline.lake.audit.answer_accuracy import last_intervals
-    from seamline.plan.wording.accuracy_text import typical
+    from seamline.lake.audit.answer_accuracy import measure_answer_accuracy as accuracy_of
+    from seamline.plan.wording.accuracy_text import format_accuracy
 
-    compiled, layout = opened(pipeline)
-    _, shown = served(compiled, layout, named(compiled, layout, view))
+    compiled, layout = open_requested_pipeline(pipeline)
+    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view))
     span = last_intervals(compiled, layout)
-    found = answered(lambda: accuracy_of(compiled, shown, layout, span)) if span else []
-    return html(request, "accuracy.html", found=found, span=span, typical=typical(found))
+    found = run_with_time_limit(lambda: accuracy_of(compiled, shown, layout, span)) if span else []
+    return render_page_response(
+        request, "accuracy.html", found=found, span=span, typical=format_accuracy(found)
+    )
 
 
 @router.get("/pipelines/{pipeline}/views", dependencies=[readers])
 def views(pipeline: str, request: Request) -> Response:
     """List the views of a pipeline."""
-    compiled, _ = opened(pipeline)
-    return html(request, "views.html", here="views", views=compiled.views)
+    compiled, _ = open_requested_pipeline(pipeline)
+    return render_page_response(request, "views.html", here="views", views=compiled.views)
 
 
 @router.get("/pipelines/{pipeline}/views/{view}", dependencies=[readers])
 def view(pipeline: str, view: str, request: Request) -> Response:
     """Draw a view's answer over a range, with the seam in it."""
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_requested_pipeline(pipeline)
     asked = Asked.of(request.query_params.multi_items())
-    name = named(compiled, layout, view)
-    _, shown = served(compiled, layout, name, asked.version)
+    name = find_view(compiled, layout, view)
+    _, shown = find_served_version(compiled, layout, name, asked.version)
     context: dict[str, Any] = {
         "here": "views",
         "plotly": release("plotly"),
@@ -207,7 +221,7 @@ def view(pipeline: str, view: str, request: Request) -> Response:
     }
     try:
         root = request.scope["root_path"]
-        context |= answered(lambda: drawn(compiled, layout, shown, asked, root))
+        context |= run_with_time_limit(lambda: build_page_answer(compiled, layout, shown, asked, root))
     except BadRange as error:
         context |= {
             "error": f"{error.message} {error.hint}",
@@ -215,7 +229,7 @@ def view(pipeline: str, view: str, request: Request) -> Response:
             "end": asked.end,
             "measure": "",
         }
-    return html(request, "view.html", **context)
+    return render_page_response(request, "view.html", **context)
 
 
 @router.get("/pipelines/{pipeline}/explain/{view}", dependencies=[readers])
@@ -229,13 +243,13 @@ def explain(
     """Take one number apart."""
     from seamline.serve.explain import explain as take_apart
 
-    compiled, layout = opened(pipeline)
-    named(compiled, layout, view)
+    compiled, layout = open_requested_pipeline(pipeline)
+    find_view(compiled, layout, view)
     items = request.query_params.multi_items()
-    found = answered(lambda: take_apart(f"{pipeline}.{view}", one_key(items), window, page=page))
+    found = run_with_time_limit(lambda: take_apart(f"{pipeline}.{view}", one_key(items), window, page=page))
     others = [(name, value) for name, value in items if name != "page"]
     pages = (found.row["batch_part"] + found.row["speed_part"] - 1) // 20
-    return html(
+    return render_page_response(
         request,
         "explain.html",
         here="views",
@@ -251,23 +265,23 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
     """Show how a stream is, and let it be steered."""
     from seamline.supervisor.observe import observe
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_requested_pipeline(pipeline)
     seen = observe(pipeline, layout, compiled, env=kafka_env(compiled))
     epochs = newest_epochs(layout, EPOCHS)
-    return html(
+    return render_page_response(
         request,
         "stream.html",
         here="stream",
         live=5,
         plotly=release("plotly"),
         cells=observed(seen),
-        notes=list(notes(seen)),
+        notes=list(format_observation_notes(seen)),
         epochs=epochs,
-        arrivals=charts.arrivals(epochs),
-        phases=charts.phases(epochs),
+        arrivals=charts.draw_arrivals(epochs),
+        phases=charts.draw_epoch_phases(epochs),
         lag=list(facts_of(seen)["lag"]["partitions"].items()),
-        refused=refused_by_reason(compiled, layout),
-        operates=operates(pipeline, user),
+        refused=list_refusals(compiled, layout),
+        operates=may_operate(pipeline, user),
     )
 
 
@@ -283,12 +297,15 @@ def plan(
     """Show what a run would do, start it, and show the backfills."""
     from seamline.web.actions import progress_of
 
-    compiled, layout = opened(pipeline)
+    compiled, layout = open_requested_pipeline(pipeline)
     context: dict[str, Any] = {"start": start, "end": end, "dirty": dirty, "error": "", "untold": ""}
     try:
         asked = form_span({"from": start, "to": end})
         made = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
-        context |= {"plan": made, "said": total(made) if made.builds else "Nothing is to be built."}
+        context |= {
+            "plan": made,
+            "said": format_plan_total(made) if made.builds else "Nothing is to be built.",
+        }
     except BadRange as error:
         context["error"] = f"{error.message} {error.hint}"
     try:
@@ -298,11 +315,13 @@ def plan(
             "backfills": [],
             "untold": getattr(error, "message", None) or getattr(error, "detail", ""),
         }
-    return html(request, "plan.html", here="plan", live=5, operates=operates(pipeline, user), **context)
+    return render_page_response(
+        request, "plan.html", here="plan", live=5, operates=may_operate(pipeline, user), **context
+    )
 
 
 @router.get("/pipelines/{pipeline}/audits", dependencies=[readers])
 def audits(pipeline: str, request: Request) -> Response:
     """Show the newest audits."""
-    found = [(each, list(audited(each))) for each in audits_of(opened(pipeline)[1], 10)]
-    return html(request, "audits.html", here="audits", found=found)
+    found = [(each, list(audited(each))) for each in audits_of(open_requested_pipeline(pipeline)[1], 10)]
+    return render_page_response(request, "audits.html", here="audits", found=found)

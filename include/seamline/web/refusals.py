@@ -22,7 +22,7 @@ from seamline.model.errors import (
     SeamlineError,
     TooSlow,
 )
-from seamline.web.render import as_json, html
+from seamline.web.render import as_json, render_page_response
 
 STATUS: Mapping[type[SeamlineError], int] = {
     NotFound: 404,
@@ -53,13 +53,13 @@ class Said(BaseModel):
     hint: str
 
 
-def refused(request: Request, error: Exception) -> Response:
+def handle_request_error(request: Request, error: Exception) -> Response:
     """Say what was wrong with a request, and the way out: as a page to who reads pages, as JSON to programs."""
     status, said, headers = said_of(error)
     if "/api/v1/" in request.url.path or "text/html" not in request.headers.get("accept", ""):
         answer = as_json(said, status)
     else:
-        answer = html(
+        answer = render_page_response(
             request,
             "said.html",
             status,

@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from seamline import __version__
-from seamline.model.time.intervals import parse_moment, stamp
-from seamline.plan.spelling import span
-from seamline.plan.wording.plan_text import size
+from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.plan.spelling import format_duration
+from seamline.plan.wording.plan_text import format_bytes
 from seamline.serve.asked import MEDIA
 from seamline.serve.asked import as_json as spelled
 
@@ -25,7 +25,7 @@ UNKNOWN = "?"
 
 
 @cache
-def environment() -> Environment:
+def make_jinja_environment() -> Environment:
     """Make the environment once."""
     made = Environment(
         loader=PackageLoader("seamline.web"),
@@ -35,28 +35,30 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "at": at,
+        "at": format_instant_html,
         "count": count,
-        "share": share,
-        "span": span,
-        "size": size,
-        "data": data,
-        "cell": cell,
+        "share": format_relative_change,
+        "span": format_duration,
+        "size": format_bytes,
+        "data": embed_json,
+        "cell": format_table_cell,
     }
     made.globals["version"] = __version__
     return made
 
 
-def page(name: str, context: Mapping[str, Any]) -> str:
+def render_template(name: str, context: Mapping[str, Any]) -> str:
     """Write a page."""
-    return environment().get_template(name).render(context)
+    return make_jinja_environment().get_template(name).render(context)
 
 
-def at(moment: datetime | str | None) -> Markup:
+def format_instant_html(moment: datetime | str | None) -> Markup:
     """Write an instant in UTC; the page's script writes it in the reader's zone beside it."""
     if moment is None or moment == "":
         return Markup(UNKNOWN)
-    text = stamp((moment if isinstance(moment, datetime) else parse_moment(moment)).replace(microsecond=0))
+    text = format_utc_instant(
+        (moment if isinstance(moment, datetime) else parse_moment(moment)).replace(microsecond=0)
+    )
     shown = text.replace("T", " ").replace("Z", " UTC").replace(":00 UTC", " UTC")
     return Markup('<time datetime="{}">{}</time>').format(text, shown)
 
@@ -66,18 +68,18 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
-def share(value: float | None) -> str:
+def format_relative_change(value: float | None) -> str:
     """Write a relative change: +0.8 %."""
     return UNKNOWN if value is None else f"{value * 100:+.2g} %"
 
 
-def cell(value: Any) -> Any:
+def format_table_cell(value: Any) -> Any:
     """Write a value of a table; instants as such, NULL as it is called."""
     match value:
         case None:
             return Markup('<span class="null">NULL</span>')
         case datetime():
-            return at(value)
+            return format_instant_html(value)
         case bool():
             return "yes" if value else "no"
         case int() | float():
@@ -91,7 +93,7 @@ def cell(value: Any) -> Any:
     return str(value)
 
 
-def data(value: Any) -> Markup:
+def embed_json(value: Any) -> Markup:
     """Write JSON into a page so that nothing in it ends the element it stands in.
 
     A figure's numbers are places on a screen: decimals are doubles there. Cells have all their digits.
@@ -100,7 +102,7 @@ def data(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def html(request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
+def render_page_response(request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
     """Write a page; ``root`` is where our pages are, ``airflow`` where Airflow's are."""
     root = request.scope["root_path"]
     whole = {
@@ -111,7 +113,7 @@ def html(request: Request, name: str, status: int = 200, **context: Any) -> HTML
         "status": status,
         **context,
     }
-    return HTMLResponse(page(name, whole), status, {"Cache-Control": "private, no-cache"})
+    return HTMLResponse(render_template(name, whole), status, {"Cache-Control": "private, no-cache"})
 
 
 def as_json(found: Any, status: int = 200) -> Response:

@@ -9,7 +9,7 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
-from seamline.lake.storage.layout import Layout, warehouse
+from seamline.lake.storage.layout import Layout, warehouse_folder
 from seamline.model.compile.problems import NAME
 from seamline.model.errors import NotFound
 
@@ -27,7 +27,7 @@ def report(dag_id: str, run_id: str, page: str) -> HTMLResponse:
     pipeline, _, layer = dag_id.partition("__")
     if layer != "batch" or not NAME.fullmatch(pipeline):
         raise NotFound(f"{dag_id} is no batch DAG of Seamline.", hint="only its runs have a report.")
-    file = Layout(warehouse(), pipeline).report(run_id) / page
+    file = Layout(warehouse_folder(), pipeline).report(run_id) / page
     if not PAGE.fullmatch(page) or len(run_id) > LONGEST or not file.is_file():
         raise NotFound(
             f"Run {run_id} has no report.",

@@ -25,7 +25,7 @@ class AvroReader(DecodedReader):
         super().__init__(format, schema, added)
         self.written = parse_schema(json.loads(self.format.schema))
         # The compiled reader overruns its stack at some thousand levels, and takes the process with it.
-        self.read = _read_py.schemaless_reader if recursive(self.written) else schemaless_reader
+        self.read = _read_py.schemaless_reader if is_recursive_schema(self.written) else schemaless_reader
 
     def decode(self, value: bytes) -> Mapping[str, Any]:
         start = 0
@@ -42,13 +42,15 @@ class AvroReader(DecodedReader):
         return {name: each for name, each in found.items() if name in wanted}  # type: ignore[union-attr]
 
 
-def recursive(schema: Any, around: frozenset[str] = frozenset()) -> bool:
+def is_recursive_schema(schema: Any, around: frozenset[str] = frozenset()) -> bool:
     """Return whether a parsed schema has a record within itself, so that a value may be of any depth."""
     if isinstance(schema, str):
         return schema in around
     if isinstance(schema, list):
-        return any(recursive(each, around) for each in schema)
+        return any(is_recursive_schema(each, around) for each in schema)
     if schema["type"] == "record":
         inside = around | {schema["name"]}
-        return any(recursive(field["type"], inside) for field in schema["fields"])
-    return any(recursive(schema[part], around) for part in ("items", "values", "type") if part in schema)
+        return any(is_recursive_schema(field["type"], inside) for field in schema["fields"])
+    return any(
+        is_recursive_schema(schema[part], around) for part in ("items", "values", "type") if part in schema
+    )

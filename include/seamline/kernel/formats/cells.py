@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seamline.kernel.formats.decimals import decimal
-from seamline.kernel.formats.reader import SHOWN, Reader, cast
-from seamline.lake.engine.duckdb_scans import literal
-from seamline.lake.engine.states import quoted
+from seamline.kernel.formats.decimals import decimal_sql
+from seamline.kernel.formats.reader import SHOWN, Reader, cast_text_sql
+from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.states import quote_identifier
 from seamline.model.types.schema import Field, Kind
 
 WHOLE = r"[+-]?\d+"
@@ -19,7 +19,7 @@ class CellReader(Reader):
 
     def value(self, field: Field, at: int) -> str:
         text = f"_cells[{at}]"
-        tried = cast(field.type, text)
+        tried = cast_text_sql(field.type, text)
         match field.type.kind:
             case Kind.STRING:
                 return text
@@ -31,7 +31,7 @@ class CellReader(Reader):
             case Kind.BOOLEAN:
                 return f"CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"
             case Kind.DECIMAL if self.exact:
-                return decimal(field.type, text)
+                return decimal_sql(field.type, text)
         return tried
 
     def broken(self) -> Iterator[tuple[str, str]]:
@@ -41,5 +41,5 @@ class CellReader(Reader):
         return f"_cells[{at}] IS NULL" if null else "false", "''"
 
     def mistyped(self, field: Field, at: int) -> tuple[str, str]:
-        said = f"left(_cells[{at}], {SHOWN}) || {literal(f' is no {field.type.spark}')}"
-        return f"{quoted(field.name)} IS NULL AND _cells[{at}] IS NOT NULL", said
+        said = f"left(_cells[{at}], {SHOWN}) || {quote_literal(f' is no {field.type.spark}')}"
+        return f"{quote_identifier(field.name)} IS NULL AND _cells[{at}] IS NOT NULL", said

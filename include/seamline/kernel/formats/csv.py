@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from seamline.kernel.formats.cells import CellReader
-from seamline.kernel.formats.reader import texts
+from seamline.kernel.formats.reader import decode_utf8_column
 
 CELLS = pa.list_(pa.string())
 csv.field_size_limit(2**31 - 1)  # Kafka bounds a record; the module's own bound is 128 KiB.
@@ -19,7 +19,7 @@ class CsvReader(CellReader):
     """Cuts each record with Python's ``csv``; a line end inside quotes belongs to its cell."""
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
-        found = texts(values)
+        found = decode_utf8_column(values)
         cut = [(None, None) if text is None else self.cut(text) for text in found.to_pylist()]
         return {
             "_text": found,

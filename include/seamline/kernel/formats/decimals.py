@@ -13,16 +13,17 @@ EXPONENT = r"([+-]?)(\d*)\.?(\d*)[eE]([+-]?\d+)"
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+"
 
 
-def decimal(type: SqlType, text: str) -> str:
+def decimal_sql(type: SqlType, text: str) -> str:
     """Write the DECIMAL that a text spells: sign, digits, point, exponent, nothing else; NULL where it has no room."""
-    shifted = f"CASE WHEN {fits(type, '_shifted')} THEN TRY_CAST(_shifted AS {type.duckdb}) END"
+    shifted = f"CASE WHEN {fits_scale_sql(type, '_shifted')} THEN TRY_CAST(_shifted AS {type.duckdb}) END"
     return (
-        f"CASE WHEN {fits(type, text)} THEN TRY_CAST({text} AS {type.duckdb}) "
-        f"WHEN regexp_full_match({text}, '{NUMBER}') THEN {bound(moved(text), '_shifted', shifted)} END"
+        f"CASE WHEN {fits_scale_sql(type, text)} THEN TRY_CAST({text} AS {type.duckdb}) "
+        f"WHEN regexp_full_match({text}, '{NUMBER}') "
+        f"THEN {bind_value_sql(without_exponent_sql(text), '_shifted', shifted)} END"
     )
 
 
-def fits(type: SqlType, text: str) -> str:
+def fits_scale_sql(type: SqlType, text: str) -> str:
     """Write whether a text is a number without an exponent, and with zeros only behind the scale."""
     whole, behind = rf"\d+(\.\d{{0,{type.scale}}}0*)?", rf"\.(\d{{1,{type.scale}}}0*|0+)"
     if not type.scale:
@@ -30,7 +31,7 @@ def fits(type: SqlType, text: str) -> str:
     return f"regexp_full_match({text}, '[+-]?({whole}|{behind})')"
 
 
-def moved(text: str) -> str:
+def without_exponent_sql(text: str) -> str:
     """Write a number that has an exponent without it; NULL where that takes more digits than a DECIMAL can have."""
     parts = f"regexp_extract({text}, '{EXPONENT}', ['sign', 'whole', 'fraction', 'exponent'])"
     digits, zeros = "ltrim(_p.whole || _p.fraction, '0')", "len(_p.whole || _p.fraction)"
@@ -42,9 +43,9 @@ def moved(text: str) -> str:
         "ELSE _n.sign || left(_n.digits, _n.point) || '.' || substr(_n.digits, _n.point + 1) END"
     )
     number = f"{{'sign': _p.sign, 'digits': {digits}, 'point': {point}}}"
-    return bound(bound(parts, "_p", number), "_n", placed)
+    return bind_value_sql(bind_value_sql(parts, "_p", number), "_n", placed)
 
 
-def bound(value: str, name: str, body: str) -> str:
+def bind_value_sql(value: str, name: str, body: str) -> str:
     """Give a value a name within an expression: what is spelled once is planned once, in every query of the kernel."""
     return f"list_transform([{value}], lambda {name}: {body})[1]"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.kernel.formats.decimals import decimal
+from seamline.kernel.formats.decimals import decimal_sql
 from seamline.kernel.formats.json import WHOLE, JsonReader
 from seamline.lake.storage.exact_casts import KEPT
 from seamline.model.types.schema import Kind, SqlType
@@ -43,8 +43,8 @@ class DecodedReader(JsonReader):
         try:
             found = self.decode(value)
             if self.exact:
-                found = apart(found, self.whole)
-            return json.dumps(found, default=spelled, ensure_ascii=False), None
+                found = box_decimal_bytes(found, self.whole)
+            return json.dumps(found, default=encode_non_json_value, ensure_ascii=False), None
         except Exception as error:  # noqa: BLE001 - the decoders raise whatever the bytes lead them to
             return None, f"{type(error).__name__}: {error}"[:200]
 
@@ -58,29 +58,29 @@ class DecodedReader(JsonReader):
             return super().scalar(type, found, text)
         kept = f"len(trim(regexp_replace({text}, '[-.]|e.*', '', 'g'), '0')) <= {KEPT}"
         right = f"{found} IN {WHOLE} OR {found} = 'VARCHAR' OR {found} = 'DOUBLE' AND {kept}"
-        return f"CASE WHEN {right} THEN {decimal(type, text)} END"
+        return f"CASE WHEN {right} THEN {decimal_sql(type, text)} END"
 
     def broken(self) -> Iterator[tuple[str, str]]:
         yield "_trouble IS NOT NULL", "_trouble"
         yield from super().broken()
 
 
-def apart(value: Any, type: SqlType) -> Any:
+def box_decimal_bytes(value: Any, type: SqlType) -> Any:
     """Put bytes that are to be a DECIMAL into a list, which is none: their base64 may look like a number."""
     match type.kind, value:
         case Kind.DECIMAL, bytes():
             return [value]
         case Kind.STRUCT, Mapping():
             known = (each for each in type.fields if each.type.decimals and each.name in value)
-            return {**value, **{each.name: apart(value[each.name], each.type) for each in known}}
+            return {**value, **{each.name: box_decimal_bytes(value[each.name], each.type) for each in known}}
         case Kind.ARRAY, list() if type.element:
-            return [apart(each, type.element) for each in value]
+            return [box_decimal_bytes(each, type.element) for each in value]
         case Kind.MAP, Mapping() if type.element:
-            return {name: apart(each, type.element) for name, each in value.items()}
+            return {name: box_decimal_bytes(each, type.element) for name, each in value.items()}
     return value
 
 
-def spelled(value: Any) -> str:
+def encode_non_json_value(value: Any) -> str:
     """Write what JSON has no type for as the text that its column is read from."""
     match value:
         case bytes():

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
-from seamline.kernel.formats.decimals import decimal
-from seamline.kernel.formats.json import NUMBER, JsonReader, Place, path, places_of
-from seamline.lake.engine.duckdb_scans import literal
-from seamline.lake.engine.states import connection, quoted
+from seamline.kernel.formats.decimals import decimal_sql
+from seamline.kernel.formats.json import NUMBER, JsonReader, Place, json_path_sql, places_of
+from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.states import open_duckdb, quote_identifier
 from seamline.model.errors import SetupError
 from seamline.model.types.schema import Field, Kind, SqlType
 
@@ -36,10 +36,10 @@ class ExactJsonReader(JsonReader):
     def steps(self) -> Iterator[str]:
         require_digits()
         yield next(super().steps())
-        paths = ", ".join(path(field.name) for field in self.schema.fields)
+        paths = ", ".join(json_path_sql(field.name) for field in self.schema.fields)
         shape = {field.name: "JSON" if field.type.decimals else "VARCHAR" for field in self.schema.fields}
         shape |= {field.name: "VARCHAR" for field in self.schema.fields if not field.type.nested}
-        yield f"json_type(_json, [{paths}]) AS _types, {transformed('_json', shape)} AS _texts"
+        yield f"json_type(_json, [{paths}]) AS _types, {json_transform_sql('_json', shape)} AS _texts"
         if opened := list(self.opened()):
             yield ", ".join(opened)
         if self.alike:
@@ -66,8 +66,8 @@ class ExactJsonReader(JsonReader):
         columns = {field.name: self.place(field, at) for at, field in enumerate(self.schema.fields, 1)}
         for n, (type, places) in enumerate(self.alike.items()):
             found = [columns[names[0]] if len(names) == 1 else self.part_at(type, names) for names in places]
-            texts = (f"CASE WHEN {spells(each.found)} THEN {each.text} END" for each in found)
-            yield f"list_transform([{', '.join(texts)}], lambda _d: {decimal(type, '_d')}) AS _alike{n}"
+            texts = (f"CASE WHEN {may_be_number_sql(each.found)} THEN {each.text} END" for each in found)
+            yield f"list_transform([{', '.join(texts)}], lambda _d: {decimal_sql(type, '_d')}) AS _alike{n}"
 
     def typed(self, type: SqlType, place: Place, depth: int = 0) -> str:
         known = "" if place.read else self.alike_at.get(place.path, "")
@@ -77,7 +77,7 @@ class ExactJsonReader(JsonReader):
         yield from super().opened()
         structs = [each for each in self.schema.fields if each.type.kind is Kind.STRUCT]
         if shape := shape_of(structs):
-            yield f"{transformed('_json', shape)} AS _exact"
+            yield f"{json_transform_sql('_json', shape)} AS _exact"
 
     def listed(self, type: SqlType) -> bool:
         return super().listed(type) and not type.decimals
@@ -85,15 +85,15 @@ class ExactJsonReader(JsonReader):
     def extracted(self, type: SqlType, names: tuple[str, ...]) -> str:
         if not type.decimals:
             return super().extracted(type, names)
-        return ".".join(["_texts" if len(names) == 1 else "_exact", *map(quoted, names)])
+        return ".".join(["_texts" if len(names) == 1 else "_exact", *map(quote_identifier, names)])
 
     def text(self, field: Field, at: int) -> str:
-        return f"_texts.{quoted(field.name)}"
+        return f"_texts.{quote_identifier(field.name)}"
 
     def scalar(self, type: SqlType, found: str, text: str) -> str:
         if type.kind is not Kind.DECIMAL:
             return super().scalar(type, found, text)
-        return f"CASE WHEN {spells(found)} THEN {decimal(type, text)} END"
+        return f"CASE WHEN {may_be_number_sql(found)} THEN {decimal_sql(type, text)} END"
 
     def alone(self, type: SqlType, json: str) -> Place:
         found = super().alone(type, json)
@@ -107,25 +107,25 @@ class ExactJsonReader(JsonReader):
     def member(self, json: str, field: Field) -> str:
         if not field.type.decimals:
             return super().member(json, field)
-        return f"{transformed(json, {field.name: 'JSON'})}.{quoted(field.name)}"
+        return f"{json_transform_sql(json, {field.name: 'JSON'})}.{quote_identifier(field.name)}"
 
     def items(self, type: SqlType, json: str) -> str:
-        return whole(json, ["JSON"]) if type.decimals else super().items(type, json)
+        return json_value_sql(json, ["JSON"]) if type.decimals else super().items(type, json)
 
     def members(self, type: SqlType, json: str, item: str) -> str:
         if not type.decimals:
             return super().members(type, json, item)
-        found = whole(json, "MAP(VARCHAR, JSON)")
+        found = json_value_sql(json, "MAP(VARCHAR, JSON)")
         return f"list_sort(list_zip(map_keys({found}), map_values({found})))"
 
     def wrong(self, type: SqlType, place: Place, depth: int = 0) -> str:
         found = super().wrong(type, place, depth)
         if type.kind is not Kind.MAP or not type.decimals:
             return found
-        return f"({found} OR {place.found} = 'OBJECT' AND {whole(place.json, 'MAP(VARCHAR, JSON)')} IS NULL)"
+        return f"({found} OR {place.found} = 'OBJECT' AND {json_value_sql(place.json, 'MAP(VARCHAR, JSON)')} IS NULL)"
 
 
-def spells(found: str) -> str:
+def may_be_number_sql(found: str) -> str:
     """Write whether a value of a JSON type may spell a number."""
     return f"{found} IN {NUMBER} OR {found} = 'VARCHAR'"
 
@@ -141,22 +141,22 @@ def shape_of(fields: Iterable[Field]) -> dict[str, Any]:
     return found
 
 
-def transformed(text: str, shape: dict[str, Any]) -> str:
+def json_transform_sql(text: str, shape: dict[str, Any]) -> str:
     """Write the members of an object, numbers as they are written."""
-    return f"json_transform({text}, {literal(json.dumps({**shape, EXACT[0]: EXACT[1]}))})"
+    return f"json_transform({text}, {quote_literal(json.dumps({**shape, EXACT[0]: EXACT[1]}))})"
 
 
-def whole(text: str, shape: Any) -> str:
+def json_value_sql(text: str, shape: Any) -> str:
     """Write a JSON value as it is asked for, numbers as they are written."""
     boxed = """('{"x":' || """ + text + """::VARCHAR || '}')"""
-    return f"{transformed(boxed, {'x': shape})}.x"
+    return f"{json_transform_sql(boxed, {'x': shape})}.x"
 
 
 @cache
 def require_digits() -> None:
     """Raise SetupError where this DuckDB does not keep the digits of a number: no record may pass then."""
-    with connection() as con:
-        [[found]] = con.execute(f"SELECT {whole(literal(LONG), 'VARCHAR')}").fetchall()
+    with open_duckdb() as con:
+        [[found]] = con.execute(f"SELECT {json_value_sql(quote_literal(LONG), 'VARCHAR')}").fetchall()
     if found != LONG:
         raise SetupError(
             f"This DuckDB reads {LONG} in JSON as {found}: DECIMAL columns would lose digits.",

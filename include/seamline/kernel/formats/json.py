@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from seamline.kernel.formats.reader import SHOWN, Reader, cast
-from seamline.lake.engine.duckdb_scans import literal
-from seamline.lake.engine.states import quoted
+from seamline.kernel.formats.reader import SHOWN, Reader, cast_text_sql
+from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.states import quote_identifier
 from seamline.model.types.schema import Field, Kind, SqlType
 
 WHOLE = "('UBIGINT', 'BIGINT')"
@@ -45,7 +45,7 @@ class JsonReader(Reader):
     parts = True
 
     def steps(self) -> Iterator[str]:
-        paths = ", ".join(path(field.name) for field in self.schema.fields)
+        paths = ", ".join(json_path_sql(field.name) for field in self.schema.fields)
         yield "_text AS _json" if self.trusting else "CASE WHEN json_valid(_text) THEN _text END AS _json"
         yield ", ".join(
             [
@@ -78,11 +78,11 @@ class JsonReader(Reader):
         the record for each, and keeps what it has parsed.
         """
         if self.parts_at:
-            paths = ", ".join(path(*each) for each in self.parts_at)
+            paths = ", ".join(json_path_sql(*each) for each in self.parts_at)
             yield f"json_type(_json, [{paths}]) AS _part_types"
             yield f"json_extract_string(_json, [{paths}]) AS _part_texts"
         if self.lists_at:
-            yield f"json_extract(_json, [{', '.join(path(*each) for each in self.lists_at)}]) AS _lists"
+            yield f"json_extract(_json, [{', '.join(json_path_sql(*each) for each in self.lists_at)}]) AS _lists"
 
     @cached_property
     def parts_at(self) -> dict[tuple[str, ...], int]:
@@ -125,11 +125,11 @@ class JsonReader(Reader):
         return f"_types[{at}] IS NULL{also}", f"coalesce(_types[{at}], '')"
 
     def mistyped(self, field: Field, at: int) -> tuple[str, str]:
-        shown, no = f"left({self.text(field, at)}, {SHOWN})", literal(f" is no {field.type.spark}")
+        shown, no = f"left({self.text(field, at)}, {SHOWN})", quote_literal(f" is no {field.type.spark}")
         said = f"_types[{at}] || ' ' || {shown} || {no}"
         if field.type.nested:
             return self.wrong(field.type, self.place(field, at)), said
-        return f"{quoted(field.name)} IS NULL AND _types[{at}] <> 'NULL'", said
+        return f"{quote_identifier(field.name)} IS NULL AND _types[{at}] <> 'NULL'", said
 
     def scalar(self, type: SqlType, found: str, text: str) -> str:
         """Write the value of a type without parts from the JSON type and text of what was found."""
@@ -137,16 +137,16 @@ class JsonReader(Reader):
             case Kind.STRING:
                 return f"CASE WHEN {found} = 'VARCHAR' THEN {text} END"
             case Kind.INT | Kind.BIGINT:
-                return f"CASE WHEN {found} IN {WHOLE} THEN {cast(type, text)} END"
+                return f"CASE WHEN {found} IN {WHOLE} THEN {cast_text_sql(type, text)} END"
             case Kind.DOUBLE:
-                tried = cast(type, text)
+                tried = cast_text_sql(type, text)
                 return f"CASE WHEN {found} IN {NUMBER} AND isfinite({tried}) THEN {tried} END"
             case Kind.DECIMAL:
                 texts = " OR " + f"{found} = 'VARCHAR'" if self.exact_texts else ""
-                return f"CASE WHEN {found} IN {NUMBER}{texts} THEN {cast(type, text)} END"
+                return f"CASE WHEN {found} IN {NUMBER}{texts} THEN {cast_text_sql(type, text)} END"
             case Kind.BOOLEAN:
                 return f"CASE WHEN {found} = 'BOOLEAN' THEN {text} = 'true' END"
-        return f"CASE WHEN {found} = 'VARCHAR' THEN {cast(type, text)} END"
+        return f"CASE WHEN {found} = 'VARCHAR' THEN {cast_text_sql(type, text)} END"
 
     def typed(self, type: SqlType, place: Place, depth: int = 0) -> str:
         """Write the value of any type from where it stands, part by part."""
@@ -156,7 +156,7 @@ class JsonReader(Reader):
         match type.kind:
             case Kind.STRUCT:
                 parts = [
-                    f"{quoted(field.name)} := {self.typed(field.type, self.part(place, field), depth)}"
+                    f"{quote_identifier(field.name)} := {self.typed(field.type, self.part(place, field), depth)}"
                     for field in type.fields
                 ]
                 return f"CASE WHEN {place.found} = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
@@ -208,7 +208,7 @@ class JsonReader(Reader):
 
     def member(self, json: str, field: Field) -> str:
         """Write a member of an object that has been opened by itself."""
-        return f"json_extract({json}, {path(field.name)})"
+        return f"json_extract({json}, {json_path_sql(field.name)})"
 
     def items(self, type: SqlType, json: str) -> str:
         """Write the items of an array that is read as ``type``."""
@@ -216,7 +216,7 @@ class JsonReader(Reader):
 
     def members(self, type: SqlType, json: str, item: str) -> str:
         """Write the members of an object that is read as ``type``: a sorted list of (key, value)."""
-        return members(json, item)
+        return json_members_sql(json, item)
 
     def amiss(self, field: Field, place: Place, depth: int) -> str:
         """Write whether a part of a STRUCT is of another type, or is not there and must be."""
@@ -224,9 +224,9 @@ class JsonReader(Reader):
         return wrong if field.nullable else f"({wrong} OR coalesce({place.found}, 'NULL') = 'NULL')"
 
 
-def path(*names: str) -> str:
+def json_path_sql(*names: str) -> str:
     """Write the path of a member, or of a member of one."""
-    return literal("$" + "".join("." + quoted(name) for name in names))
+    return quote_literal("$" + "".join("." + quote_identifier(name) for name in names))
 
 
 def places_of(
@@ -240,7 +240,7 @@ def places_of(
             yield from places_of(field.type.fields, names)
 
 
-def members(json: str, item: str) -> str:
+def json_members_sql(json: str, item: str) -> str:
     """Write an object's members as a sorted list of (key, value): of one name the first counts, as with columns.
 
     A lambda copies what it captures for each item, so none here captures anything: members stand beside their

@@ -28,28 +28,28 @@ class ProtobufReader(DecodedReader):
         if missing := made.FindInitializationErrors():
             raise ValueError(f"{', '.join(missing)} not set")
         by_name = made.DESCRIPTOR.fields_by_name
-        return {field.name: member(made, by_name[field.name]) for field in self.schema.fields}
+        return {field.name: decode_field(made, by_name[field.name]) for field in self.schema.fields}
 
 
-def member(message: Any, field: FieldDescriptor) -> Any:
+def decode_field(message: Any, field: FieldDescriptor) -> Any:
     """Return a field's value as plain Python."""
     value = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         held = field.message_type.fields_by_name["value"]
-        return {text(key): plain(value[key], held) for key in value}
-    if repeated(field):
-        return [plain(each, field) for each in value]
+        return {encode_map_key(key): decode_field_value(value[key], held) for key in value}
+    if is_repeated_field(field):
+        return [decode_field_value(each, field) for each in value]
     if field.has_presence and not message.HasField(field.name):
         return None
-    return plain(value, field)
+    return decode_field_value(value, field)
 
 
-def repeated(field: FieldDescriptor) -> bool:
+def is_repeated_field(field: FieldDescriptor) -> bool:
     """Return whether a field holds several values."""
     return bool(field.is_repeated)
 
 
-def plain(value: Any, field: FieldDescriptor) -> Any:
+def decode_field_value(value: Any, field: FieldDescriptor) -> Any:
     """Return one value: a message as its fields, an enum's by name, an instant as one."""
     if field.message_type is not None:
         name = field.message_type.full_name
@@ -57,13 +57,13 @@ def plain(value: Any, field: FieldDescriptor) -> Any:
             return EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
         if name in WRAPPERS:
             return value.value
-        return {each.name: member(value, each) for each in field.message_type.fields}
+        return {each.name: decode_field(value, each) for each in field.message_type.fields}
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
         return known.name if known else value
     return value
 
 
-def text(key: Any) -> str:
+def encode_map_key(key: Any) -> str:
     """Write a map's key as JSON does."""
     return str(key).lower() if isinstance(key, bool) else str(key)

@@ -36,7 +36,7 @@ class Reader:
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
         """Make the columns that the SQL reads from a column of bytes, row for row."""
-        return {"_text": texts(values)}
+        return {"_text": decode_utf8_column(values)}
 
     def steps(self) -> Iterator[str]:
         """List select lists; each may use the columns of those before it."""
@@ -59,15 +59,15 @@ class Reader:
         raise NotImplementedError
 
 
-def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def decode_utf8_column(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Read values as UTF-8; NULL where one is not."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.chunked_array([pa.array([decoded(value) for value in values.to_pylist()], pa.string())])
+        return pa.chunked_array([pa.array([decode_utf8(value) for value in values.to_pylist()], pa.string())])
 
 
-def decoded(value: bytes | None) -> str | None:
+def decode_utf8(value: bytes | None) -> str | None:
     """Read one value as UTF-8; None where it is not."""
     try:
         return None if value is None else value.decode()
@@ -75,7 +75,7 @@ def decoded(value: bytes | None) -> str | None:
         return None
 
 
-def cast(type: SqlType, text: str) -> str:
+def cast_text_sql(type: SqlType, text: str) -> str:
     """Write the value that a text spells in a type other than STRING and DOUBLE; NULL where it spells none."""
     tried = f"TRY_CAST({text} AS {type.duckdb})"
     match type.kind:

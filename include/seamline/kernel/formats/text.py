@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.formats.cells import CellReader
-from seamline.kernel.formats.reader import texts
+from seamline.kernel.formats.reader import decode_utf8_column
 from seamline.model.definition.formats import Format
 from seamline.model.types.schema import Schema
 
@@ -21,9 +21,9 @@ class TextReader(CellReader):
         self.pattern = rf"\A(?:{self.format.pattern})(?:\r?\n)?\z"
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
-        found = texts(values)
+        found = decode_utf8_column(values)
         groups = pc.extract_regex(found, self.pattern).combine_chunks()
-        cells = [filled(pc.struct_field(groups, field.name)) for field in self.schema.fields]
+        cells = [empty_to_none(pc.struct_field(groups, field.name)) for field in self.schema.fields]
         rows = pc.is_valid(groups)
         lists = pa.array(
             [list(row) if matched else None for matched, *row in zip(rows.to_pylist(), *cells, strict=True)],
@@ -32,6 +32,6 @@ class TextReader(CellReader):
         return {"_text": found, "_cells": lists, "_trouble": pa.nulls(len(found), pa.string())}
 
 
-def filled(group: pa.Array) -> list[str | None]:
+def empty_to_none(group: pa.Array) -> list[str | None]:
     """Return a group's texts; one that matched nothing is None."""
     return [each or None for each in group.to_pylist()]

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import relations, scan
-from seamline.lake.engine.pane_ranges import micros
-from seamline.lake.log.epoch_log import condensed_log
-from seamline.lake.read.originals import files_of, fitting
+from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.log.epoch_log import read_condensed_log
+from seamline.lake.read.originals import files_of, record_version_sql
 from seamline.lake.read.side_by_side import place_names
 from seamline.lake.storage.arrow_types import INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.held_log import HeldLog, among
+from seamline.lake.tables.held_log import HeldLog, held_epochs_sql
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.accuracy import AGES, Accuracy
 from seamline.model.time.intervals import Interval
@@ -27,7 +27,7 @@ from seamline.model.time.zone_clock import MICROSECOND
 EPOCH = "_epoch"
 
 
-def accuracy(
+def measure_answer_accuracy(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -47,28 +47,29 @@ def accuracy(
     if not paths:
         return []
     rows = (
-        f"(SELECT * FROM (SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
-        f"WHERE {fitting(pipeline.record_version)} AND {among('_epoch', log.epochs)} "
-        f"AND epoch_us(_event_time) >= {micros(span.start)} AND epoch_us(_event_time) < {micros(span.end)})"
+        f"(SELECT * FROM (SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
+        f"WHERE {record_version_sql(pipeline.record_version)} AND {held_epochs_sql('_epoch', log.epochs)} "
+        f"AND epoch_us(_event_time) >= {to_unix_micros(span.start)} "
+        f"AND epoch_us(_event_time) < {to_unix_micros(span.end)})"
     )
-    with relations(blank=master_schema(pipeline).empty_table()) as con:
-        pieces = states.partial(con, view, rows, by=[EPOCH])
+    with register_tables(blank=master_schema(pipeline).empty_table()) as con:
+        pieces = states.compute_row_states(con, view, rows, by=[EPOCH])
     if not pieces.num_rows:
         return []
     aged = ages_of(pieces, log, view)
-    final = presented(view, pieces)
+    final = present_pieces(view, pieces)
     return [
         each
         for age in ages
-        for each in compared(
-            view, presented(view, pieces.filter(pc.less_equal(aged, age // MICROSECOND))), final, age
+        for each in compare_answers(
+            view, present_pieces(view, pieces.filter(pc.less_equal(aged, age // MICROSECOND))), final, age
         )
     ]
 
 
 def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -> Interval | None:
     """Return the span of the last intervals that have rows; None where there is none."""
-    ids = sorted({id for epoch in condensed_log(layout) for id in epoch.accepted})[-count:]
+    ids = sorted({id for epoch in read_condensed_log(layout) for id in epoch.accepted})[-count:]
     if not ids:
         return None
     return Interval(pipeline.grid.named(ids[0]).start, pipeline.grid.named(ids[-1]).end)
@@ -76,29 +77,30 @@ def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -
 
 def ages_of(pieces: pa.Table, log: HeldLog, view: CompiledView) -> pa.Array:
     """Return how old, in microseconds, each piece's pane was when its epoch was held."""
-    held = {epoch.number: micros(epoch.committed_at) for epoch in log.epochs}
+    held = {epoch.number: to_unix_micros(epoch.committed_at) for epoch in log.epochs}
     instants = pa.array([held[number] for number in pieces[EPOCH].to_pylist()], pa.int64())
     ends = pc.add(pieces["pane"].cast(INSTANT).cast(pa.int64()), view.pane // MICROSECOND)
     return pc.subtract(instants, ends)
 
 
-def presented(view: CompiledView, pieces: pa.Table) -> pa.Table:
+def present_pieces(view: CompiledView, pieces: pa.Table) -> pa.Table:
     """Merge pieces by key and pane, and present them."""
-    return states.present(view, states.combine(view, [pieces]), place_names(view))
+    return states.present_states(view, states.combine_states(view, [pieces]), place_names(view))
 
 
-def compared(view: CompiledView, early: pa.Table, final: pa.Table, age: timedelta) -> list[Accuracy]:
+def compare_answers(view: CompiledView, early: pa.Table, final: pa.Table, age: timedelta) -> list[Accuracy]:
     """Compare what was answered at an age with the final answers, measure by measure."""
     names = [measure.name for measure in view.measures]
     places = place_names(view)
     on = " AND ".join(
-        f"e.{states.quoted(name)} IS NOT DISTINCT FROM f.{states.quoted(name)}" for name in places
+        f"e.{states.quote_identifier(name)} IS NOT DISTINCT FROM f.{states.quote_identifier(name)}"
+        for name in places
     )
     columns = ", ".join(
-        f"{moved(early.schema.field(name).type, states.quoted(name))} AS {states.quoted(name)}"
-        for name in names
+        f"{answer_change_sql(early.schema.field(name).type, quoted)} AS {quoted}"
+        for name, quoted in ((name, states.quote_identifier(name)) for name in names)
     )
-    with relations(early=early, final=final) as con:
+    with register_tables(early=early, final=final) as con:
         found = con.sql(f"SELECT {columns or '1 AS _'} FROM early e JOIN final f ON {on}").to_arrow_table()
     there = found.num_rows / final.num_rows
     result = []
@@ -111,7 +113,7 @@ def compared(view: CompiledView, early: pa.Table, final: pa.Table, age: timedelt
     return result
 
 
-def moved(type: pa.DataType, name: str) -> str:
+def answer_change_sql(type: pa.DataType, name: str) -> str:
     """Write what came later as a share of what was answered; NULL for what is no number."""
     if not (pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)):
         return "NULL::DOUBLE"

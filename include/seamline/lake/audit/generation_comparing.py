@@ -13,26 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import connection, relations
-from seamline.lake.engine.states import floor_sql, quoted
+from seamline.lake.engine.duckdb_scans import connection, register_tables
+from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.log.pinned_log import log_of
-from seamline.lake.read.side_by_side import INTERVAL, evidence, joined, place_names
+from seamline.lake.read.side_by_side import INTERVAL, difference_evidence_sql, place_names, side_by_side_sql
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import BuildRow
-from seamline.lake.tables.control_table import restatements
-from seamline.lake.tables.held_log import alive, uncrossed
+from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.held_log import find_uncrossed_epoch, live_slices_sql
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.rejudged import Rejudged, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.comparison import Change, Comparison
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
-from seamline.model.protocol.restatement import about
+from seamline.model.protocol.restatement import list_interval_restatements
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import parse_moment, stamp
-from seamline.plan.batch.attribution import Cause, Known, Place, causes, tally
+from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.plan.batch.attribution import Cause, Known, Place, count_causes, find_difference_causes
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Mark:
     known: Known
 
 
-def compared(
+def compare_generations(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -60,29 +60,33 @@ def compared(
     """
     if view.counts:
         return []
-    log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
+    log = read_cached_table(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
     slices, generations = (
-        look(root, "files", Files.of) for root in (layout.slices(view), layout.generations(view))
+        read_cached_table(root, "files", Files.of) for root in (layout.slices(view), layout.generations(view))
     )
     if log is None or slices is None or generations is None:
         return []
-    until = uncrossed(connection(), slices, min(log.epoch, log.frontier))
+    until = find_uncrossed_epoch(connection(), slices, min(log.epoch, log.frontier))
     manifest = manifest_of(layout)
-    marks = [*marked(pipeline, view, layout, manifest, rows, until)]
+    marks = [*list_comparison_marks(pipeline, view, layout, manifest, rows, until)]
     if not marks:
         return []
-    with relations(
+    with register_tables(
         marks=marks_table(marks),
         blank=rows_schema(pipeline).empty_table(),
     ) as con:
-        former = presented(view, before(con, pipeline, view, slices, generations, alive(epochs)))
-        new = presented(view, built(con, pipeline, view, generations))
-        with relations(before=former, after=new):
-            places = con.sql(joined(view)).to_arrow_table()
+        former = present_interval_states(
+            view, merge_former_answers(con, pipeline, view, slices, generations, live_slices_sql(epochs))
+        )
+        new = present_interval_states(view, read_built_states(con, pipeline, view, generations))
+        with register_tables(before=former, after=new):
+            places = con.sql(side_by_side_sql(view)).to_arrow_table()
         differing = places.filter(pc.is_valid(places["_kind"]))
-        with relations(differing=differing):
+        with register_tables(differing=differing):
             found = (
-                con.sql(evidence(pipeline, view, records(pipeline, layout))).to_arrow_table()
+                con.sql(
+                    difference_evidence_sql(pipeline, view, list_record_files(pipeline, layout))
+                ).to_arrow_table()
                 if differing.num_rows
                 else differing
             )
@@ -91,19 +95,19 @@ def compared(
     for each in found.to_pylist():
         by_interval.setdefault(each[INTERVAL], []).append(each)
     return [
-        comparison(view, mark, totals[start], by_interval.get(start, []))
+        summarize_comparison(view, mark, totals[start], by_interval.get(start, []))
         for mark in marks
         for start in [parse_moment(mark.row.interval)]
     ]
 
 
-def records(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
+def list_record_files(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
     """List the files of the master, and of what was judged again."""
-    found = [look(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
+    found = [read_cached_table(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
     return [path for files in found if files for path in files.paths]
 
 
-def marked(
+def list_comparison_marks(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -112,7 +116,7 @@ def marked(
     until: int,
 ) -> Iterator[Mark]:
     """Say of each interval up to where it was answered, and by what; those without an answer are left out."""
-    decisions = restatements(layout)
+    decisions = list_restatements(layout)
     verdicts = Rejudged(pipeline, layout).verdicts()
     for row in rows:
         known = manifest.history.get((view.id, row.interval), ())
@@ -123,7 +127,10 @@ def marked(
         new = decisions[former.restated if former else 0 : row.restated]
         again = any(each.epoch > cut and row.interval in each.accepted for each in verdicts.values())
         yield Mark(
-            row, cut, min(until, row.cut), Known(bool(about(new, pipeline.grid.named(row.interval))), again)
+            row,
+            cut,
+            min(until, row.cut),
+            Known(bool(list_interval_restatements(new, pipeline.grid.named(row.interval))), again),
         )
 
 
@@ -143,7 +150,7 @@ def marks_table(marks: Sequence[Mark]) -> pa.Table:
     )
 
 
-def before(
+def merge_former_answers(
     con: duckdb.DuckDBPyConnection,
     pipeline: CompiledPipeline,
     view: CompiledView,
@@ -152,25 +159,25 @@ def before(
     held: str,
 ) -> pa.Table:
     """Merge what answered before: the former generations, and the slices above their cuts."""
-    names = ", ".join(map(quoted, partial_schema(view).names))
+    names = ", ".join(map(quote_identifier, partial_schema(view).names))
     parts = [of_generations(con, pipeline, view, generations, "_former")]
     if slices.actions.num_rows:
         interval = floor_sql("pane", pipeline.grid.length)
-        rows = states.stored(view, slices.paths)
+        rows = states.stored_states_sql(view, slices.paths)
         parts.append(
             con.sql(
                 f"SELECT {INTERVAL}, {names} FROM {rows} JOIN marks ON {INTERVAL} = {interval} "
                 f"WHERE from_epoch > _before AND to_epoch <= _until AND {held}"
             ).to_arrow_table()
         )
-    return states.combine(view, parts, by=[INTERVAL])
+    return states.combine_states(view, parts, by=[INTERVAL])
 
 
-def built(
+def read_built_states(
     con: duckdb.DuckDBPyConnection, pipeline: CompiledPipeline, view: CompiledView, generations: Files
 ) -> pa.Table:
     """Read what the run has built."""
-    return states.combine(
+    return states.combine_states(
         view, [of_generations(con, pipeline, view, generations, "_generation")], by=[INTERVAL]
     )
 
@@ -189,25 +196,27 @@ def of_generations(
     paths = [path for path, id in zip(generations.paths, places, strict=True) if id in wanted]
     if not paths:
         return schema.empty_table()
-    names = ", ".join(map(quoted, partial_schema(view).names))
+    names = ", ".join(map(quote_identifier, partial_schema(view).names))
     return con.sql(
-        f"SELECT {INTERVAL}, {names} FROM {states.stored(view, paths)} JOIN marks ON generation = {named} "
+        f"SELECT {INTERVAL}, {names} FROM {states.stored_states_sql(view, paths)} JOIN marks ON generation = {named} "
         f"AND {INTERVAL} = {floor_sql('pane', pipeline.grid.length)}"
     ).to_arrow_table()
 
 
-def presented(view: CompiledView, found: pa.Table) -> pa.Table:
+def present_interval_states(view: CompiledView, found: pa.Table) -> pa.Table:
     """Present states pane by pane."""
-    return states.present(view, found, [INTERVAL, *place_names(view), "rows"])
+    return states.present_states(view, found, [INTERVAL, *place_names(view), "rows"])
 
 
-def comparison(view: CompiledView, mark: Mark, total: int, differing: Sequence[dict[str, Any]]) -> Comparison:
+def summarize_comparison(
+    view: CompiledView, mark: Mark, total: int, differing: Sequence[dict[str, Any]]
+) -> Comparison:
     """Sum up an interval."""
     estimates = [
         measure.name for measure in view.measures if any(each.measure.approximate for each in measure.sources)
     ]
     why = [
-        causes(
+        find_difference_causes(
             Place(each["_was"], each["_made"], each["_spare"], each["_unsliced"], each["_measures"]),
             mark.known,
             estimates,
@@ -229,22 +238,26 @@ def comparison(view: CompiledView, mark: Mark, total: int, differing: Sequence[d
         changed=kinds.count("changed"),
         missing=kinds.count("missing"),
         extra=kinds.count("extra"),
-        measures={measure.name: change(measure.name, differing) for measure in view.measures},
-        causes=tally(why),
-        alarm=spelled(view, alarms[0]) if alarms else "",
+        measures={
+            measure.name: summarize_measure_change(measure.name, differing) for measure in view.measures
+        },
+        causes=count_causes(why),
+        alarm=format_differing_place(view, alarms[0]) if alarms else "",
     )
 
 
-def change(name: str, differing: Sequence[dict[str, Any]]) -> Change:
+def summarize_measure_change(name: str, differing: Sequence[dict[str, Any]]) -> Change:
     """Say at how many places a measure differs, and by how much at most."""
     shares = [each["_changes"][name] for each in differing if name in each["_measures"]]
     known = [share for share in shares if share is not None]
     return Change(len(shares), max(known, key=abs) if known else None)
 
 
-def spelled(view: CompiledView, each: dict[str, Any]) -> str:
+def format_differing_place(view: CompiledView, each: dict[str, Any]) -> str:
     """Name a place and what is known of it."""
-    where = ", ".join([*(f"{key.name}={each[key.name]}" for key in view.keys), f"pane={stamp(each['pane'])}"])
+    where = ", ".join(
+        [*(f"{key.name}={each[key.name]}" for key in view.keys), f"pane={format_utc_instant(each['pane'])}"]
+    )
     return (
         f"{where}: {each['_was']} records before, {each['_made']} after, {each['_spare']} repeated, "
         f"{each['_unsliced']} not in slices; other {', '.join(each['_measures']) or 'rows'}"

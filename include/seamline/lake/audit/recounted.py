@@ -11,20 +11,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import relations, scan
-from seamline.lake.engine.states import floor_sql, quoted
-from seamline.lake.read.originals import files_of, fitting
+from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
+from seamline.lake.engine.states import floor_sql, quote_identifier
+from seamline.lake.read.originals import files_of, record_version_sql
 from seamline.lake.storage.arrow_types import INSTANT, master_schema, partial_schema
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
-from seamline.lake.tables.held_log import HeldLog, alive, among, uncrossed
+from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.lake.tables.held_log import HeldLog, find_uncrossed_epoch, held_epochs_sql, live_slices_sql
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Manifest
-from seamline.model.protocol.offset_runs import spelled, united
+from seamline.model.protocol.offset_runs import format_offset_runs, merge_offset_runs
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 BLOCK = ("_from", "_to")
 CLOSE = 1e-9
@@ -41,7 +41,7 @@ class Recount:
     findings: tuple[Finding, ...]
 
 
-def recounted(pipeline: CompiledPipeline, view: CompiledView, layout: Layout, log: HeldLog) -> Recount:
+def recount_states(pipeline: CompiledPipeline, view: CompiledView, layout: Layout, log: HeldLog) -> Recount:
     """Compare every state above its interval's floor with what the records of its epochs make.
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
@@ -49,27 +49,27 @@ def recounted(pipeline: CompiledPipeline, view: CompiledView, layout: Layout, lo
     version that is not born yet.
     """
     frontier = min(log.epoch, log.frontiers.get(view.id, NOTHING))
-    slices = look(layout.slices(view), "files", Files.of)
+    slices = read_cached_table(layout.slices(view), "files", Files.of)
     manifest = manifest_of(layout)
     if view.id not in manifest.births:
         return Recount(view.id, frontier, 0, ())
-    late = [*behind(view, log, frontier)]
+    late = [*find_view_lag(view, log, frontier)]
     if view.counts:
         return Recount(view.id, frontier, 0, tuple(late))
-    with relations(
-        floors=floors(manifest, view, log),
+    with register_tables(
+        floors=list_interval_floors(manifest, view, log),
         blank=master_schema(pipeline).empty_table(),
     ) as con:
-        until = uncrossed(con, slices, frontier) if slices else frontier
-        kept = stated(con, view, slices, until, log)
-        with relations(stated=kept):
-            made = again(con, view, log, until)
-            with relations(made=made):
-                wrong = con.sql(comparison(view)).to_arrow_table()
-    return Recount(view.id, until, kept.num_rows, (*late, *told(view, wrong)))
+        until = find_uncrossed_epoch(con, slices, frontier) if slices else frontier
+        kept = read_merged_slices(con, view, slices, until, log)
+        with register_tables(stated=kept):
+            made = recompute_states(con, view, log, until)
+            with register_tables(made=made):
+                wrong = con.sql(state_difference_sql(view)).to_arrow_table()
+    return Recount(view.id, until, kept.num_rows, (*late, *find_state_differences(view, wrong)))
 
 
-def behind(view: CompiledView, log: HeldLog, until: int) -> Iterable[Finding]:
+def find_view_lag(view: CompiledView, log: HeldLog, until: int) -> Iterable[Finding]:
     """Say that a view is behind the log."""
     if until < log.epoch:
         after = [epoch for epoch in log.epochs if epoch.number > until]
@@ -79,7 +79,7 @@ def behind(view: CompiledView, log: HeldLog, until: int) -> Iterable[Finding]:
             yield Finding(Wrong.BEHIND, f"view {view.id}", rows, said)
 
 
-def floors(manifest: Manifest, view: CompiledView, log: HeldLog) -> pa.Table:
+def list_interval_floors(manifest: Manifest, view: CompiledView, log: HeldLog) -> pa.Table:
     """List the floor of every interval that has rows."""
     ids = sorted({interval for epoch in log.epochs for interval in epoch.accepted})
     return pa.table(
@@ -90,7 +90,7 @@ def floors(manifest: Manifest, view: CompiledView, log: HeldLog) -> pa.Table:
     )
 
 
-def stated(
+def read_merged_slices(
     con: duckdb.DuckDBPyConnection,
     view: CompiledView,
     slices: Files | None,
@@ -98,7 +98,7 @@ def stated(
     log: HeldLog,
 ) -> pa.Table:
     """Read the slices that count, merged by block: ``_from``, ``_to`` and the states."""
-    names = ", ".join(map(quoted, partial_schema(view).names))
+    names = ", ".join(map(quote_identifier, partial_schema(view).names))
     if slices is None or not slices.actions.num_rows:
         numbers = [pa.field(name, pa.int64()) for name in BLOCK]
         return pa.schema([*numbers, *partial_schema(view)]).empty_table()
@@ -108,25 +108,27 @@ def stated(
             pc.greater_equal(slices.high("pane").cast(INSTANT), pa.scalar(log.span.start, INSTANT))
         )
     if not (paths := slices.paths):
-        return stated(con, view, None, until, log)
+        return read_merged_slices(con, view, None, until, log)
     rows = con.sql(
-        f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {states.stored(view, paths)} "
+        f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {states.stored_states_sql(view, paths)} "
         f"JOIN floors ON _interval = {floor_sql('pane', log.pipeline.grid.length)} "
-        f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {alive(log.log)}"
+        f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {live_slices_sql(log.log)}"
     ).to_arrow_table()
-    return states.combine(view, [rows], by=BLOCK)
+    return states.combine_states(view, [rows], by=BLOCK)
 
 
-def again(con: duckdb.DuckDBPyConnection, view: CompiledView, log: HeldLog, until: int) -> pa.Table:
+def recompute_states(
+    con: duckdb.DuckDBPyConnection, view: CompiledView, log: HeldLog, until: int
+) -> pa.Table:
     """Make the states of the same blocks from the master; a record that is in none is a block of its own."""
     pipeline = log.pipeline
     interval = floor_sql("_event_time", pipeline.grid.length)
     paths = log.master.paths if log.span is None else files_of(log.master, log.span, until)
-    source = f"SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
+    source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
     rows = (
         f"SELECT r.*, f._interval FROM ({source}SELECT * FROM blank) r JOIN floors f ON f._interval = {interval} "
-        f"WHERE _epoch > _floor AND _epoch <= {until} AND {among('_epoch', log.log)} "
-        f"AND {fitting(pipeline.record_version)}"
+        f"WHERE _epoch > _floor AND _epoch <= {until} AND {held_epochs_sql('_epoch', log.log)} "
+        f"AND {record_version_sql(pipeline.record_version)}"
     )
     pane = floor_sql("pane", pipeline.grid.length)
     blocks = f"SELECT DISTINCT {pane} AS _interval, _from, _to FROM stated"
@@ -136,23 +138,28 @@ def again(con: duckdb.DuckDBPyConnection, view: CompiledView, log: HeldLog, unti
         f"ON b._interval = p._interval AND p._epoch BETWEEN b._from AND b._to"
     )
     placed = f"(SELECT r.*, p._from, p._to FROM ({rows}) r JOIN ({places}) p USING (_interval, _epoch))"
-    return states.partial(con, view, placed, by=BLOCK)
+    return states.compute_row_states(con, view, placed, by=BLOCK)
 
 
-def comparison(view: CompiledView) -> str:
+def state_difference_sql(view: CompiledView) -> str:
     """Write the query for what differs: the place, which of the two has it, and the names of the states that differ."""
     parts = {part.name for part in view.parts}
     places = [
         name for name in partial_schema(view).names if name not in parts and name not in ("rows", "_last")
     ]
     names = [*BLOCK, *places]
-    on = " AND ".join(f"s.{quoted(name)} IS NOT DISTINCT FROM m.{quoted(name)}" for name in names)
+    on = " AND ".join(
+        f"s.{quote_identifier(name)} IS NOT DISTINCT FROM m.{quote_identifier(name)}" for name in names
+    )
     differs = {"rows": "s.rows IS DISTINCT FROM m.rows"}
     for field in partial_schema(view):
-        if field.name in parts and (text := different(field)):
+        if field.name in parts and (text := state_differs_sql(field)):
             differs[field.name] = text
     listed = ", ".join(f"CASE WHEN {text} THEN '{name}' END" for name, text in differs.items())
-    shown = ", ".join(f"coalesce(s.{quoted(name)}, m.{quoted(name)}) AS {quoted(name)}" for name in names)
+    shown = ", ".join(
+        f"coalesce(s.{quote_identifier(name)}, m.{quote_identifier(name)}) AS {quote_identifier(name)}"
+        for name in names
+    )
     return (
         f"SELECT {shown}, s._there AS _in_slices, m._there AS _in_log, s.rows AS _sliced, m.rows AS _logged, "
         f"list_filter([{listed}], lambda _x: _x IS NOT NULL) AS _differs "
@@ -161,9 +168,9 @@ def comparison(view: CompiledView) -> str:
     )
 
 
-def different(field: pa.Field) -> str:
+def state_differs_sql(field: pa.Field) -> str:
     """Write whether a state differs; empty where equal states may be written in several ways."""
-    one, other = f"s.{quoted(field.name)}", f"m.{quoted(field.name)}"
+    one, other = f"s.{quote_identifier(field.name)}", f"m.{quote_identifier(field.name)}"
     if pa.types.is_floating(field.type):
         close = f"abs({one} - {other}) <= {CLOSE} * greatest(1, abs({one}), abs({other}))"
         return f"({one} IS DISTINCT FROM {other} AND ({close}) IS NOT TRUE)"
@@ -172,19 +179,20 @@ def different(field: pa.Field) -> str:
     return f"{one} IS DISTINCT FROM {other}"
 
 
-def told(view: CompiledView, wrong: pa.Table) -> Iterable[Finding]:
+def find_state_differences(view: CompiledView, wrong: pa.Table) -> Iterable[Finding]:
     """Say what differs, all blocks together, with one place as an example."""
     if not wrong.num_rows:
         return
     blocks = {*zip(wrong["_from"].to_pylist(), wrong["_to"].to_pylist(), strict=True)}
-    epochs = united((first, last + 1) for first, last in blocks)
+    epochs = merge_offset_runs((first, last + 1) for first, last in blocks)
     names = [name for name in wrong.column_names[2:] if name not in OUTCOME]
     row = wrong.slice(0, 1).to_pylist()[0]
     missing = pc.sum(pc.is_null(wrong["_in_slices"]).cast(pa.int64())).as_py()
     spare = pc.sum(pc.is_null(wrong["_in_log"]).cast(pa.int64())).as_py()
     said = (
-        f"{wrong.num_rows} states of epochs {spelled(epochs)} are not what their records make ({missing} missing, "
-        f"{spare} without records); {example(row, names)}"
+        f"{wrong.num_rows} states of epochs {format_offset_runs(epochs)} are not what their records make "
+        f"({missing} missing, "
+        f"{spare} without records); {format_example(row, names)}"
     )
     yield Finding(Wrong.SLICES, f"view {view.id}", wrong.num_rows, said)
 
@@ -192,9 +200,9 @@ def told(view: CompiledView, wrong: pa.Table) -> Iterable[Finding]:
 OUTCOME = ("_in_slices", "_in_log", "_sliced", "_logged", "_differs")
 
 
-def example(row: Mapping[str, Any], names: Iterable[str]) -> str:
+def format_example(row: Mapping[str, Any], names: Iterable[str]) -> str:
     """Say what one place has and what it should have."""
-    where = ", ".join(f"{name}={shown(row[name])}" for name in names)
+    where = ", ".join(f"{name}={format_place_value(row[name])}" for name in names)
     if row["_in_slices"] is None:
         return f"{where} has none, {row['_logged']} records should be in it"
     if row["_in_log"] is None:
@@ -202,6 +210,6 @@ def example(row: Mapping[str, Any], names: Iterable[str]) -> str:
     return f"{where} has {row['_sliced']} records of {row['_logged']}, and other {', '.join(row['_differs'])}"
 
 
-def shown(value: Any) -> str:
+def format_place_value(value: Any) -> str:
     """Write a key or an instant."""
-    return stamp(value) if hasattr(value, "tzinfo") else str(value)
+    return format_utc_instant(value) if hasattr(value, "tzinfo") else str(value)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from seamline.lake.engine.duckdb_scans import connection, scan
+from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.rejudged import parted_log
+from seamline.lake.tables.rejudged import read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Statement
@@ -22,7 +22,7 @@ Volumes = Mapping[tuple[str, str], tuple[int, int]]
 """By interval id and generation: rows in the table, and the records that are counted in them."""
 
 
-def unproven(
+def check_published_generations(
     pipeline: CompiledPipeline, view: CompiledView, layout: Layout, span: Interval | None = None
 ) -> tuple[int, list[Finding]]:
     """Check every published generation of a view version, or those of the intervals of a span.
@@ -36,22 +36,24 @@ def unproven(
         for (name, id), each in manifest.published.items()
         if name == view.id and (ids is None or id in ids)
     }
-    held = volumes(look(layout.generations(view), "files", Files.of), published.keys())
+    held = count_generation_volumes(
+        read_cached_table(layout.generations(view), "files", Files.of), published.keys()
+    )
     rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
     built = {(row.interval, row.generation): row for row in rows if row.view == view.id}
-    log = parted_log(pipeline, layout, manifest, [view.id])
+    log = read_split_log(pipeline, layout, manifest, [view.id])
     arrivals = Arrivals(log, until=log[-1].number if log else NOTHING)
     findings = [
         finding
         for id, each in sorted(published.items())
-        for finding in wrong(
+        for finding in find_volume_mismatches(
             view, each, held.get((id, each.generation), (0, 0)), built.get((id, each.generation)), arrivals
         )
     ]
     return len(published), findings
 
 
-def volumes(files: Files | None, intervals: Collection[str]) -> Volumes:
+def count_generation_volumes(files: Files | None, intervals: Collection[str]) -> Volumes:
     """Count what the generations' table holds of some intervals."""
     if files is None or not files.actions.num_rows:
         return {}
@@ -61,13 +63,13 @@ def volumes(files: Files | None, intervals: Collection[str]) -> Volumes:
             by_interval.setdefault(interval, []).append(path)
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for interval, paths in by_interval.items():
-        query = f"SELECT generation, count(*), sum(rows)::BIGINT FROM {scan(paths)} GROUP BY 1"
+        query = f"SELECT generation, count(*), sum(rows)::BIGINT FROM {read_parquet_sql(paths)} GROUP BY 1"
         for generation, rows, records in connection().sql(query).fetchall():
             found[interval, generation] = rows, records
     return found
 
 
-def wrong(
+def find_volume_mismatches(
     view: CompiledView,
     each: Statement,
     held: tuple[int, int],

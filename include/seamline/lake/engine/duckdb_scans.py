@@ -11,27 +11,27 @@ import pyarrow as pa
 
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.runtime.deadline import check
+from seamline.runtime.deadline import require_time_left
 from seamline.runtime.per_thread import PerThread
 
 SINCE_YEAR_1 = (EPOCH - datetime.min.replace(tzinfo=UTC)) // MICROSECOND
 
 
-def opened() -> duckdb.DuckDBPyConnection:
+def open_parquet_duckdb() -> duckdb.DuckDBPyConnection:
     """Open a DuckDB in UTC that remembers what Parquet files say of themselves, and draws no progress."""
     return duckdb.connect().execute(
         "SET TimeZone='UTC'; SET parquet_metadata_cache=true; SET enable_progress_bar=false"
     )
 
 
-connection = PerThread(opened)
+connection = PerThread(open_parquet_duckdb)
 """Gives this thread's."""
 
 
 @contextmanager
-def relations(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+def register_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
     """Let this thread's DuckDB know tables by name, for as long as it takes: it holds on to what it knows."""
-    check()
+    require_time_left()
     con = connection()
     for name, table in tables.items():
         con.register(name, table)
@@ -42,16 +42,16 @@ def relations(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
             con.unregister(name)
 
 
-def scan(paths: Iterable[str], *, uneven: bool = False) -> str:
+def read_parquet_sql(paths: Iterable[str], *, uneven: bool = False) -> str:
     """Spell the reading of Parquet files, without a guess at partitions from their names.
 
     ``uneven`` files may each lack columns that others have: those are NULL.
     """
-    names = ", ".join(map(literal, paths))
+    names = ", ".join(map(quote_literal, paths))
     return f"read_parquet([{names}], hive_partitioning=false, union_by_name={str(uneven).lower()})"
 
 
-def literal(value: str) -> str:
+def quote_literal(value: str) -> str:
     """Write a string for SQL."""
     return "'" + value.replace("'", "''") + "'"
 
@@ -62,14 +62,14 @@ def span_number(instant: str, size: int) -> str:
     ``instant`` is in microseconds from 1970, which begins a span. DuckDB divides towards zero: spans are counted from
     before the year 1, so that no number is below zero.
     """
-    return f"(({instant} + {counted_back(size)}) // {size})"
+    return f"(({instant} + {span_origin_offset(size)}) // {size})"
 
 
-def aligned(instant: str, size: int) -> str:
+def span_start_sql(instant: str, size: int) -> str:
     """Spell the start of the span of ``span_number``, in microseconds from 1970."""
-    return f"({span_number(instant, size)} * {size} - {counted_back(size)})"
+    return f"({span_number(instant, size)} * {size} - {span_origin_offset(size)})"
 
 
-def counted_back(size: int) -> int:
+def span_origin_offset(size: int) -> int:
     """Return the microseconds of the whole spans that reach from 1970 back to the year 1, or before it."""
     return -(-SINCE_YEAR_1 // size) * size

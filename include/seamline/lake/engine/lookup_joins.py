@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seamline.lake.engine.states import quoted
+from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.lookup_join import Join
 from seamline.model.expressions import Expression
 
@@ -17,13 +17,13 @@ def key_name(column: str) -> str:
     return f"_{column}"
 
 
-def sought(join: Join) -> str:
+def lookup_keys_sql(join: Join) -> str:
     """Write the select list of what its keys must equal."""
     keys = enumerate(made for _, made in join.keys)
-    return ", ".join(f"{value(made)} AS _on_{join.name}_{at}" for at, made in keys)
+    return ", ".join(f"{guarded_value_sql(made)} AS _on_{join.name}_{at}" for at, made in keys)
 
 
-def value(made: Expression) -> str:
+def guarded_value_sql(made: Expression) -> str:
     """Write an expression that is NULL where it has no value."""
     if not made.guards:
         return made.duckdb
@@ -31,9 +31,12 @@ def value(made: Expression) -> str:
     return f"CASE WHEN NOT ({wrong}) THEN {made.duckdb} END"
 
 
-def joined(join: Join) -> str:
-    """Write the join of its columns to a relation that has what was ``sought``."""
-    keys = [f"{quoted(key_name(name))} AS _at_{join.name}_{at}" for at, (name, _) in enumerate(join.keys)]
-    columns = [*keys, *(quoted(field.name) for _, field in join.columns)]
+def lookup_join_sql(join: Join) -> str:
+    """Write the join of its columns to a relation that has what was ``lookup_keys_sql``."""
+    keys = [
+        f"{quote_identifier(key_name(name))} AS _at_{join.name}_{at}"
+        for at, (name, _) in enumerate(join.keys)
+    ]
+    columns = [*keys, *(quote_identifier(field.name) for _, field in join.columns)]
     equal = " AND ".join(f"_on_{join.name}_{at} = _at_{join.name}_{at}" for at in range(len(join.keys)))
     return f"LEFT JOIN (SELECT {', '.join(columns)} FROM {relation_of(join)}) ON {equal}"

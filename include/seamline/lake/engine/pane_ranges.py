@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from seamline.lake.engine.windowing import END, START, Numbers, column
+from seamline.lake.engine.windowing import END, START, Numbers, column_to_numpy
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.time.intervals import EPOCH, parse_moment
 from seamline.model.time.window_arithmetic import FIRST, LAST, Bounds, Gaps, Ruling, Whole
@@ -30,19 +30,19 @@ class Span:
     @classmethod
     def between(cls, start: datetime | None, end: datetime | None) -> Span:
         """Return the windows that start in ``[start, end)``."""
-        return cls(micros(start) if start else FIRST, micros(end) if end else LAST)
+        return cls(to_unix_micros(start) if start else FIRST, to_unix_micros(end) if end else LAST)
 
     def panes(self, view: CompiledView) -> list[Bounds]:
         """List the panes of those windows: of sessions the least, they may go on beyond."""
         length = view.interval // MICROSECOND
         pieces = [(self.start, self.end)]
         if self.intervals is not None:
-            pieces = joined((at, at + length) for at in self.intervals)
-        return joined(view.windows.panes(*piece) for piece in pieces)
+            pieces = merge_bounds((at, at + length) for at in self.intervals)
+        return merge_bounds(view.windows.panes(*piece) for piece in pieces)
 
     def of(self, view: CompiledView, found: pa.Table) -> pa.Table:
         """Keep the windows that are asked for."""
-        starts = column(found, START)
+        starts = column_to_numpy(found, START)
         kept = (starts >= self.start) & (starts < self.end)
         if self.intervals is not None:
             length = view.interval // MICROSECOND
@@ -50,7 +50,7 @@ class Span:
         return found if kept.all() else found.filter(pa.array(kept))
 
 
-def joined(pieces: Iterable[Bounds]) -> list[Bounds]:
+def merge_bounds(pieces: Iterable[Bounds]) -> list[Bounds]:
     """Join bounds that overlap or touch; leave empty ones out."""
     found: list[Bounds] = []
     for low, high in sorted(piece for piece in pieces if piece[0] < piece[1]):
@@ -61,7 +61,7 @@ def joined(pieces: Iterable[Bounds]) -> list[Bounds]:
     return found
 
 
-def within(
+def is_within_bounds(
     values: Numbers, panes: Sequence[Bounds], length: int = 0
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return which spans of ``length`` (or instants) that start at ``values`` meet some bounds."""
@@ -71,33 +71,37 @@ def within(
     return found
 
 
-def further(
+def extend_bounds_forward(
     view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int
 ) -> list[Bounds] | None:
     """Return wider bounds where a session that is asked for may go on beyond what was read; None where none does."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
-    starts, ends = column(found, START), column(found, END)
+    starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)
     wider = []
     for low, high in panes:
         goes_on = (starts >= low) & (starts < high) & (ends > high)
         wider.append((low, high + (view.windows.interval << attempt) if goes_on.any() else high))
-    return joined(wider) if wider != list(panes) else None
+    return merge_bounds(wider) if wider != list(panes) else None
 
 
-def before(view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int) -> list[Bounds] | None:
+def extend_bounds_back(
+    view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int
+) -> list[Bounds] | None:
     """Return wider bounds where a session may have begun before what was read; None where none can."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
-    starts, ends = column(found, START), column(found, END)
+    starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)
     wider = []
     for low, high in panes:
         goes_on = (starts - view.windows.gap < low) & (ends > low)
         wider.append((low - (view.windows.interval << attempt) if goes_on.any() else low, high))
-    return joined(wider) if wider != list(panes) else None
+    return merge_bounds(wider) if wider != list(panes) else None
 
 
-def starting(view: CompiledView, touched: Collection[int], sessions: pa.Table | None) -> frozenset[int]:
+def list_starting_intervals(
+    view: CompiledView, touched: Collection[int], sessions: pa.Table | None
+) -> frozenset[int]:
     """List the intervals in which the windows start that have an instant in one of ``touched``.
 
     Of sessions these are those found, which were within a gap of the touched intervals, and what they may have
@@ -114,18 +118,18 @@ def starting(view: CompiledView, touched: Collection[int], sessions: pa.Table | 
             case Gaps() as gaps:
                 first, last = at - gaps.gap, at + length + gaps.gap - 1
                 if sessions is not None:
-                    starts, ends = column(sessions, START), column(sessions, END)
+                    starts, ends = column_to_numpy(sessions, START), column_to_numpy(sessions, END)
                     near = (starts <= last) & (ends > first)
                     first = min(first, *starts[near].tolist(), last)
         found.update(range(first // length * length, last + 1, length))
     return frozenset(found)
 
 
-def micros(moment: datetime) -> int:
+def to_unix_micros(moment: datetime) -> int:
     """Return microseconds since 1970."""
     return (moment - EPOCH) // MICROSECOND
 
 
-def named(ids: Collection[str]) -> frozenset[int]:
+def parse_interval_ids(ids: Collection[str]) -> frozenset[int]:
     """Return the starts of intervals by their ids."""
-    return frozenset(micros(parse_moment(id)) for id in ids)
+    return frozenset(to_unix_micros(parse_moment(id)) for id in ids)

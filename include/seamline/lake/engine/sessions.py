@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seamline.lake.engine.duckdb_scans import aligned
+from seamline.lake.engine.duckdb_scans import span_start_sql
 
 SESSION = "_session"
 LAST_ROW = "lag(_event_time) OVER (_ordered)"
@@ -18,22 +18,22 @@ LAST_PARTIAL = "max(_last) OVER (_ordered ROWS BETWEEN UNBOUNDED PRECEDING AND 1
 
 def of_rows(relation: str, keys: Sequence[str], gap: int, interval: int) -> str:
     """Spell rows with ``_event_time``, numbered by session among those of the same (quoted) ``keys``."""
-    return numbered(relation, keys, "_event_time", LAST_ROW, gap, interval)
+    return numbered_sessions_sql(relation, keys, "_event_time", LAST_ROW, gap, interval)
 
 
 def of_partials(relation: str, keys: Sequence[str], gap: int, interval: int | None) -> str:
     """Spell partial sessions (``pane`` is the first instant, ``_last`` the last), numbered in the same way."""
-    return numbered(relation, keys, "pane", LAST_PARTIAL, gap, interval)
+    return numbered_sessions_sql(relation, keys, "pane", LAST_PARTIAL, gap, interval)
 
 
-def numbered(
+def numbered_sessions_sql(
     relation: str, keys: Sequence[str], moment: str, before: str, gap: int, interval: int | None
 ) -> str:
     """Number what is at ``moment`` by the session that it is in; ``before`` is the last instant before it."""
     at = f"epoch_us({moment})"
     near = f"{at} - _before < {gap}"
     if interval is not None:
-        near += f" AND {aligned(at, interval)} <= _before"
+        near += f" AND {span_start_sql(at, interval)} <= _before"
     groups = f"PARTITION BY {', '.join(keys)} " if keys else ""
     ordered = f"WINDOW _ordered AS ({groups}ORDER BY {moment})"
     seen = f"SELECT *, epoch_us({before}) AS _before FROM {relation} {ordered}"

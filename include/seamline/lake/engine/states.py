@@ -15,45 +15,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import sessions
-from seamline.lake.engine.duckdb_scans import aligned, scan, span_number
-from seamline.lake.engine.measures import Steps, family_of, quoted
-from seamline.lake.engine.measures.carried import beyond
+from seamline.lake.engine.duckdb_scans import read_parquet_sql, span_number, span_start_sql
+from seamline.lake.engine.measures import Steps, family_of, quote_identifier
+from seamline.lake.engine.measures.carried import format_overflowed_totals
 from seamline.lake.storage.arrow_types import arrow_type, partial_schema
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
 from seamline.model.time.window_arithmetic import Gaps
-from seamline.runtime.deadline import check
+from seamline.runtime.deadline import require_time_left
 from seamline.runtime.per_thread import PerThread
 
 __all__ = [
-    "added_up",
-    "combine",
-    "connection",
+    "aggregate_states",
+    "combine_if_several",
+    "combine_states",
+    "compute_row_states",
     "floor_sql",
-    "joined",
-    "lacking",
-    "partial",
-    "present",
-    "quoted",
-    "stored",
-    "together",
+    "late_columns_sql",
+    "merge_sessions",
+    "open_duckdb",
+    "present_states",
+    "quote_identifier",
+    "stored_states_sql",
 ]
 MICROSECOND = timedelta(microseconds=1)
 
 
-def connection(threads: int = 1) -> duckdb.DuckDBPyConnection:
+def open_duckdb(threads: int = 1) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB in memory that thinks in UTC, and draws no progress into what is printed."""
     con = duckdb.connect(config={"threads": threads})
     con.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
     return con
 
 
-own = PerThread(connection)
+own = PerThread(open_duckdb)
 
 
-def asked(query: str, **tables: pa.Table) -> pa.Table:
+def query_tables(query: str, **tables: pa.Table) -> pa.Table:
     """Ask this thread's own DuckDB about some tables; opening one takes longer than most merges."""
-    check()
+    require_time_left()
     con = own()
     for name, table in tables.items():
         con.register(name, table)
@@ -66,10 +66,10 @@ def asked(query: str, **tables: pa.Table) -> pa.Table:
 
 def floor_sql(column: str, size: timedelta) -> str:
     """Write the start, in UTC, of the aligned span of ``size`` that holds the instant ``column``."""
-    return f"make_timestamptz({aligned(f'epoch_us({column})', size // MICROSECOND)})"
+    return f"make_timestamptz({span_start_sql(f'epoch_us({column})', size // MICROSECOND)})"
 
 
-def partial(
+def compute_row_states(
     con: duckdb.DuckDBPyConnection, view: CompiledView, relation: str, *, by: Sequence[str] = ()
 ) -> pa.Table:
     """Compute the states (``partial_schema``) of a relation with the parsed columns and ``_event_time``.
@@ -77,12 +77,12 @@ def partial(
     The relation has ``_partition`` and ``_offset`` too. ``by`` names further columns to keep apart; they come
     first in the result.
     """
-    keys = [quoted(name) for name in [*by, *(key.name for key in view.keys)]]
+    keys = [quote_identifier(name) for name in [*by, *(key.name for key in view.keys)]]
     # By the number of a pane: its start is worked out once for each group.
     columns = {"pane": floor_sql("_event_time", view.pane)}
     groups = [*keys, span_number("epoch_us(_event_time)", view.pane // MICROSECOND)]
     where = f"WHERE {view.where.duckdb}" if view.where else ""
-    relation = exploded(view, relation)
+    relation = exploded_rows_sql(view, relation)
     if isinstance(view.windows, Gaps):
         gaps, chosen = view.windows, f"(SELECT * FROM {relation} {where})"
         relation, where = f"({sessions.of_rows(chosen, keys, gaps.gap, gaps.interval)})", ""
@@ -91,64 +91,66 @@ def partial(
     columns["rows"] = "count(*)::BIGINT"
     steps = [family_of(state).prepare(state) for state in view.states]
     source = f"{relation} {where} GROUP BY {', '.join(groups)}"
-    found = stepped(view, source, keys, columns, steps, lambda query: con.sql(query).to_arrow_table())
-    return shaped(view, found, by)
+    found = run_state_steps(view, source, keys, columns, steps, lambda query: con.sql(query).to_arrow_table())
+    return cast_to_partial_schema(view, found, by)
 
 
-def exploded(view: CompiledView, relation: str) -> str:
+def exploded_rows_sql(view: CompiledView, relation: str) -> str:
     """Write the rows of a view: those of a relation, or one for each item where the view explodes.
 
     ``_ordinal`` says which item of its record a row is. Where windows are of so many events, the relation says in
     which each row is.
     """
     if view.counts:
-        return f"(SELECT *, {quoted(view.numbered)} AS {NUMBER}, 0::INT AS _ordinal FROM {relation})"
+        return (
+            f"(SELECT *, {quote_identifier(view.numbered)} AS {NUMBER}, 0::INT AS _ordinal FROM {relation})"
+        )
     if view.explode is None:
         return f"(SELECT *, 0::INT AS _ordinal FROM {relation})"
     array = view.explode.array.duckdb
-    items = f"unnest({array}) AS {quoted(view.explode.item.name)}"
+    items = f"unnest({array}) AS {quote_identifier(view.explode.item.name)}"
     return f"(SELECT *, {items}, unnest(range(len({array})))::INT AS _ordinal FROM {relation})"
 
 
-def combine(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequence[str] = ()) -> pa.Table:
+def combine_states(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequence[str] = ()) -> pa.Table:
     """Add up states (``partial_schema``) per keys and pane; more columns than these and ``by`` are left out."""
-    pieces = [shaped(view, table, by) for table in tables]
+    pieces = [cast_to_partial_schema(view, table, by) for table in tables]
     whole = pa.concat_tables(pieces) if pieces else partial_schema(view).empty_table()
     if whole.num_rows <= 1:
         return whole
     keys = [*by, *(key.name for key in view.keys)]
     if isinstance(view.windows, Gaps):
-        found = joined(view, whole, keys, {"rows": "sum"}, interval=view.windows.interval)
+        found = merge_sessions(view, whole, keys, {"rows": "sum"}, interval=view.windows.interval)
     else:
-        found = added_up(view, whole, [*keys, "pane"], {"rows": "sum"})
-    return shaped(view, found, by)
+        found = aggregate_states(view, whole, [*keys, "pane"], {"rows": "sum"})
+    return cast_to_partial_schema(view, found, by)
 
 
-def stored(view: CompiledView, paths: Sequence[str]) -> str:
+def stored_states_sql(view: CompiledView, paths: Sequence[str]) -> str:
     """Spell the reading of files of states: what earlier releases kept them without is NULL."""
-    late = lacking(view)
-    files = scan(paths, uneven=bool(late))
+    late = late_columns_sql(view)
+    files = read_parquet_sql(paths, uneven=bool(late))
     return f"({' UNION ALL BY NAME '.join([f'SELECT * FROM {files}', *late])})" if late else files
 
 
-def lacking(view: CompiledView) -> list[str]:
+def late_columns_sql(view: CompiledView) -> list[str]:
     """Spell no rows with the state columns that earlier releases kept none of; nothing where there are none."""
-    columns = [f"NULL::{part.type} AS {quoted(part.name)}" for part in view.parts if part.late]
+    columns = [f"NULL::{part.type} AS {quote_identifier(part.name)}" for part in view.parts if part.late]
     return [f"SELECT {', '.join(columns)} WHERE false"] if columns else []
 
 
-def together(view: CompiledView, tables: Sequence[pa.Table]) -> pa.Table:
+def combine_if_several(view: CompiledView, tables: Sequence[pa.Table]) -> pa.Table:
     """Combine states, each table of which has been: one that is alone stays as it is."""
-    return shaped(view, tables[0], ()) if len(tables) == 1 else combine(view, tables)
+    return cast_to_partial_schema(view, tables[0], ()) if len(tables) == 1 else combine_states(view, tables)
 
 
-def shaped(view: CompiledView, table: pa.Table, by: Sequence[str]) -> pa.Table:
+def cast_to_partial_schema(view: CompiledView, table: pa.Table, by: Sequence[str]) -> pa.Table:
     """Give a table the columns ``by`` and the exact schema of partial states."""
     schema = pa.schema([*(table.schema.field(name) for name in by), *partial_schema(view)])
     return table.select(schema.names).cast(schema)
 
 
-def joined(
+def merge_sessions(
     view: CompiledView,
     table: pa.Table,
     keys: Sequence[str],
@@ -158,29 +160,36 @@ def joined(
 ) -> pa.Table:
     """Join partial sessions of the same ``keys`` that are closer than the gap; in the same ``interval`` if given.
 
-    Gives the keys, ``pane``, ``_last``, and what ``added_up`` gives.
+    Gives the keys, ``pane``, ``_last``, and what ``aggregate_states`` gives.
     """
     assert isinstance(view.windows, Gaps)
-    query = sessions.of_partials("partials", [*map(quoted, keys)], view.windows.gap, interval)
-    numbered = asked(query, partials=table)
-    return added_up(view, numbered, [*keys, sessions.SESSION], {"pane": "min", "_last": "max", **counted})
+    query = sessions.of_partials("partials", [*map(quote_identifier, keys)], view.windows.gap, interval)
+    numbered = query_tables(query, partials=table)
+    return aggregate_states(
+        view, numbered, [*keys, sessions.SESSION], {"pane": "min", "_last": "max", **counted}
+    )
 
 
-def added_up(view: CompiledView, table: pa.Table, by: Sequence[str], counted: Mapping[str, str]) -> pa.Table:
+def aggregate_states(
+    view: CompiledView, table: pa.Table, by: Sequence[str], counted: Mapping[str, str]
+) -> pa.Table:
     """Add up the states of each group: the columns ``by``, numbers each with its aggregate, then the states.
 
     With nothing to go ``by`` all rows are one group; NULL is a value like any other.
     """
     columns = {
-        name: f"{how}({quoted(name)}){'::BIGINT' if how == 'sum' else ''}" for name, how in counted.items()
+        name: f"{how}({quote_identifier(name)}){'::BIGINT' if how == 'sum' else ''}"
+        for name, how in counted.items()
     }
-    keys = [*map(quoted, by)]
+    keys = [*map(quote_identifier, by)]
     steps = [family_of(state).merge(state) for state in view.states]
     source = f"states GROUP BY {', '.join(keys)}" if keys else "states"
-    return stepped(view, source, keys, columns, steps, lambda query: asked(query, states=table))
+    return run_state_steps(
+        view, source, keys, columns, steps, lambda query: query_tables(query, states=table)
+    )
 
 
-def stepped(
+def run_state_steps(
     view: CompiledView,
     source: str,
     keys: Sequence[str],
@@ -190,49 +199,49 @@ def stepped(
 ) -> pa.Table:
     """Aggregate a grouped source and take every state through its steps: the (quoted) keys, columns, states."""
     whole = reduce(Steps.beside, steps, Steps({}))
-    query = f"SELECT {selected(keys, {**columns, **whole.gathered})} FROM {source}"
+    query = f"SELECT {select_list_sql(keys, {**columns, **whole.gathered})} FROM {source}"
     for each in whole.rounds:
-        query = f"SELECT {selected(['*'], each)} FROM ({query})"
+        query = f"SELECT {select_list_sql(['*'], each)} FROM ({query})"
     made = [part.name for part in view.parts if part.name not in whole.finished]
     kept = [*columns, *made, *(taken for taken, _ in whole.finished.values())]
-    table = ask(f"SELECT {', '.join([*keys, *map(quoted, kept)])} FROM ({query})")
+    table = ask(f"SELECT {', '.join([*keys, *map(quote_identifier, kept)])} FROM ({query})")
     for name, (taken, finish) in whole.finished.items():
         table = table.append_column(name, finish(table[taken])).drop_columns([taken])
     return table
 
 
-def selected(names: Sequence[str], columns: Mapping[str, str]) -> str:
+def select_list_sql(names: Sequence[str], columns: Mapping[str, str]) -> str:
     """Write a SELECT list."""
-    return ", ".join([*names, *(f"{text} AS {quoted(name)}" for name, text in columns.items())])
+    return ", ".join([*names, *(f"{text} AS {quote_identifier(name)}" for name, text in columns.items())])
 
 
-def present(view: CompiledView, states: pa.Table, keep: Sequence[str]) -> pa.Table:
+def present_states(view: CompiledView, states: pa.Table, keep: Sequence[str]) -> pa.Table:
     """Turn state columns into the measures people read; the columns in ``keep`` stay as they are.
 
     Behind the measures are the totals that no DECIMAL holds, as text (``view.beyond``).
     """
-    shown = {measure.name: presented(measure, states) for measure in view.measures}
+    shown = {measure.name: present_measure(measure, states) for measure in view.measures}
     for name, measure in view.beyond.items():
-        shown[name] = beyond(*(states[part.name] for part in measure.parts))
+        shown[name] = format_overflowed_totals(*(states[part.name] for part in measure.parts))
     return pa.table({**{name: states[name] for name in keep}, **shown})
 
 
-def presented(measure: CompiledMeasure, states: pa.Table) -> pa.Array:
+def present_measure(measure: CompiledMeasure, states: pa.Table) -> pa.Array:
     """Present one measure of every row."""
-    check()
+    require_time_left()
     type = arrow_type(measure.result)
     if measure.shown is not None:
-        return formulated(measure, states).cast(type)
+        return evaluate_formula(measure, states).cast(type)
     if isinstance(measure.measure, Ratio):
-        above, below = (presented(each, states).cast(pa.float64()) for each in measure.operands)
+        above, below = (present_measure(each, states).cast(pa.float64()) for each in measure.operands)
         return pc.divide(above, pc.if_else(pc.equal(below, 0.0), pa.scalar(None, pa.float64()), below))
     parts = [states[part.name] for part in measure.parts]
     return family_of(measure).present(measure, parts).cast(type)
 
 
-def formulated(measure: CompiledMeasure, states: pa.Table) -> pa.ChunkedArray:
+def evaluate_formula(measure: CompiledMeasure, states: pa.Table) -> pa.ChunkedArray:
     """Present a formula's parts, and what it makes of them."""
     assert isinstance(measure.measure, Formula) and measure.shown
-    parts = [presented(each, states) for each in measure.operands]
+    parts = [present_measure(each, states) for each in measure.operands]
     table = pa.table(parts, names=list(measure.measure.made_of))
-    return asked(f"SELECT ({measure.shown.duckdb}) AS shown FROM parts", parts=table)["shown"]
+    return query_tables(f"SELECT ({measure.shown.duckdb}) AS shown FROM parts", parts=table)["shown"]

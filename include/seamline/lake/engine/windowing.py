@@ -24,7 +24,7 @@ COUNTED = {"rows": "sum", "_speed": "sum", "_newest": "max"}
 """What is carried beside the states: rows, those from slices, and the newest epoch among these (or -1)."""
 
 
-def windowed(view: CompiledView, taken: pa.Table) -> pa.Table:
+def merge_into_windows(view: CompiledView, taken: pa.Table) -> pa.Table:
     """Merge states per grouping set, keys and window.
 
     ``taken`` has ``partial_schema`` and the columns of COUNTED; the result has ``grouping``, the keys (NULL where
@@ -39,53 +39,63 @@ def of_set(view: CompiledView, taken: pa.Table, keys: Sequence[str]) -> pa.Table
     cells = taken.append_column(CELL, taken["pane"].cast(pa.int64()))
     match view.windows:
         case Ruling() as ruling:
-            found = of_ruling(view, cells, keys, ruling)
+            found = merge_ruling_windows(view, cells, keys, ruling)
         case Whole(start=start):
-            whole = merged(view, [replaced(cells, CELL, np.full(cells.num_rows, start, np.int64))], keys)
-            found = bounded(whole, column(whole, CELL), None)
+            whole = merge_cells(
+                view, [replace_column(cells, CELL, np.full(cells.num_rows, start, np.int64))], keys
+            )
+            found = set_window_bounds(whole, column_to_numpy(whole, CELL), None)
         case Gaps(gap=gap):
             found = of_gaps(view, taken, keys, gap)
-    schema = windowed_schema(view)
+    schema = window_states_schema(view)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {name: found[name] for name in found.column_names}
-    columns[GROUPING] = pa.array([spelled(keys)] * found.num_rows, pa.string())
+    columns[GROUPING] = pa.array([format_grouping_set(keys)] * found.num_rows, pa.string())
     for field in schema:
         if field.name not in columns:
             columns[field.name] = pa.nulls(found.num_rows, field.type)
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-def windowed_schema(view: CompiledView) -> pa.Schema:
+def window_states_schema(view: CompiledView) -> pa.Schema:
     """Return the columns of states per window."""
     numbers = [pa.field(name, pa.int64()) for name in (START, END, *COUNTED)]
     keys = [partial_schema(view).field(key.name) for key in view.keys]
     return pa.schema([pa.field(GROUPING, pa.string()), *keys, *numbers, *state_fields(view)])
 
 
-def spelled(keys: Sequence[str]) -> str:
+def format_grouping_set(keys: Sequence[str]) -> str:
     """Name a grouping set as SQL writes it: ``(carrier, origin)``, and ``()`` for the grand total."""
     return f"({', '.join(keys)})"
 
 
-def of_ruling(view: CompiledView, cells: pa.Table, keys: Sequence[str], ruling: Ruling) -> pa.Table:
+def merge_ruling_windows(
+    view: CompiledView, cells: pa.Table, keys: Sequence[str], ruling: Ruling
+) -> pa.Table:
     """Merge panes into cells (the shift from one window to the next), and cells into windows."""
     length = min(ruling.slide, ruling.step)
-    numbers = (readings(ruling.clock, column(cells, CELL)) - ruling.origin) // length
-    single = merged(view, [replaced(cells, CELL, numbers)], keys)
+    numbers = (compute_clock_readings(ruling.clock, column_to_numpy(cells, CELL)) - ruling.origin) // length
+    single = merge_cells(view, [replace_column(cells, CELL, numbers)], keys)
     if ruling.step < ruling.size:
-        return grown(ruling, accumulated(view, single, keys, ruling.size // ruling.step))
-    whole = slid(view, single, keys, ruling.size // ruling.slide)
-    first = ruling.origin + column(whole, CELL) * ruling.slide
-    return bounded(whole, reached(ruling.clock, first), reached(ruling.clock, first + ruling.size))
+        return place_cumulating_windows(
+            ruling, merge_cumulating_windows(view, single, keys, ruling.size // ruling.step)
+        )
+    whole = merge_sliding_windows(view, single, keys, ruling.size // ruling.slide)
+    first = ruling.origin + column_to_numpy(whole, CELL) * ruling.slide
+    return set_window_bounds(
+        whole,
+        find_reached_instants(ruling.clock, first),
+        find_reached_instants(ruling.clock, first + ruling.size),
+    )
 
 
 def of_gaps(view: CompiledView, taken: pa.Table, keys: Sequence[str], gap: int) -> pa.Table:
     """Join partial sessions wherever they come from, over the borders of intervals too."""
-    found = states.joined(view, taken, keys, COUNTED)
+    found = states.merge_sessions(view, taken, keys, COUNTED)
     found = found.append_column(START, found["pane"].cast(pa.int64()))
     return found.append_column(END, pc.add(found["_last"].cast(pa.int64()), gap))
 
 
-def readings(clock: Clock, instants: Numbers) -> Numbers:
+def compute_clock_readings(clock: Clock, instants: Numbers) -> Numbers:
     """Return the furthest that clocks have shown up to each instant (see ``Clock.reading``)."""
     panes, place = np.unique(instants, return_inverse=True)
     at = np.searchsorted(np.array(clock.since, np.int64), panes, side="right") - 1
@@ -94,7 +104,7 @@ def readings(clock: Clock, instants: Numbers) -> Numbers:
     return found
 
 
-def reached(clock: Clock, shown: Numbers) -> Numbers:
+def find_reached_instants(clock: Clock, shown: Numbers) -> Numbers:
     """Return the first instants at which clocks have come as far as readings (see ``Clock.reached``)."""
     at = np.searchsorted(np.array(clock.tops, np.int64), shown, side="right") - 1
     found: Numbers = np.maximum(
@@ -103,7 +113,7 @@ def reached(clock: Clock, shown: Numbers) -> Numbers:
     return found
 
 
-def slid(view: CompiledView, single: pa.Table, keys: Sequence[str], count: int) -> pa.Table:
+def merge_sliding_windows(view: CompiledView, single: pa.Table, keys: Sequence[str], count: int) -> pa.Table:
     """Merge ``count`` cells into each window; a window has the number of its first cell."""
     if count == 1:
         return single
@@ -111,34 +121,36 @@ def slid(view: CompiledView, single: pa.Table, keys: Sequence[str], count: int) 
     for bit in range(count.bit_length()):
         width = 1 << bit
         if count & width:
-            contributions.append(moved(power, -done))
+            contributions.append(shift_cells(power, -done))
             done += width
         if count >> (bit + 1):
-            power = merged(view, [power, moved(power, -width)], keys)
-    return merged(view, contributions, keys)
+            power = merge_cells(view, [power, shift_cells(power, -width)], keys)
+    return merge_cells(view, contributions, keys)
 
 
-def accumulated(view: CompiledView, single: pa.Table, keys: Sequence[str], count: int) -> pa.Table:
+def merge_cumulating_windows(
+    view: CompiledView, single: pa.Table, keys: Sequence[str], count: int
+) -> pa.Table:
     """Merge each cell with all before it in its run of ``count`` cells; a window has the number of its last."""
     power, width = single, 1
     while width < count:
-        later = moved(power, width)
-        same = column(later, CELL) // count == column(power, CELL) // count
-        power = merged(view, [power, later.filter(pa.array(same))], keys)
+        later = shift_cells(power, width)
+        same = column_to_numpy(later, CELL) // count == column_to_numpy(power, CELL) // count
+        power = merge_cells(view, [power, later.filter(pa.array(same))], keys)
         width *= 2
     return power
 
 
-def grown(ruling: Ruling, whole: pa.Table) -> pa.Table:
+def place_cumulating_windows(ruling: Ruling, whole: pa.Table) -> pa.Table:
     """Place the windows that end with each cell of their run; of two with the same end the first stays."""
-    cells, count = column(whole, CELL), ruling.size // ruling.step
-    before = reached(ruling.clock, ruling.origin + cells * ruling.step)
-    ends = reached(ruling.clock, ruling.origin + (cells + 1) * ruling.step)
-    starts = reached(ruling.clock, ruling.origin + cells // count * ruling.slide)
-    return bounded(whole, starts, ends).filter(pa.array(ends > before))
+    cells, count = column_to_numpy(whole, CELL), ruling.size // ruling.step
+    before = find_reached_instants(ruling.clock, ruling.origin + cells * ruling.step)
+    ends = find_reached_instants(ruling.clock, ruling.origin + (cells + 1) * ruling.step)
+    starts = find_reached_instants(ruling.clock, ruling.origin + cells // count * ruling.slide)
+    return set_window_bounds(whole, starts, ends).filter(pa.array(ends > before))
 
 
-def bounded(found: pa.Table, starts: Numbers, ends: Numbers | None) -> pa.Table:
+def set_window_bounds(found: pa.Table, starts: Numbers, ends: Numbers | None) -> pa.Table:
     """Give windows their bounds in the place of their numbers."""
     last = pa.nulls(found.num_rows, pa.int64()) if ends is None else pa.array(ends, pa.int64())
     return (
@@ -146,26 +158,26 @@ def bounded(found: pa.Table, starts: Numbers, ends: Numbers | None) -> pa.Table:
     )
 
 
-def moved(table: pa.Table, by: int) -> pa.Table:
+def shift_cells(table: pa.Table, by: int) -> pa.Table:
     """Number the cells anew."""
-    return replaced(table, CELL, column(table, CELL) + by) if by else table
+    return replace_column(table, CELL, column_to_numpy(table, CELL) + by) if by else table
 
 
-def merged(view: CompiledView, tables: Iterable[pa.Table], keys: Sequence[str]) -> pa.Table:
+def merge_cells(view: CompiledView, tables: Iterable[pa.Table], keys: Sequence[str]) -> pa.Table:
     """Merge states per keys and cell. Most groups have one state: only the others are merged."""
     group = [*keys, CELL]
     names = [*group, *COUNTED, *(field.name for field in state_fields(view))]
     whole = pa.concat_tables([table.select(names) for table in tables])
-    _, place, sizes = np.unique(codes(whole, group), return_inverse=True, return_counts=True)
+    _, place, sizes = np.unique(number_groups(whole, group), return_inverse=True, return_counts=True)
     single = sizes[place] == 1
     if single.all():
         return whole
     several = whole.filter(pa.array(~single))
-    together = states.added_up(view, several, group, COUNTED)
+    together = states.aggregate_states(view, several, group, COUNTED)
     return pa.concat_tables([whole.filter(pa.array(single)), together.select(names).cast(whole.schema)])
 
 
-def codes(table: pa.Table, group: Sequence[str]) -> Numbers:
+def number_groups(table: pa.Table, group: Sequence[str]) -> Numbers:
     """Number each row's group."""
     found, size = np.zeros(table.num_rows, np.int64), 1
     for name in group:
@@ -178,13 +190,13 @@ def codes(table: pa.Table, group: Sequence[str]) -> Numbers:
     return found
 
 
-def column(table: pa.Table, name: str) -> Numbers:
+def column_to_numpy(table: pa.Table, name: str) -> Numbers:
     """Return a column of numbers without NULL."""
     found: Numbers = table[name].to_numpy()
     return found
 
 
-def replaced(table: pa.Table, name: str, values: Numbers) -> pa.Table:
+def replace_column(table: pa.Table, name: str, values: Numbers) -> pa.Table:
     """Put numbers in the place of a column."""
     at = table.schema.get_field_index(name)
     return table.set_column(at, name, pa.array(values, pa.int64()))

@@ -9,8 +9,8 @@ from seamline.lake.log.ledger_files import Group, groups_of, rows_of
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
-from seamline.model.protocol.condensed import condensed
+from seamline.lake.storage.table_cache import read_cached_table
+from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
 
@@ -24,7 +24,7 @@ _folded: dict[str, tuple[tuple[Group, ...], list[Epoch]]] = {}
 def known_epochs(layout: Layout) -> Sequence[Epoch]:
     """List every epoch that the master holds, also those that the ledger misses; none before the first.
 
-    It takes memory and time for each of them: what can do with less asks ``each_epoch``, or ``condensed_log``.
+    It takes memory and time for each of them: what can do with less asks ``each_epoch``, or ``read_condensed_log``.
     """
     return list(each_epoch(layout))
 
@@ -45,30 +45,33 @@ def each_epoch(layout: Layout) -> Iterator[Epoch]:
     yield from master.missing(last)
 
 
-def condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:
+def read_condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:
     """Return the log condensed, as far as ``until`` (all if None); no sum crosses ``until`` or one of the ``cuts``.
 
     The newest epoch is a row of its own. What is read does not grow with the log, but by a few bytes for each of the
     ledger's packed files.
     """
     bounds = {*cuts, *([] if until is None else [until])}
-    rows = joined(up_to(lambda parts: ledger_rows(layout, parts), bounds), lambda held: beyond(layout, held))
+    rows = join_ledger_and_master(
+        up_to(lambda parts: ledger_rows(layout, parts), bounds),
+        lambda held: list_epochs_above_ledger(layout, held),
+    )
     if until is not None:
-        return condensed((row for row in rows if row.number <= until), bounds)
-    return [*condensed(rows[:-1], bounds), *rows[-1:]]
+        return condense_epochs((row for row in rows if row.number <= until), bounds)
+    return [*condense_epochs(rows[:-1], bounds), *rows[-1:]]
 
 
-def condensed_log_of(ledger: Ledger, master: Master) -> list[Epoch]:
+def condense_open_log(ledger: Ledger, master: Master) -> list[Epoch]:
     """Return the log condensed by the handles of who writes, at the versions that they see: nothing is opened anew."""
-    rows = joined(
+    rows = join_ledger_and_master(
         up_to(lambda parts: of_ledger(ledger.table, parts), ()),
         lambda held: (master.missing(held[-1].number if held else -1), master.epoch),
     )
-    return [*condensed(rows[:-1]), *rows[-1:]]
+    return [*condense_epochs(rows[:-1]), *rows[-1:]]
 
 
 def up_to(read: Callable[[Collection[int]], list[Epoch]], bounds: Iterable[int]) -> LedgerRows:
-    """Make of what reads a ledger condensed, with bounds that no sum crosses, what ``joined`` asks for its rows."""
+    """Make of what reads a ledger condensed, with bounds that no sum crosses, what the join with the master asks."""
 
     def held(end: int | None) -> list[Epoch]:
         if end is None:
@@ -78,12 +81,14 @@ def up_to(read: Callable[[Collection[int]], list[Epoch]], bounds: Iterable[int])
     return held
 
 
-def joined(ledger: LedgerRows, above: Callable[[list[Epoch]], tuple[list[Epoch], int] | None]) -> list[Epoch]:
+def join_ledger_and_master(
+    ledger: LedgerRows, above: Callable[[list[Epoch]], tuple[list[Epoch], int] | None]
+) -> list[Epoch]:
     """Return rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
 
     ``ledger`` reads its rows up to an epoch, all if None, the last of them in any case; ``above`` is asked for what the
-    master holds above them, as ``beyond`` is. The ledger may have kept what the master has lost, and lack what the
-    master has of before that: both are of another line then.
+    master holds above them. The ledger may have kept what the master has lost, and lack what the master has of before
+    that: both are of another line then.
     """
     held = ledger(None)
     while (found := above(held)) is not None:
@@ -97,16 +102,19 @@ def joined(ledger: LedgerRows, above: Callable[[list[Epoch]], tuple[list[Epoch],
 def ledger_rows(layout: Layout, cuts: Collection[int]) -> list[Epoch]:
     """Read what the ledger has, condensed."""
     parts = frozenset(cuts)
-    return look(layout.table("ledger"), ("condensed", parts), lambda table: of_ledger(table, parts)) or []
+    return (
+        read_cached_table(layout.table("ledger"), ("condensed", parts), lambda table: of_ledger(table, parts))
+        or []
+    )
 
 
-def beyond(layout: Layout, held: Sequence[Epoch]) -> tuple[list[Epoch], int] | None:
+def list_epochs_above_ledger(layout: Layout, held: Sequence[Epoch]) -> tuple[list[Epoch], int] | None:
     """List the epochs that the master holds above those of the ledger, and give E; None without a master.
 
     The master is looked at after the ledger: an epoch in between is found in one of the two.
     """
     last = held[-1].number if held else -1
-    return look(
+    return read_cached_table(
         layout.table("master"),
         ("beyond", last),
         lambda table: (Master(table).missing(last), Master(table).epoch),
@@ -117,35 +125,49 @@ def newest_epochs(layout: Layout, count: int) -> list[Epoch]:
     """List the newest ``count`` epochs that the master holds, in order; fewer where there are fewer."""
 
     def held(end: int | None) -> list[Epoch]:
-        return look(layout.table("ledger"), ("newest", count, end), lambda it: last_of(it, count, end)) or []
+        return (
+            read_cached_table(
+                layout.table("ledger"), ("newest", count, end), lambda it: last_of(it, count, end)
+            )
+            or []
+        )
 
-    return joined(held, lambda rows: beyond(layout, rows))[-count:]
+    return join_ledger_and_master(held, lambda rows: list_epochs_above_ledger(layout, rows))[-count:]
 
 
-def epochs_bringing(layout: Layout, intervals: Collection[str]) -> list[Epoch]:
+def list_accepting_epochs(layout: Layout, intervals: Collection[str]) -> list[Epoch]:
     """List the epochs that brought rows of some intervals, in order; row groups that have none are not read."""
     wanted = frozenset(intervals)
 
     def held(end: int | None) -> list[Epoch]:
         key = ("bringing", wanted, end)
-        return look(layout.table("ledger"), key, lambda it: bringing(it, wanted, end)) or []
+        return (
+            read_cached_table(
+                layout.table("ledger"), key, lambda it: read_accepting_ledger_rows(it, wanted, end)
+            )
+            or []
+        )
 
-    return [each for each in joined(held, lambda rows: beyond(layout, rows)) if brings(each, wanted)]
+    return [
+        each
+        for each in join_ledger_and_master(held, lambda rows: list_epochs_above_ledger(layout, rows))
+        if has_accepted_rows(each, wanted)
+    ]
 
 
-def bringing(table: Table, intervals: Collection[str], until: int | None) -> list[Epoch]:
+def read_accepting_ledger_rows(table: Table, intervals: Collection[str], until: int | None) -> list[Epoch]:
     """Read those of a ledger up to an epoch, all if None, and the last one in any case."""
     held = [
         epoch
         for group in groups_of(table)
-        if any(brings(row, intervals) for row in group.condensed())
+        if any(has_accepted_rows(row, intervals) for row in group.condensed())
         for epoch in group.bringing(intervals)
-        if brings(epoch, intervals) and (until is None or epoch.number <= until)
+        if has_accepted_rows(epoch, intervals) and (until is None or epoch.number <= until)
     ]
-    return [*held, *(each for each in last_of(table, 1, until) if not brings(each, intervals))]
+    return [*held, *(each for each in last_of(table, 1, until) if not has_accepted_rows(each, intervals))]
 
 
-def brings(epoch: Epoch, intervals: Collection[str]) -> bool:
+def has_accepted_rows(epoch: Epoch, intervals: Collection[str]) -> bool:
     """Return whether an epoch accepted rows of some intervals."""
     return not epoch.accepted.keys().isdisjoint(intervals)
 
@@ -171,11 +193,11 @@ def of_ledger(table: Table, cuts: Iterable[int] = ()) -> list[Epoch]:
     groups, bounds = groups_of(table), sorted(cuts)
     if bounds or not groups:
         rows = list(rows_of(groups, bounds))
-        return [*condensed(rows[:-1], bounds), *rows[-1:]]
+        return [*condense_epochs(rows[:-1], bounds), *rows[-1:]]
     before, known = _folded.get(table.id, ((), []))
     if groups[: len(before)] != before or len(before) == len(groups):
         before, known = (), []
-    known = condensed([*known, *rows_of(groups[len(before) : -1], (), newest=False)])
+    known = condense_epochs([*known, *rows_of(groups[len(before) : -1], (), newest=False)])
     _folded[table.id] = groups[:-1], known
     rows = list(rows_of(groups[-1:], ()))
-    return [*condensed([*known, *rows[:-1]]), *rows[-1:]]
+    return [*condense_epochs([*known, *rows[:-1]]), *rows[-1:]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from seamline.lake.log.ledger_files import groups_of
-from seamline.lake.log.ledger_summaries import SCHEMA, written
+from seamline.lake.log.ledger_summaries import SCHEMA, write_ledger_file
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.model.protocol.epoch import Epoch
@@ -33,7 +33,7 @@ class Ledger:
             return
         first, last = epochs[0].number, epochs[-1].number
         name = f"{self.table.token or 0:06d}-{first:012d}-{last:012d}.parquet"
-        self.table.append([written(epochs, self.table.root, name)], txns={EPOCH: last})
+        self.table.append([write_ledger_file(epochs, self.table.root, name)], txns={EPOCH: last})
 
     @property
     def last(self) -> int:

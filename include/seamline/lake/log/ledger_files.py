@@ -15,7 +15,7 @@ from seamline.lake.storage import parquet_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import Files
-from seamline.model.protocol.condensed import Summed, condensed, count_of, first_of
+from seamline.model.protocol.condensed import Summed, condense_epochs, count_of, first_of
 from seamline.model.protocol.epoch import Epoch
 
 
@@ -37,7 +37,7 @@ class Group:
 
     def condensed(self) -> list[Epoch]:
         """Return all epochs condensed."""
-        return self.files[0].condensed() if len(self.files) == 1 else condensed(self.epochs())
+        return self.files[0].condensed() if len(self.files) == 1 else condense_epochs(self.epochs())
 
     def epochs(self) -> list[Epoch]:
         """Read all epochs, in order; one that is there twice is given once."""
@@ -84,13 +84,15 @@ class Group:
         if not blocks:
             yield from self.epochs()
         for at, block in enumerate(blocks):
-            if crossed(first_of(block[0]), block[-1].number, cuts) or (newest and at + 1 == len(blocks)):
+            if is_crossed_by_cut(first_of(block[0]), block[-1].number, cuts) or (
+                newest and at + 1 == len(blocks)
+            ):
                 yield from self.files[0].epochs([at])
             else:
                 yield from block
 
 
-def crossed(first: int, last: int, cuts: Sequence[int]) -> bool:
+def is_crossed_by_cut(first: int, last: int, cuts: Sequence[int]) -> bool:
     """Return whether one of the ``cuts``, in order, parts the epochs ``first..last``."""
     at = bisect_right(cuts, first - 1)
     return at < len(cuts) and cuts[at] < last
@@ -105,7 +107,7 @@ def groups_of(table: Table) -> tuple[Group, ...]:
     instants = (files.high("watermark"), files.low("committed_at"))
     facts = (*facts, *(each.cast(INSTANT).cast(pa.int64()) for each in instants))
     found = [
-        LedgerFile(path, *told) if None not in told[:3] else looked_into(path)
+        LedgerFile(path, *told) if None not in told[:3] else scan_ledger_file(path)
         for path, *told in zip(files.paths, *(each.to_pylist() for each in facts), strict=True)
     ]
     groups: list[list[LedgerFile]] = []
@@ -119,7 +121,7 @@ def groups_of(table: Table) -> tuple[Group, ...]:
     return tuple(Group(tuple(files)) for files in groups)
 
 
-def looked_into(path: str) -> LedgerFile:
+def scan_ledger_file(path: str) -> LedgerFile:
     """Find out what statistics should have said."""
     rows = parquet_files.read(path, ["epoch", "watermark", "committed_at"])
     bounds = pc.min(rows["epoch"]).as_py(), pc.max(rows["epoch"]).as_py(), rows.num_rows
@@ -139,7 +141,7 @@ def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True
     parts = sorted(set(cuts))
     for group in groups:
         last = newest and group is groups[-1]
-        if last or crossed(group.first, group.last, parts):
+        if last or is_crossed_by_cut(group.first, group.last, parts):
             yield from group.parted(parts, newest=last)
         else:
             yield from group.condensed()

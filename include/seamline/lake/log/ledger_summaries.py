@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline.lake.storage.arrow_types import INSTANT
-from seamline.lake.storage.data_files import DataFile, described
-from seamline.model.protocol.condensed import condensed, count_of, first_of, from_text, to_text
+from seamline.lake.storage.data_files import DataFile, describe_data_file
+from seamline.model.protocol.condensed import condense_epochs, count_of, first_of, from_text, to_text
 from seamline.model.protocol.epoch import Epoch
 
 SCHEMA = pa.schema(
@@ -58,16 +58,16 @@ def as_row(epoch: Epoch) -> dict[str, object]:
     }
 
 
-def written(epochs: Iterable[Epoch], root: Path, name: str) -> DataFile:
+def write_ledger_file(epochs: Iterable[Epoch], root: Path, name: str) -> DataFile:
     """Write epochs, in order and each once, as a file with its summary, a block at a time."""
     blocks = (
-        (pa.Table.from_pylist([as_row(each) for each in block], schema=SCHEMA), condensed(block))
-        for block in parted(epochs)
+        (pa.Table.from_pylist([as_row(each) for each in block], schema=SCHEMA), condense_epochs(block))
+        for block in split_into_blocks(epochs)
     )
-    return assembled(blocks, root, name)
+    return write_ledger_blocks(blocks, root, name)
 
 
-def assembled(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Path, name: str) -> DataFile:
+def write_ledger_blocks(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Path, name: str) -> DataFile:
     """Write row groups, each with its epochs condensed, as a file."""
     with pq.ParquetWriter(root / name, SCHEMA, compression="zstd", compression_level=1) as writer:
         told: list[list[Epoch]] = []
@@ -75,13 +75,13 @@ def assembled(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Path, name: 
             writer.write_table(rows)
             told.append(block)
         if len(told) > 1 or count_of(told[0]) > 1:
-            whole = condensed(row for block in told for row in block)
+            whole = condense_epochs(row for block in told for row in block)
             texts = json.dumps([to_text(block) for block in told])
             writer.add_key_value_metadata({WHOLE.decode(): to_text(whole), BLOCKS.decode(): texts})
-    return described(root, name, stats=["epoch"])
+    return describe_data_file(root, name, stats=["epoch"])
 
 
-def parted(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
+def split_into_blocks(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
     """Part epochs into blocks."""
     block: list[Epoch] = []
     for epoch in epochs:
@@ -112,11 +112,11 @@ class LedgerFile:
         """Return its epochs condensed."""
         if self.rows == 1:
             return self.epochs()
-        return remembered(self.path, WHOLE, lambda: self._told() or condensed(self.epochs()))
+        return read_cached_summary(self.path, WHOLE, lambda: self._told() or condense_epochs(self.epochs()))
 
     def blocks(self) -> list[list[Epoch]]:
         """Return its row groups, each condensed; an empty list where its footer does not tell."""
-        return remembered(self.path, BLOCKS, self._blocks)
+        return read_cached_summary(self.path, BLOCKS, self._blocks)
 
     def _blocks(self) -> list[list[Epoch]]:
         if not self._told():
@@ -145,7 +145,7 @@ _kept: OrderedDict[tuple[Hashable, ...], Any] = OrderedDict()
 _guard = threading.Lock()
 
 
-def remembered(path: str, what: bytes, read: Callable[[], T]) -> T:
+def read_cached_summary(path: str, what: bytes, read: Callable[[], T]) -> T:
     """Return what was read of a file before, or read it: a file never changes, another may be put in its place."""
     found = os.stat(path)  # noqa: PTH116 - there are many
     key = (path, found.st_ino, found.st_mtime_ns, what)

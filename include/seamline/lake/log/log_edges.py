@@ -12,7 +12,7 @@ from itertools import chain
 import pyarrow as pa
 
 from seamline.lake.log.ledger_files import Group
-from seamline.lake.log.ledger_summaries import remembered
+from seamline.lake.log.ledger_summaries import read_cached_summary
 from seamline.lake.storage import parquet_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.protocol.epoch import Epoch
@@ -110,7 +110,7 @@ class Edges:
 def edges_of(group: Group) -> Marks:
     """Read the edges of a group of files."""
     if len(group.files) == 1:
-        return remembered(group.files[0].path, b"edges", lambda: read(group))
+        return read_cached_summary(group.files[0].path, b"edges", lambda: read(group))
     return read(group)
 
 

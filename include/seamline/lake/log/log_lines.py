@@ -28,7 +28,7 @@ BITS = 60
 
 
 @cache
-def boot() -> int:
+def read_boot_number() -> int:
     """Name this run of the machine by a number: another one means that power may have been lost between."""
     try:
         return int(BOOT_ID.read_text().replace("-", "")[: BITS // 4], 16)
@@ -36,12 +36,12 @@ def boot() -> int:
         return int(psutil.boot_time())
 
 
-def word(table: Table) -> Word:
+def read_table_word(table: Table) -> Word:
     """Read what a table says."""
-    return Word(number(table, EPOCH), table.txn(LINE))
+    return Word(read_app_version(table, EPOCH), table.txn(LINE))
 
 
-def number(table: Table, app: str) -> int:
+def read_app_version(table: Table, app: str) -> int:
     """Return what an app id says in a table, NOTHING where it says nothing."""
     found = table.txn(app)
     return NOTHING if found is None else found

@@ -11,11 +11,11 @@ from seamline.lake.storage.arrow_types import master_schema
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import handed_over
+from seamline.lake.storage.table_cache import take_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.offsets import Lane, advance
+from seamline.model.protocol.offsets import Lane, advance_vector
 from seamline.model.protocol.seam import NOTHING
 
 END = "seamline.end/"
@@ -38,7 +38,7 @@ class Master:
         A handle that has read the log here already is taken over from those who only look.
         """
         place, schema = layout.table("master"), master_schema(pipeline)
-        return cls((handed_over(place) or Table.ensure(place, schema)).widen(schema))
+        return cls((take_cached_table(place) or Table.ensure(place, schema)).widen(schema))
 
     @classmethod
     def open(cls, layout: Layout) -> Master:
@@ -86,7 +86,7 @@ class Master:
                 hint="every attempt takes a new number (rule 2).",
             )
         moved = epoch.ranges if epoch.kind is not Kind.AMEND else ()
-        ends = advance(self.position(part.lane for part in moved), moved)
+        ends = advance_vector(self.position(part.lane for part in moved), moved)
         txns = {EPOCH: epoch.number, **{f"{END}{lane}": end for lane, end in ends.items()}}
         txns |= {FRONTIER + view: frontier for view, frontier in epoch.frontiers.items()}
         txns |= {MARK + name: NOTHING if mark is None else mark for name, mark in (marks or {}).items()}
@@ -116,7 +116,7 @@ class Master:
         for row in self.rows():
             if row.number > after:
                 found[row.number] = row
-            if proves(row, after):
+            if has_no_epoch_between(row, after):
                 break
         else:
             self._require_all(found, after)
@@ -125,7 +125,7 @@ class Master:
     def _require_all(self, found: Mapping[int, Epoch], after: int) -> None:
         """Raise unless the log is there from its first entry, and its first row is of the first epoch."""
         lowest = found[min(found)] if found else None
-        first = delta_log.entry(self.table.root, 0).exists()
+        first = delta_log.entry_path(self.table.root, 0).exists()
         if first and self.epoch in found and lowest and (lowest.before is None or lowest.before <= after):
             return
         known = f"epoch {lowest.number}" if lowest else "none"
@@ -136,7 +136,7 @@ class Master:
         )
 
 
-def proves(row: Epoch, after: int) -> bool:
+def has_no_epoch_between(row: Epoch, after: int) -> bool:
     """Return whether no epoch can lie between ``after`` and a row that was met on the way back."""
     return row.number <= after + 1 or (row.before is not None and row.before <= after)
 

@@ -19,14 +19,14 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage import parquet_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.evolution import Timed
 from seamline.model.errors import BadRange, ProtocolError
 from seamline.model.protocol.condensed import first_of, runs_of
 from seamline.model.protocol.epoch import Epoch, Kind
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 
 NEVER = 2**62
@@ -93,14 +93,16 @@ class Log:
     mark: int = NOTHING
 
 
-def whole(layout: Layout, log: Log) -> Log:
+def fill_newest_row(layout: Layout, log: Log) -> Log:
     """Return the log with its newest row. ProtocolError where nobody tells of that epoch any more.
 
     Log clean-up may have taken the entry of an epoch that is old; the ledger has its row.
     """
     if log.newest or log.epoch == NOTHING:
         return log
-    kept = look(layout.table("ledger"), ("row", log.epoch), lambda table: row_of(table, log.epoch))
+    kept = read_cached_table(
+        layout.table("ledger"), ("row", log.epoch), lambda table: row_of(table, log.epoch)
+    )
     if kept is None:
         raise ProtocolError(
             f"The master holds epoch {log.epoch}, and neither its commits nor the ledger tell of it.",
@@ -156,8 +158,8 @@ class Past:
         if log.newest.number != log.epoch or len(self.edges.later.numbers) >= FOLLOWED:
             return None
         edges = self.edges.plus([log.newest])
-        register = (*self.register, *registered([log.newest]))
-        clocks = tuple(turns([*self.clocks, log.newest]))
+        register = (*self.register, *keep_hole_rows([log.newest]))
+        clocks = tuple(keep_clock_changes([*self.clocks, log.newest]))
         return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks)
 
 
@@ -181,20 +183,22 @@ def forget_past() -> None:
 
 def read_past(layout: Layout, log: Log) -> Past:
     """Read the ledger condensed and, where it lags, the master's commits."""
-    known = look(layout.table("ledger"), "written", Written.of) or Written()
+    known = read_cached_table(layout.table("ledger"), "written", Written.of) or Written()
     last = known.held.last(log.epoch)
     rows: list[Epoch] = []
     if log.newest and log.newest.number == log.epoch and last == log.epoch - 1:
         rows = [log.newest]
     elif last != log.epoch:
-        found = look(layout.table("master"), ("missing", last), lambda table: Master(table).missing(last))
+        found = read_cached_table(
+            layout.table("master"), ("missing", last), lambda table: Master(table).missing(last)
+        )
         rows = [row for row in found or [] if row.number <= log.epoch]
     runs = [
         *zip(known.held.firsts, known.held.lasts, strict=True),
         *((row.number, row.number) for row in rows),
     ]
-    register = (*known.register, *(row for row in registered(rows) if row.number > known.edges.last))
-    clocks = tuple(turns([*known.clocks, *rows]))
+    register = (*known.register, *(row for row in keep_hole_rows(rows) if row.number > known.edges.last))
+    clocks = tuple(keep_clock_changes([*known.clocks, *rows]))
     return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register, log.line, clocks)
 
 
@@ -212,10 +216,12 @@ class Written:
         """Read it condensed."""
         rows = of_ledger(table)
         held = Numbers.of(run for row in rows for run in runs_of(row))
-        return cls(held, Edges.of(groups_of(table)), tuple(registered(rows)), tuple(turns(rows)))
+        return cls(
+            held, Edges.of(groups_of(table)), tuple(keep_hole_rows(rows)), tuple(keep_clock_changes(rows))
+        )
 
 
-def turns(rows: Iterable[Epoch]) -> Iterator[Epoch]:
+def keep_clock_changes(rows: Iterable[Epoch]) -> Iterator[Epoch]:
     """Keep the first row, and each that tells event times in another way than the one before, or may."""
     before: tuple[str, str] | None = None
     for row in rows:
@@ -224,7 +230,7 @@ def turns(rows: Iterable[Epoch]) -> Iterator[Epoch]:
         before = told
 
 
-def registered(rows: Iterable[Epoch]) -> list[Epoch]:
+def keep_hole_rows(rows: Iterable[Epoch]) -> list[Epoch]:
     """Keep the rows of holes, and of what filled some."""
     return [row for row in rows if row.kind is not Kind.READ]
 
@@ -232,12 +238,12 @@ def registered(rows: Iterable[Epoch]) -> list[Epoch]:
 def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, Epoch | None]:
     """Return the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
     if isinstance(as_of, datetime):
-        found = look(
+        found = read_cached_table(
             layout.table("ledger"), ("at", as_of, log.epoch), lambda it: last_at(it, as_of, log.epoch)
         )
         if log.newest and log.newest.committed_at <= as_of:
             found = log.newest.number
-        number, asked = NOTHING if found is None else found, stamp(as_of)
+        number, asked = NOTHING if found is None else found, format_utc_instant(as_of)
     else:
         number, asked = held.last(as_of) if as_of <= log.epoch else NOTHING, f"epoch {as_of}"
     if number == NOTHING:
@@ -245,7 +251,9 @@ def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) ->
             f"Nothing is known as of {asked}.", hint=f"the master holds epochs up to {log.epoch}; ask within."
         )
     row = log.newest if log.newest and log.newest.number == number else None
-    return number, row or look(layout.table("ledger"), ("row", number), lambda table: row_of(table, number))
+    return number, row or read_cached_table(
+        layout.table("ledger"), ("row", number), lambda table: row_of(table, number)
+    )
 
 
 def last_at(ledger: Table, instant: datetime, until: int) -> int | None:
@@ -253,7 +261,7 @@ def last_at(ledger: Table, instant: datetime, until: int) -> int | None:
     micros = (instant - EPOCH) // MICROSECOND
     for group in reversed(groups_of(ledger)):
         if group.first <= until and any(file.since is None or file.since <= micros for file in group.files):
-            rows = moments(group)
+            rows = read_commit_times(group)
             mask = pc.and_(pc.less_equal(rows["epoch"], until), pc.less_equal(rows["committed_at"], instant))
             if (rows := rows.filter(mask)).num_rows:
                 last: int = pc.max(rows["epoch"]).as_py()
@@ -261,7 +269,7 @@ def last_at(ledger: Table, instant: datetime, until: int) -> int | None:
     return None
 
 
-def moments(group: Group) -> pa.Table:
+def read_commit_times(group: Group) -> pa.Table:
     """Read when each epoch of some files was committed."""
     return pa.concat_tables(parquet_files.read(file.path, ["epoch", "committed_at"]) for file in group.files)
 
@@ -270,8 +278,10 @@ def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int
     """Return W(v) as the row of an epoch has it."""
     newest = log.newest
     if newest is None or newest.number != epoch:
-        kept = look(layout.table("ledger"), ("row", epoch), lambda table: row_of(table, epoch))
-        newest = kept or look(layout.table("master"), ("row", epoch), lambda table: told_row(table, epoch))
+        kept = read_cached_table(layout.table("ledger"), ("row", epoch), lambda table: row_of(table, epoch))
+        newest = kept or read_cached_table(
+            layout.table("master"), ("row", epoch), lambda table: told_row(table, epoch)
+        )
     return newest.frontiers.get(view.id, NOTHING) if newest else NOTHING
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline.lake.log.master import PRUNES
-from seamline.lake.storage.column_bounds import Bounds, measured, statistics
-from seamline.lake.storage.data_files import DataFile, described
+from seamline.lake.storage.column_bounds import Bounds, delta_statistics_json, list_bounded_columns
+from seamline.lake.storage.data_files import DataFile, describe_data_file
 
 RAW = ("_key", "_value", "_headers")
 ASCENDING = ("_offset",)
@@ -50,7 +50,7 @@ class Sink:
                 compression_level=1,
                 use_dictionary=[name for name in plain if name not in ASCENDING],
                 column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in plain},
-                write_statistics=[name for name in measured(self.schema) if name not in RAW],
+                write_statistics=[name for name in list_bounded_columns(self.schema) if name not in RAW],
             )
         rows = rows.select(self.schema.names).cast(self.schema)
         self.doubles.see(rows)
@@ -62,12 +62,16 @@ class Sink:
             return []
         self.writer.close()
         if self.memory is not None:
-            statistics(pq.read_metadata(pa.BufferReader(self.memory.getvalue())), self.doubles)
+            delta_statistics_json(pq.read_metadata(pa.BufferReader(self.memory.getvalue())), self.doubles)
             return []
-        return [described(self.root, self.name, stats=PRUNES, partition=self.partition, doubles=self.doubles)]
+        return [
+            describe_data_file(
+                self.root, self.name, stats=PRUNES, partition=self.partition, doubles=self.doubles
+            )
+        ]
 
 
-def filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def fill_missing_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows all columns of a schema: NULL where they have none."""
     columns = [
         rows[each.name] if each.name in rows.column_names else pa.nulls(rows.num_rows, each.type)

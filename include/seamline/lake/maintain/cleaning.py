@@ -8,15 +8,15 @@ from pathlib import Path
 
 from seamline.lake.storage import set_aside
 from seamline.lake.storage.delta_table import TOKEN, Table
-from seamline.lake.storage.rewrites import APP, Upkeep, refused, replace_files
+from seamline.lake.storage.rewrites import APP, Upkeep, discard_refused_files, replace_files
 from seamline.model.errors import Conflict
-from seamline.plan.maintain.slice_upkeep import Held, Piece, uncommittable
+from seamline.plan.maintain.slice_upkeep import Held, Piece, find_orphan_reason
 
 PINNED_HOURS = 24
 """How long a removed file stays on disk for readers of an older version: as long as the log of slices."""
 
 
-def buried(root: Path, held: Held) -> Upkeep:
+def remove_dead_epochs(root: Path, held: Held) -> Upkeep:
     """Take the rows of dead epochs out of the quarantine, whose files are of one epoch each."""
     table = Table.open(root)
     gone = [
@@ -31,29 +31,29 @@ def buried(root: Path, held: Held) -> Upkeep:
     try:
         replace_files(table, gone, [])
     except Conflict as conflict:
-        return refused(table, [], conflict)
+        return discard_refused_files(table, [], conflict)
     return Upkeep(dead=len(gone))
 
 
-def cleaned(root: Path, held: Held) -> Upkeep:
+def vacuum_table(root: Path, held: Held) -> Upkeep:
     """Delete files that no commit names and none can (rule 16), and those removed longer ago than any read.
 
     Those of commits that were set aside stay as long as these do.
     """
-    set_aside.swept(root, now=datetime.now(UTC))
-    kept = set_aside.files(root)
+    set_aside.delete_expired_aside(root, now=datetime.now(UTC))
+    kept = set_aside.list_aside_files(root)
     on_disk = [path.name for path in root.glob("*.parquet") if path.name not in kept]
     # The table is opened after the folder was listed: what was committed in between is in the table.
     table = Table.open(root)
     live = set(table.actions()["path"].to_pylist())
-    removed, expired = tombstones(table, 0), tombstones(table, PINNED_HOURS)
+    removed, expired = list_tombstones(table, 0), list_tombstones(table, PINNED_HOURS)
     deleted: Counter[str] = Counter()
     left: Counter[str] = Counter()
     for name in set(on_disk) - live:
         if name in removed:
             why = "removed over a day ago" if name in expired else ""
         else:
-            why = uncommittable(name, held, token=table.txn(TOKEN), upkept=table.txn(APP))
+            why = find_orphan_reason(name, held, token=table.txn(TOKEN), upkept=table.txn(APP))
         if why:
             (root / name).unlink(missing_ok=True)
             deleted[why] += 1
@@ -64,7 +64,7 @@ def cleaned(root: Path, held: Held) -> Upkeep:
     return Upkeep(deleted=deleted, left=left)
 
 
-def tombstones(table: Table, hours: int) -> set[str]:
+def list_tombstones(table: Table, hours: int) -> set[str]:
     """List the files that commits removed more than so many hours ago, as far as the log remembers."""
     found = table.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
     return set(found)

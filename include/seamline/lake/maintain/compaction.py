@@ -12,13 +12,19 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.log.master import Master
-from seamline.lake.log.record_files import filled
-from seamline.lake.maintain.packing import GROUP, joined_by, unpacked
+from seamline.lake.log.record_files import fill_missing_columns
+from seamline.lake.maintain.packing import GROUP, measure_piece, pack_file_groups
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.rewrites import Upkeep, pieces, refused, replace_files, upkept
+from seamline.lake.storage.rewrites import (
+    Upkeep,
+    discard_refused_files,
+    list_live_pieces,
+    replace_files,
+    upkeep_file_name,
+)
 from seamline.lake.tables.slices import PRUNES
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import Conflict, StraddlesCut
@@ -31,7 +37,7 @@ from seamline.plan.maintain.slice_upkeep import (
     Merge,
     Piece,
     blocks_between,
-    closed,
+    list_compacted_pieces,
     plan_compaction,
 )
 
@@ -39,7 +45,7 @@ TARGET = 32 << 20
 """Bytes, unpacked, of a file of slices: small enough to be read for a few windows."""
 
 
-def bounds(manifest: Manifest, view: CompiledView, held: Held, master: Master) -> list[Block]:
+def list_view_blocks(manifest: Manifest, view: CompiledView, held: Held, master: Master) -> list[Block]:
     """List the blocks of a view: between edges, and never over its birth, a floor or a cut of its own."""
     own = [epoch for (name, _), epoch in manifest.floors.items() if name == view.id]
     cuts = [each.epoch for (name, _), some in manifest.history.items() if name == view.id for each in some]
@@ -47,23 +53,23 @@ def bounds(manifest: Manifest, view: CompiledView, held: Held, master: Master) -
     return blocks_between([*held.edges, *own, *cuts, birth], until=min(held.last, master.frontier(view.id)))
 
 
-def compact(view: CompiledView, layout: Layout, held: Held, blocks: list[Block]) -> Upkeep:
+def compact_slices(view: CompiledView, layout: Layout, held: Held, blocks: list[Block]) -> Upkeep:
     """Merge a view's slices block by block and take dead epochs out, in one commit."""
     table = Table.open(layout.slices(view))
-    plan = plan_compaction(pieces(table, "from_epoch", "to_epoch"), held, blocks)
+    plan = plan_compaction(list_live_pieces(table, "from_epoch", "to_epoch"), held, blocks)
     gone = [*plan.dead, *(piece for merge in plan.merges for piece in merge.pieces)]
-    done = Upkeep(left=waiting(plan))
+    done = Upkeep(left=count_open_slices(plan))
     if not gone:
         return done
-    written = [file for merge in plan.merges for file in merged(view, table, merge, held)]
+    written = [file for merge in plan.merges for file in write_merged_blocks(view, table, merge, held)]
     try:
         replace_files(table, gone, written)
     except Conflict as conflict:
-        return done.plus(refused(table, written, conflict))
+        return done.plus(discard_refused_files(table, written, conflict))
     return done.plus(Upkeep(merged=len(written), replaced=len(gone) - len(plan.dead), dead=len(plan.dead)))
 
 
-def pack(
+def pack_slices(
     view: CompiledView, layout: Layout, held: Held, blocks: list[Block], *, target: int = TARGET
 ) -> Upkeep:
     """Put small files of closed blocks together, rows as they are, until no two are to be joined.
@@ -71,18 +77,18 @@ def pack(
     Each row keeps the epochs of its own block: a cut may still fall on any edge.
     """
     table = Table.open(layout.slices(view))
-    return joined_by(
+    return pack_file_groups(
         table,
-        lambda: packs(table, held, blocks, target),
+        lambda: plan_slice_packing(table, held, blocks, target),
         lambda group: side_by_side(view, table, group, held),
         name=f"slices of {view.id}",
     )
 
 
-def packs(table: Table, held: Held, blocks: list[Block], target: int) -> list[tuple[Piece, ...]]:
+def plan_slice_packing(table: Table, held: Held, blocks: list[Block], target: int) -> list[tuple[Piece, ...]]:
     """Group the files that are to become one."""
-    alone = closed(pieces(table, "from_epoch", "to_epoch"), held, blocks)
-    return plan_packing([unpacked(table, each, target) for each in alone], target=target)
+    alone = list_compacted_pieces(list_live_pieces(table, "from_epoch", "to_epoch"), held, blocks)
+    return plan_packing([measure_piece(table, each, target) for each in alone], target=target)
 
 
 def side_by_side(
@@ -91,23 +97,29 @@ def side_by_side(
     """Write the rows of some files as one, those of a pane together; others than us may have put dead ones in."""
     schema = slices_schema(view)
     read = [parquet_files.read(table.root / piece.path) for piece in group]
-    rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
-    rows = alive(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
-    name = upkept(table, Block(group[0].first, max(piece.last for piece in group)))
-    return [data_files.write(rows, table.root, name, stats=PRUNES, group=GROUP)] if rows.num_rows else []
+    rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
+    rows = filter_held_rows(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
+    name = upkeep_file_name(table, Block(group[0].first, max(piece.last for piece in group)))
+    return (
+        [data_files.write_data_file(rows, table.root, name, stats=PRUNES, group=GROUP)]
+        if rows.num_rows
+        else []
+    )
 
 
-def waiting(plan: Compaction) -> dict[str, int]:
+def count_open_slices(plan: Compaction) -> dict[str, int]:
     """Name the slices that are not to be merged yet."""
     return {"slice files whose block is still open": plan.open} if plan.open else {}
 
 
-def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterator[data_files.DataFile]:
+def write_merged_blocks(
+    view: CompiledView, table: Table, merge: Merge, held: Held
+) -> Iterator[data_files.DataFile]:
     """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
     schema = slices_schema(view)
     read = [parquet_files.read(table.root / piece.path) for piece in merge.pieces]
-    rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
-    rows, placed = alive(rows, held), 0
+    rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
+    rows, placed = filter_held_rows(rows, held), 0
     for block in merge.blocks:
         inside = pc.and_(
             pc.greater_equal(rows["from_epoch"], block.first), pc.less_equal(rows["to_epoch"], block.last)
@@ -117,7 +129,7 @@ def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterat
         if own.num_rows:
             # A block may end at a number that the log has lost; rows that name it would be dead.
             last = block.last if block.last in held.numbers else pc.max(own["to_epoch"]).as_py()
-            yield written_block(view, table, Block(block.first, last), states.combine(view, [own]))
+            yield written_block(view, table, Block(block.first, last), states.combine_states(view, [own]))
     if placed != rows.num_rows:
         raise StraddlesCut(
             f"{rows.num_rows - placed} slices of {view.qualified} around epoch {merge.blocks[0].first} cross an edge.",
@@ -125,7 +137,7 @@ def merged(view: CompiledView, table: Table, merge: Merge, held: Held) -> Iterat
         )
 
 
-def alive(rows: pa.Table, held: Held) -> pa.Table:
+def filter_held_rows(rows: pa.Table, held: Held) -> pa.Table:
     """Keep the rows of epochs that are held."""
     numbers = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
     return rows.filter(pc.is_in(rows["to_epoch"], pa.array(numbers, pa.int64())))
@@ -135,6 +147,6 @@ def written_block(view: CompiledView, table: Table, block: Block, partials: pa.T
     """Write the states of one block as a file."""
     for name, epoch in (("from_epoch", block.first), ("to_epoch", block.last)):
         partials = partials.append_column(name, pa.array([epoch] * partials.num_rows, pa.int64()))
-    return data_files.write(
-        partials.cast(slices_schema(view)), table.root, upkept(table, block), stats=PRUNES
+    return data_files.write_data_file(
+        partials.cast(slices_schema(view)), table.root, upkeep_file_name(table, block), stats=PRUNES
     )

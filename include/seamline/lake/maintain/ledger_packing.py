@@ -7,52 +7,52 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.lake.log.ledger_summaries import BLOCK, WHOLE, written
-from seamline.lake.maintain.packing import joined_by, unpacked
+from seamline.lake.log.ledger_summaries import BLOCK, WHOLE, write_ledger_file
+from seamline.lake.maintain.packing import measure_piece, pack_file_groups
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.rewrites import Upkeep, pieces, upkept
+from seamline.lake.storage.rewrites import Upkeep, list_live_pieces, upkeep_file_name
 from seamline.model.protocol.epoch import Epoch
-from seamline.plan.maintain.packing_groups import TARGET, packable, plan_packing, without_jumps
+from seamline.plan.maintain.packing_groups import TARGET, filter_packable, plan_packing, without_jumps
 from seamline.plan.maintain.slice_upkeep import Block, Held, Piece
 
 
-def packed_ledger(table: Table, held: Held, *, target: int = TARGET) -> Upkeep:
+def pack_ledger(table: Table, held: Held, *, target: int = TARGET) -> Upkeep:
     """Pack a ledger's files until no two are to be joined; a file of several epochs without a summary gets one."""
-    return joined_by(
+    return pack_file_groups(
         table,
-        lambda: planned(table, held, target),
-        lambda group: [joined(table, group)],
+        lambda: plan_ledger_packing(table, held, target),
+        lambda group: [merge_ledger_files(table, group)],
         name=table.root.name,
     )
 
 
-def planned(table: Table, held: Held, target: int) -> list[tuple[Piece, ...]]:
+def plan_ledger_packing(table: Table, held: Held, target: int) -> list[tuple[Piece, ...]]:
     """Group what is to be packed at the version of the table's handle."""
-    found = packable(pieces(table, "epoch", "epoch"), held)
+    found = filter_packable(list_live_pieces(table, "epoch", "epoch"), held)
     groups = [
         group
         for run in without_jumps(found)
-        for group in plan_packing([unpacked(table, each, target) for each in run], target=target)
+        for group in plan_packing([measure_piece(table, each, target) for each in run], target=target)
     ]
     taken = {piece.path for group in groups for piece in group}
-    return [*groups, *((each,) for each in found if each.path not in taken and bare(table, each))]
+    return [*groups, *((each,) for each in found if each.path not in taken and has_no_summary(table, each))]
 
 
-def bare(table: Table, piece: Piece) -> bool:
+def has_no_summary(table: Table, piece: Piece) -> bool:
     """Return whether a file of several epochs does not sum itself up."""
     if piece.first == piece.last:
         return False
     return WHOLE not in (pq.read_metadata(table.root / piece.path).metadata or {})
 
 
-def joined(table: Table, group: Sequence[Piece]) -> DataFile:
+def merge_ledger_files(table: Table, group: Sequence[Piece]) -> DataFile:
     """Write the rows of some files as one, in order and each epoch once."""
     block = Block(min(piece.first for piece in group), max(piece.last for piece in group))
-    return written(epochs(table, group), table.root, upkept(table, block))
+    return write_ledger_file(read_ledger_epochs(table, group), table.root, upkeep_file_name(table, block))
 
 
-def epochs(table: Table, group: Sequence[Piece]) -> Iterator[Epoch]:
+def read_ledger_epochs(table: Table, group: Sequence[Piece]) -> Iterator[Epoch]:
     """Read the rows of some files, in order; one that was written twice is given once."""
     read = [
         pq.read_table(table.root / piece.path, columns=["epoch", "row"], partitioning=None) for piece in group

@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 from deltalake.transaction import RemoveAction
 
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.log.ledger_summaries import written
+from seamline.lake.log.ledger_summaries import write_ledger_file
 from seamline.lake.log.log_lines import LINE
 from seamline.lake.log.master import Master
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.table_cache import Files
 from seamline.model.protocol.epoch import Epoch
-from seamline.plan.maintain.repair_steps import passed_over
+from seamline.plan.maintain.repair_steps import list_unchained_epochs
 
 
-def trim(ledger: Ledger, master: Master, *, line: int, named: bool) -> None:
+def trim_ledger(ledger: Ledger, master: Master, *, line: int, named: bool) -> None:
     """Take rows above E out, and bring the ledger to a line.
 
     With ``named`` those go too that are out of the chain, in which each row names the one before it; the whole ledger
@@ -27,16 +27,16 @@ def trim(ledger: Ledger, master: Master, *, line: int, named: bool) -> None:
     """
     if named:
         rows = [each for each in ledger.epochs() if each.number <= master.epoch]
-        gone = passed_over([*rows, *master.missing(rows[-1].number if rows else -1)])
+        gone = list_unchained_epochs([*rows, *master.missing(rows[-1].number if rows else -1)])
         gone |= {each.number for each in ledger.after(master.epoch)}
     else:
         gone = {each.number for each in ledger.after(master.epoch)}
-    removed, kept = holding(ledger, gone)
+    removed, kept = find_epoch_files(ledger, gone)
     left = [each for each in kept if each.number not in gone]
-    ledger.table.append(rewritten(ledger, left), txns={LINE: line}, removes=removed, sync=True)
+    ledger.table.append(write_kept_rows(ledger, left), txns={LINE: line}, removes=removed, sync=True)
 
 
-def holding(ledger: Ledger, numbers: Collection[int]) -> tuple[list[RemoveAction], list[Epoch]]:
+def find_epoch_files(ledger: Ledger, numbers: Collection[int]) -> tuple[list[RemoveAction], list[Epoch]]:
     """Find the files with rows of some epochs, and all that is in them, in order."""
     if not numbers:
         return [], []
@@ -59,10 +59,10 @@ def holding(ledger: Ledger, numbers: Collection[int]) -> tuple[list[RemoveAction
     return found, [rows[number] for number in sorted(rows)]
 
 
-def rewritten(ledger: Ledger, rows: list[Epoch]) -> Iterable[DataFile]:
+def write_kept_rows(ledger: Ledger, rows: list[Epoch]) -> Iterable[DataFile]:
     """Write the rows that stay."""
     if rows:
         name = (
             f"{ledger.table.token or 0:06d}-{rows[0].number:012d}-{rows[-1].number:012d}-{uuid.uuid4().hex}"
         )
-        yield written(rows, ledger.table.root, f"{name}.parquet")
+        yield write_ledger_file(rows, ledger.table.root, f"{name}.parquet")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from seamline.lake.engine.duckdb_scans import connection
-from seamline.lake.log.log_lines import LINE, MARK, number, word
+from seamline.lake.log.log_lines import LINE, MARK, read_app_version, read_table_word
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.held_log import among, counted
+from seamline.lake.tables.held_log import count_epoch_rows, held_epochs_sql
 from seamline.lake.tables.mending import QUARANTINE
 from seamline.model.protocol.epoch import Epoch
 
@@ -21,17 +21,19 @@ def let_go(master: Master, quarantine: Table) -> None:
 
     Said before the master says what it relies on from now on: nothing tells of it any more then.
     """
-    short = number(quarantine, EPOCH) < number(master.table, MARK + QUARANTINE)
-    if (short or word(quarantine).line != master.table.txn(LINE)) and master.epoch > number(
-        quarantine, LET_GO
-    ):
+    short = read_app_version(quarantine, EPOCH) < read_app_version(master.table, MARK + QUARANTINE)
+    if (
+        short or read_table_word(quarantine).line != master.table.txn(LINE)
+    ) and master.epoch > read_app_version(quarantine, LET_GO):
         quarantine.append([], txns={LET_GO: master.epoch}, sync=True)
 
 
-def readable(layout: Layout, epoch: Epoch) -> int:
+def count_readable_records(layout: Layout, epoch: Epoch) -> int:
     """Count the records that master and quarantine must have of an epoch: all that it read but those let go."""
     refused, quarantine = sum(epoch.refused.values()), Table.open(layout.table(QUARANTINE))
-    if refused and epoch.number <= number(quarantine, LET_GO):
-        there = counted(connection(), Files.of(quarantine), "_reason", among("_epoch", [epoch]))
+    if refused and epoch.number <= read_app_version(quarantine, LET_GO):
+        there = count_epoch_rows(
+            connection(), Files.of(quarantine), "_reason", held_epochs_sql("_epoch", [epoch])
+        )
         refused = min(refused, sum(there.get(epoch.number, {}).values()))
     return epoch.rows + refused

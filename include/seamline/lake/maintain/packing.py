@@ -12,12 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake.log.record_files import Sink, filled
+from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.rewrites import APP, Upkeep, pieces, refused, replace_files, upkept
+from seamline.lake.storage.rewrites import (
+    APP,
+    Upkeep,
+    discard_refused_files,
+    list_live_pieces,
+    replace_files,
+    upkeep_file_name,
+)
 from seamline.model.errors import Conflict
-from seamline.plan.maintain.packing_groups import TARGET, packable, plan_packing
+from seamline.plan.maintain.packing_groups import TARGET, filter_packable, plan_packing
 from seamline.plan.maintain.slice_upkeep import Block, Held, Piece
 
 BY_TIME = ("_event_time", "_epoch", "_partition", "_offset")
@@ -32,7 +39,7 @@ AT_ONCE = 8
 """Files of one commit: what is lost when an upkeep is killed."""
 
 
-def packed(
+def pack_table(
     table: Table,
     held: Held,
     *,
@@ -45,16 +52,16 @@ def packed(
     Every commit is decided on the version before it: what another upkeep commits in between is never taken for ours.
     With ``beside`` it is conditional on that app id too.
     """
-    return joined_by(
+    return pack_file_groups(
         table,
-        lambda: planned(table, held, order, target),
-        lambda group: joined(table, group, order),
+        lambda: plan_table_packing(table, held, order, target),
+        lambda group: merge_table_files(table, group, order),
         name=table.root.name,
         beside=beside,
     )
 
 
-def joined_by(
+def pack_file_groups(
     table: Table,
     plan: Callable[[], list[tuple[Piece, ...]]],
     write: Callable[[tuple[Piece, ...]], list[data_files.DataFile]],
@@ -70,25 +77,29 @@ def joined_by(
         try:
             replace_files(table, gone, written, beside=beside)
         except Conflict as conflict:
-            return done.plus(refused(table, written, conflict))
+            return done.plus(discard_refused_files(table, written, conflict))
         done = done.plus(Upkeep(packed={name: len(gone)}))
     return done
 
 
-def planned(table: Table, held: Held, order: Sequence[str], target: int) -> list[tuple[Piece, ...]]:
+def plan_table_packing(
+    table: Table, held: Held, order: Sequence[str], target: int
+) -> list[tuple[Piece, ...]]:
     """Group what is to be packed of a table at the version of its handle; rows of no epoch may all be."""
     epoch = next((name for name in order if name in NUMBERS), None)
-    found = packable(pieces(table, epoch, epoch), held) if epoch else timeless(table)
-    return plan_packing([unpacked(table, each, target) for each in found], target=target)
+    found = (
+        filter_packable(list_live_pieces(table, epoch, epoch), held) if epoch else list_epochless_files(table)
+    )
+    return plan_packing([measure_piece(table, each, target) for each in found], target=target)
 
 
-def timeless(table: Table) -> list[Piece]:
+def list_epochless_files(table: Table) -> list[Piece]:
     """List the live files of a table whose rows are of no epoch."""
     actions = table.actions().select(["path", "size_bytes"])
     return [Piece(path, size, 0, 0) for path, size in zip(*actions.to_pydict().values(), strict=True)]
 
 
-def unpacked(table: Table, piece: Piece, target: int) -> Piece:
+def measure_piece(table: Table, piece: Piece, target: int) -> Piece:
     """Measure a file in memory by its footer; one that is large on disk is not opened."""
     if piece.size >= target:
         return replace(piece, unpacked=piece.size)
@@ -98,14 +109,16 @@ def unpacked(table: Table, piece: Piece, target: int) -> Piece:
     return replace(piece, unpacked=size + ROW * footer.num_rows)
 
 
-def joined(table: Table, group: Sequence[Piece], order: Sequence[str]) -> list[data_files.DataFile]:
+def merge_table_files(
+    table: Table, group: Sequence[Piece], order: Sequence[str]
+) -> list[data_files.DataFile]:
     """Write the rows of some files as one; columns that a file was written without are NULL."""
     schema = table.handle.to_pyarrow_dataset().schema.remove_metadata()
     read = [parquet_files.read(table.root / piece.path) for piece in group]
-    rows = pa.concat_tables([filled(each, schema).cast(schema) for each in read])
+    rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
     places = pc.sort_indices(rows.select(order), [(name, "ascending") for name in order])
     block = Block(min(piece.first for piece in group), max(piece.last for piece in group))
-    sink = Sink(table.root, upkept(table, block), schema)
+    sink = Sink(table.root, upkeep_file_name(table, block), schema)
     for start in range(0, len(places), GROUP):
         sink.write(rows.take(places.slice(start, GROUP)))
     return sink.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake.maintain.cleaning import PINNED_HOURS, tombstones
+from seamline.lake.maintain.cleaning import PINNED_HOURS, list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import PARTITION, Upkeep, take_out
@@ -26,11 +26,11 @@ def swept_attempts(layout: Layout, held: Held) -> Upkeep:
     done = Upkeep()
     for folder in sorted(layout.table("records").glob("*")):
         if Table.exists(folder / "rows") and Table.exists(folder / "verdicts"):
-            done = done.plus(swept(folder, held))
+            done = done.plus(clean_version_attempts(folder, held))
     return done
 
 
-def swept(folder: Path, held: Held) -> Upkeep:
+def clean_version_attempts(folder: Path, held: Held) -> Upkeep:
     """Clear away what dead attempts of one record version left."""
     # The attempts are listed first: those that begin later are not judged by verdicts of before.
     attempts = {path: path.name.partition("=")[2] for path in (folder / "rows").glob(f"{ATTEMPT}=*")}
@@ -48,7 +48,7 @@ def swept(folder: Path, held: Held) -> Upkeep:
         )
     except Conflict as conflict:
         return Upkeep(refused=(conflict.message,))
-    return deleted(table, {path for path, attempt in attempts.items() if attempt in dead})
+    return delete_attempt_files(table, {path for path, attempt in attempts.items() if attempt in dead})
 
 
 def epochs_of(folder: Path) -> set[int]:
@@ -66,10 +66,10 @@ def epochs_of(folder: Path) -> set[int]:
     return found
 
 
-def deleted(table: Table, folders: Collection[Path]) -> Upkeep:
+def delete_attempt_files(table: Table, folders: Collection[Path]) -> Upkeep:
     """Delete the files of dead attempts, but those that a reader may have pinned, and then their folders."""
     live = set(table.actions()["path"].to_pylist())
-    pinned = live | (tombstones(table, 0) - tombstones(table, PINNED_HOURS))
+    pinned = live | (list_tombstones(table, 0) - list_tombstones(table, PINNED_HOURS))
     count: Counter[str] = Counter()
     left = 0
     for folder in folders:

@@ -14,23 +14,32 @@ from datetime import UTC, datetime
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake.log.epoch_log import condensed_log, condensed_log_of
+from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.log.log_lines import BOOT, LINE, MARK, SERVED, TAKEN, boot, number, word
+from seamline.lake.log.log_lines import (
+    BOOT,
+    LINE,
+    MARK,
+    SERVED,
+    TAKEN,
+    read_app_version,
+    read_boot_number,
+    read_table_word,
+)
 from seamline.lake.log.master import FRONTIER, Master
 from seamline.lake.log.pinned_log import Numbers
-from seamline.lake.maintain.ledger_trimming import trim
-from seamline.lake.maintain.unjudging import newest_judged
+from seamline.lake.maintain.ledger_trimming import trim_ledger
+from seamline.lake.maintain.unjudging import newest_reprocessed_epoch
 from seamline.lake.storage import set_aside
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.rewrites import pieces
-from seamline.lake.tables.absent_rows import absent
+from seamline.lake.storage.rewrites import list_live_pieces
+from seamline.lake.tables.absent_rows import list_absent_generations
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.mending import QUARANTINE, out_of_step, unmatched
+from seamline.lake.tables.mending import QUARANTINE, find_unmatched_commit, out_of_step
 from seamline.model.protocol.condensed import runs_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
@@ -46,9 +55,9 @@ from seamline.plan.maintain.repair_steps import (
     Stop,
     Trim,
     Word,
-    beyond,
-    repair,
-    withdrawn,
+    find_master_losses,
+    plan_repair_steps,
+    plan_withdrawals,
 )
 
 log = logging.getLogger("seamline.stream")
@@ -69,39 +78,43 @@ class Tables:
         return {QUARANTINE: self.quarantine, "ledger": self.ledger.table, **self.slices}
 
 
-def require_served(layout: Layout, ledger: Ledger, master: Master) -> None:
+def require_held_cuts(layout: Layout, ledger: Ledger, master: Master) -> None:
     """Raise OutOfStep where a generation is served that has seen what the master does not hold."""
     manifest = ManifestTable.ensure(layout).read()
-    why = next(beyond(Said(master.epoch), {}, served(manifest)), "")
-    if why := why or unheld(manifest, lambda: condensed_log_of(ledger, master)):
+    why = next(find_master_losses(Said(master.epoch), {}, highest_served_cut(manifest)), "")
+    if why := why or find_unheld_cut(manifest, lambda: condense_open_log(ledger, master)):
         raise out_of_step(layout.pipeline, why)
 
 
-def contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]:
+def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]:
     """Say what of the tables cannot be of one history, without changing anything.
 
     ``views`` are those of the definition: a start opens their slices, whether the manifest knows of them or not.
     """
-    if isinstance(why := unmatched(layout), str):
+    if isinstance(why := find_unmatched_commit(layout), str):
         yield why
-    yield from forgetful(layout)
+    yield from check_control_tokens(layout)
     if Master.exists(layout):
         manifest = ManifestTable.ensure(layout).read()
         followers = (layout.table(name) for name in (QUARANTINE, "ledger"))
-        others = {root.name: word(Table.open(root)) for root in followers if Table.exists(root)}
+        others = {root.name: read_table_word(Table.open(root)) for root in followers if Table.exists(root)}
         roots = {id: layout.slices_of(id) for id in {*manifest.births, *views}}
         slices = {id: Table.open(root) for id, root in roots.items() if Table.exists(root)}
         # Last: what a live stream and upkeep commit meanwhile is in it.
         master = Master.open(layout)
-        yield from beyond(said(master, slices, {}), {**others, **words(master, slices)}, served(manifest))
-        if why := unheld(manifest, lambda: condensed_log(layout)):
+        yield from find_master_losses(
+            read_master_state(master, slices, {}),
+            {**others, **read_slice_words(master, slices)},
+            highest_served_cut(manifest),
+        )
+        if why := find_unheld_cut(manifest, lambda: read_condensed_log(layout)):
             yield why
-        for each in absent(layout, manifest):
+        for each in list_absent_generations(layout, manifest):
             what = f"generation {each.generation} of {each.view} {each.interval}"
             yield f"{what} is served, and its table lacks rows of it"
 
 
-def unheld(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
+def find_unheld_cut(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
     """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is.
 
     ``rows`` gives the log condensed: it is read where something is served.
@@ -119,7 +132,7 @@ def numbers_of(rows: Iterable[Epoch]) -> Numbers:
     return Numbers.of(run for row in rows for run in runs_of(row))
 
 
-def forgetful(layout: Layout) -> Iterator[str]:
+def check_control_tokens(layout: Layout) -> Iterator[str]:
     """Say that the control table is from before some start: what was decided since is in no table."""
     if Table.exists(layout.table("control")):
         # The tables first: a token is given out before any of them carries it.
@@ -128,12 +141,12 @@ def forgetful(layout: Layout) -> Iterator[str]:
             yield f"control has given out tokens up to {given}, and the tables carry {carried}"
 
 
-def served(manifest: Manifest) -> int:
+def highest_served_cut(manifest: Manifest) -> int:
     """Return the highest cut that is served."""
     return max((each.epoch for each in manifest.published.values()), default=NOTHING)
 
 
-def agree(
+def repair_tables(
     tables: Tables,
     frontiers: Mapping[str, int],
     *,
@@ -147,18 +160,18 @@ def agree(
     OutOfStep where a person has to decide, and has not by ``acceptance``.
     """
     manifest = ManifestTable.ensure(layout)
-    told = named(layout, manifest.read())
-    steps = planned(tables, frontiers, token=token, named=told, accepted=acceptance is not None)
+    told = newest_named_epoch(layout, manifest.read())
+    steps = plan_table_repair(tables, frontiers, token=token, named=told, accepted=acceptance is not None)
     if acceptance:
-        accept(layout, tables, grid, manifest, steps, acceptance)
+        withdraw_lost_answers(layout, tables, grid, manifest, steps, acceptance)
     for step in steps:
-        do(layout.pipeline, tables, step)
+        apply_repair_step(layout.pipeline, tables, step)
     last = steps[-1]
     assert isinstance(last, Go)
     return Go(last.number, {view: last.frontiers[view] for view in frontiers})
 
 
-def accept(
+def withdraw_lost_answers(
     layout: Layout,
     tables: Tables,
     grid: Grid,
@@ -167,14 +180,17 @@ def accept(
     acceptance: Acceptance,
 ) -> None:
     """Let nothing answer any more from what the master does not hold; a start that dies here is told again."""
-    rows, now = condensed_log(layout), datetime.now(UTC)
+    rows, now = read_condensed_log(layout), datetime.now(UTC)
     numbers = numbers_of(rows)
     every = {interval for row in rows for interval in row.accepted}
     unsure = {view: unsure_of(tables, grid, table, every) for view, table in tables.slices.items()}
-    lacking = {(each.view, each.interval, each.generation) for each in absent(layout, manifest.read())}
+    lacking = {
+        (each.view, each.interval, each.generation)
+        for each in list_absent_generations(layout, manifest.read())
+    }
     taken = next(step.taken for step in steps if isinstance(step, State))
     manifest.decide(
-        lambda current: withdrawn(
+        lambda current: plan_withdrawals(
             current, unsure, held=numbers, absent=lacking, taken=taken, acceptance=acceptance, now=now
         )
     )
@@ -188,46 +204,48 @@ def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str])
     """
     if (slices.txn(LINE) or 0) > (tables.master.table.txn(LINE) or 0):
         return every
-    return {grid.of(pane).id for pane in merged_beyond(slices, tables.master.epoch, tables.master.epoch)}
+    return {
+        grid.of(pane).id for pane in find_overmerged_panes(slices, tables.master.epoch, tables.master.epoch)
+    }
 
 
-def planned(
+def plan_table_repair(
     tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int, accepted: bool = False
 ) -> list[Step]:
     """List what a start has to do; slices that get no more are held to what the master says of them, too."""
     told = {view: tables.master.frontier(view) for view in tables.slices}
-    return repair(
-        said(tables.master, tables.slices, {**told, **frontiers}),
-        word(tables.quarantine),
-        word(tables.ledger.table),
-        words(tables.master, tables.slices),
-        boot=boot(),
+    return plan_repair_steps(
+        read_master_state(tables.master, tables.slices, {**told, **frontiers}),
+        read_table_word(tables.quarantine),
+        read_table_word(tables.ledger.table),
+        read_slice_words(tables.master, tables.slices),
+        boot=read_boot_number(),
         token=token,
         named=named,
         accepted=accepted,
     )
 
 
-def words(master: Master, slices: Mapping[str, Table]) -> dict[str, Word]:
+def read_slice_words(master: Master, slices: Mapping[str, Table]) -> dict[str, Word]:
     """Read what the slices of each view say."""
-    end, least = master.epoch, max(master.epoch, number(master.table, TAKEN))
+    end, least = master.epoch, max(master.epoch, read_app_version(master.table, TAKEN))
     return {
-        view: replace(word(table), crosses=bool(merged_beyond(table, end, least)))
+        view: replace(read_table_word(table), crosses=bool(find_overmerged_panes(table, end, least)))
         for view, table in slices.items()
     }
 
 
-def merged_beyond(slices: Table, end: int, least: int) -> frozenset[datetime]:
+def find_overmerged_panes(slices: Table, end: int, least: int) -> frozenset[datetime]:
     """Find slices of epochs up to E and beyond, merged before the master was brought back: the starts of their panes.
 
     Numbers up to ``least`` were taken by the line's begin: what was merged up to there was accepted, or is dead. Where
     nothing is beyond that, no file is looked at.
     """
-    if number(slices, EPOCH) <= least:
+    if read_app_version(slices, EPOCH) <= least:
         return frozenset()
     columns = ["pane", "from_epoch", "to_epoch"]
     found: set[datetime] = set()
-    for piece in pieces(slices, "from_epoch", "to_epoch"):
+    for piece in list_live_pieces(slices, "from_epoch", "to_epoch"):
         if piece.first <= end and piece.last > least:
             rows = pq.read_table(slices.root / piece.path, columns=columns, partitioning=None)
             over = pc.and_(pc.less_equal(rows["from_epoch"], end), pc.greater(rows["to_epoch"], least))
@@ -235,12 +253,14 @@ def merged_beyond(slices: Table, end: int, least: int) -> frozenset[datetime]:
     return frozenset(found)
 
 
-def named(layout: Layout, manifest: Manifest) -> int:
+def newest_named_epoch(layout: Layout, manifest: Manifest) -> int:
     """Return the newest number that births, floors, builds, verdicts, savepoints and serving tables name."""
     numbers = [birth - 1 for birth in manifest.births.values()]
     numbers += manifest.floors.values()
-    numbers += [number(Table.open(root), SERVED) for root in layout.every_serving() if Table.exists(root)]
-    numbers.append(newest_judged(layout))
+    numbers += [
+        read_app_version(Table.open(root), SERVED) for root in layout.every_serving() if Table.exists(root)
+    ]
+    numbers.append(newest_reprocessed_epoch(layout))
     if Table.exists(layout.table("builds")):
         numbers.append(Builds(Table.open(layout.table("builds"))).newest_cut)
     if Table.exists(layout.table("control")):
@@ -250,21 +270,21 @@ def named(layout: Layout, manifest: Manifest) -> int:
     return max(numbers, default=NOTHING)
 
 
-def said(master: Master, views: Iterable[str], frontiers: Mapping[str, int]) -> Said:
+def read_master_state(master: Master, views: Iterable[str], frontiers: Mapping[str, int]) -> Said:
     """Read what the master says, also of views."""
     table = master.table
     return Said(
         master.epoch,
         table.txn(LINE),
         table.txn(BOOT),
-        number(table, TAKEN),
-        set_aside.newest(table.root, EPOCH),
-        {view: number(table, MARK + view) for view in views},
+        read_app_version(table, TAKEN),
+        set_aside.newest_aside_version(table.root, EPOCH),
+        {view: read_app_version(table, MARK + view) for view in views},
         frontiers,
     )
 
 
-def do(pipeline: str, tables: Tables, step: Step) -> None:
+def apply_repair_step(pipeline: str, tables: Tables, step: Step) -> None:
     """Take one step."""
     match step:
         case Stop(why):
@@ -272,14 +292,14 @@ def do(pipeline: str, tables: Tables, step: Step) -> None:
         case State(line, started, taken, frontiers):
             tables.quarantine.sync()
             relied = {QUARANTINE: tables.quarantine, **tables.slices}
-            state(tables.master.table, line, started, taken, frontiers, relied)
+            begin_line(tables.master.table, line, started, taken, frontiers, relied)
         case Trim(_, line, named):
-            trim(tables.ledger, tables.master, line=line, named=named)
+            trim_ledger(tables.ledger, tables.master, line=line, named=named)
         case Bring(name, line):
             tables.others[name].append([], txns={LINE: line})
 
 
-def state(
+def begin_line(
     master: Table,
     line: int,
     started: int,
@@ -288,7 +308,7 @@ def state(
     relied: Mapping[str, Table],
 ) -> None:
     """Say in the master that a line begins, and what it relies on."""
-    marks = {MARK + name: number(table, EPOCH) for name, table in relied.items()}
+    marks = {MARK + name: read_app_version(table, EPOCH) for name, table in relied.items()}
     stated = {FRONTIER + view: frontier for view, frontier in frontiers.items()}
     master.append([], txns={LINE: line, BOOT: started, TAKEN: taken, **marks, **stated}, sync=True)
     # The first line of all is no news.

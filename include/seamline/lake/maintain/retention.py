@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow.parquet as pq
 
-from seamline.lake.maintain.cleaning import PINNED_HOURS, tombstones
+from seamline.lake.maintain.cleaning import PINNED_HOURS, list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import Upkeep, take_out
@@ -17,14 +17,14 @@ from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.plan.maintain.deletable import Kept, Verdict, forget, interlock
-from seamline.plan.maintain.unneeded import given_up, killed
+from seamline.plan.maintain.deletable import Kept, Verdict, decide_retention, plan_forgetting
+from seamline.plan.maintain.unneeded import find_killed_build, given_up
 
 Named = Collection[tuple[str, str]]
 """Generations of one view version: (interval id, generation)."""
 
 
-def verdicts(
+def list_retention_verdicts(
     layout: Layout, manifest: Manifest, *, keep: int, older_than: timedelta | None, now: datetime
 ) -> list[Verdict]:
     """Say of every generation that is there, of all versions, whether it may be deleted."""
@@ -37,24 +37,24 @@ def verdicts(
             interval,
             generation,
             rows,
-            built.get((view, interval, generation)) or killed(generation, until),
+            built.get((view, interval, generation)) or find_killed_build(generation, until),
         )
         for view in manifest.births
         for (interval, generation), rows in generations_of(layout, view).items()
         if (view, interval, generation) not in manifest.forgotten
     ]
-    return interlock(manifest, held, keep=keep, older_than=older_than, now=now)
+    return decide_retention(manifest, held, keep=keep, older_than=older_than, now=now)
 
 
 def generations_of(layout: Layout, view: str) -> dict[tuple[str, str], int]:
     """Count the rows of every generation of a view version, by (interval id, generation)."""
     found: dict[tuple[str, str], int] = {}
-    for _, interval, generation, rows in pieces(layout, view):
+    for _, interval, generation, rows in list_generation_files(layout, view):
         found[interval, generation] = found.get((interval, generation), 0) + rows
     return found
 
 
-def pieces(layout: Layout, view: str) -> list[tuple[str, str, str, int]]:
+def list_generation_files(layout: Layout, view: str) -> list[tuple[str, str, str, int]]:
     """List the files of a view version's generations: path, interval id, generation, rows.
 
     A file is of one interval and one generation; its statistics say which, else its rows do.
@@ -89,7 +89,7 @@ def read(path: object) -> list[str]:
     return names
 
 
-def retain(
+def forget_generations(
     layout: Layout,
     *,
     keep: int,
@@ -105,13 +105,13 @@ def retain(
 
     def decision(manifest: Manifest) -> list[Statement]:
         at = now or datetime.now(UTC)
-        found = verdicts(layout, manifest, keep=keep, older_than=older_than, now=at)
-        return forget(found, actor=actor, reason=reason, now=at)
+        found = list_retention_verdicts(layout, manifest, keep=keep, older_than=older_than, now=at)
+        return plan_forgetting(found, actor=actor, reason=reason, now=at)
 
     return ManifestTable.ensure(layout).decide(decision)
 
 
-def swept(layout: Layout, manifest: Manifest) -> Upkeep:
+def clean_generations(layout: Layout, manifest: Manifest) -> Upkeep:
     """Take files of forgotten generations out of their tables, and delete those taken out over a day ago.
 
     A reader may have pinned the others. Cut short anywhere, the next one goes on.
@@ -120,13 +120,21 @@ def swept(layout: Layout, manifest: Manifest) -> Upkeep:
     for view in manifest.births:
         if Table.exists(layout.generations_of(view)):
             mine = {(interval, generation) for id, interval, generation in manifest.forgotten if id == view}
-            done = done.plus(taken_out(layout, view, mine)).plus(deleted(layout, view)) if mine else done
+            done = (
+                done.plus(taken_out(layout, view, mine)).plus(delete_removed_files(layout, view))
+                if mine
+                else done
+            )
     return done
 
 
 def taken_out(layout: Layout, view: str, forgotten: Named) -> Upkeep:
     """Commit the removal of the files of forgotten generations."""
-    gone = {path for path, interval, name, _ in pieces(layout, view) if (interval, name) in forgotten}
+    gone = {
+        path
+        for path, interval, name, _ in list_generation_files(layout, view)
+        if (interval, name) in forgotten
+    }
     try:
         count = take_out(Table.open(layout.generations_of(view)), gone)
     except Conflict as conflict:
@@ -136,12 +144,12 @@ def taken_out(layout: Layout, view: str, forgotten: Named) -> Upkeep:
     )
 
 
-def deleted(layout: Layout, view: str) -> Upkeep:
+def delete_removed_files(layout: Layout, view: str) -> Upkeep:
     """Delete the files that were taken out longer ago than any read."""
     table = Table.open(layout.generations_of(view))
     live = set(table.actions()["path"].to_pylist())
     count = 0
-    for path in tombstones(table, PINNED_HOURS) - live:
+    for path in list_tombstones(table, PINNED_HOURS) - live:
         if (table.root / path).is_file():
             (table.root / path).unlink()
             count += 1

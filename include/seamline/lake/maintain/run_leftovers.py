@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Collection
 from datetime import datetime
 
-from seamline.lake.maintain.cleaning import tombstones
+from seamline.lake.maintain.cleaning import list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import Upkeep
@@ -15,35 +15,37 @@ from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.generations import CLOSED
 from seamline.model.errors import Conflict
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.maintain.unneeded import begun, given_up, outlived
+from seamline.plan.maintain.unneeded import given_up, list_expired_reports, parse_build_start
 
 
-def cleared(layout: Layout, manifest: Manifest, *, now: datetime) -> Upkeep:
+def clean_run_leftovers(layout: Layout, manifest: Manifest, *, now: datetime) -> Upkeep:
     """Delete the folders of builds that nobody waits for, of all view versions, and old reports."""
     until = given_up(claims_of(layout, now=now), now=now)
     done = Upkeep()
     for view in manifest.births:
         if Table.exists(layout.generations_of(view)):
-            done = done.plus(abandoned(Table.open(layout.generations_of(view)), until))
-    return done.plus(unread(layout, manifest, now=now))
+            done = done.plus(delete_abandoned_builds(Table.open(layout.generations_of(view)), until))
+    return done.plus(delete_old_reports(layout, manifest, now=now))
 
 
-def abandoned(table: Table, until: int) -> Upkeep:
+def delete_abandoned_builds(table: Table, until: int) -> Upkeep:
     """Delete the folders of generations that no commit names and that were begun up to a second.
 
     That a build has no claim, or is old, proves nothing: it may have slept, or been cut off, and be at its last file.
     So the table is closed to it first. Every build's commit carries CLOSED: one that has not seen the closing is
     refused by it, one that has does not commit. What had committed before is seen then, and stays.
     """
-    closing = [at for at in map(begun, unnamed(table)) if at is not None and at <= until]
+    closing = [
+        at for at in map(parse_build_start, list_uncommitted_folders(table)) if at is not None and at <= until
+    ]
     try:
         if closing and (table.txn(CLOSED) or 0) < max(closing):
             table.append([], txns={CLOSED: until})
     except Conflict as conflict:
         return Upkeep(refused=(conflict.message,))
     left, count = 0, 0
-    for name in unnamed(table):
-        at = begun(name)
+    for name in list_uncommitted_folders(table):
+        at = parse_build_start(name)
         if at is not None and at <= (table.txn(CLOSED) or 0):
             shutil.rmtree(table.root / name, ignore_errors=True)
             count += 1
@@ -55,22 +57,22 @@ def abandoned(table: Table, until: int) -> Upkeep:
     )
 
 
-def unnamed(table: Table) -> Collection[str]:
+def list_uncommitted_folders(table: Table) -> Collection[str]:
     """List the folders of generations of which no file is in the table, or was until a while ago."""
     folders = {
         path.name for path in table.root.iterdir() if path.is_dir() and not path.name.startswith(("_", "."))
     }
-    paths = {*table.actions()["path"].to_pylist(), *tombstones(table, 0)}
+    paths = {*table.actions()["path"].to_pylist(), *list_tombstones(table, 0)}
     return folders - {path.partition("/")[0] for path in paths}
 
 
-def unread(layout: Layout, manifest: Manifest, *, now: datetime) -> Upkeep:
+def delete_old_reports(layout: Layout, manifest: Manifest, *, now: datetime) -> Upkeep:
     """Delete the reports of runs that built nothing anybody may serve any more."""
     if not layout.table("reports").is_dir() or not Table.exists(layout.table("builds")):
         return Upkeep()
     rows = [(row.run, row.view, row.interval, row.generation, row.at) for row in Builds.ensure(layout).all()]
     count = 0
-    for run in outlived(manifest, rows, now=now):
+    for run in list_expired_reports(manifest, rows, now=now):
         if layout.report(run).is_dir():
             shutil.rmtree(layout.report(run), ignore_errors=True)
             count += 1

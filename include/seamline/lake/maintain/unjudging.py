@@ -9,36 +9,43 @@ from collections.abc import Iterator
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.rewrites import pieces, take_out
+from seamline.lake.storage.rewrites import list_live_pieces, take_out
 from seamline.model.errors import Conflict
 from seamline.model.protocol.seam import NOTHING
 
 
-def newest_judged(layout: Layout) -> int:
+def newest_reprocessed_epoch(layout: Layout) -> int:
     """Return the newest epoch that was judged again by any record version, NOTHING where none was."""
     return max(
-        (each.last for table in tables(layout) for each in pieces(table, "epoch", "epoch")), default=NOTHING
+        (
+            each.last
+            for table in open_verdict_tables(layout)
+            for each in list_live_pieces(table, "epoch", "epoch")
+        ),
+        default=NOTHING,
     )
 
 
-def unjudge(layout: Layout, end: int) -> int:
+def delete_verdicts_above(layout: Layout, end: int) -> int:
     """Take the verdicts of attempts at epochs above ``end`` out, which is E of a start that has held none yet.
 
     Gives how many attempts that were: each has one commit, and one file.
     """
-    return sum(taken_out(table, end) for table in tables(layout))
+    return sum(taken_out(table, end) for table in open_verdict_tables(layout))
 
 
 def taken_out(table: Table, end: int) -> int:
     """Take the files with epochs above a number out of a table, again while others commit."""
     while True:
         try:
-            return take_out(table, {each.path for each in pieces(table, "epoch", "epoch") if each.last > end})
+            return take_out(
+                table, {each.path for each in list_live_pieces(table, "epoch", "epoch") if each.last > end}
+            )
         except Conflict:
             table.refresh()
 
 
-def tables(layout: Layout) -> Iterator[Table]:
+def open_verdict_tables(layout: Layout) -> Iterator[Table]:
     """Open the verdicts of every record version."""
     for folder in sorted(layout.table("records").glob("*/verdicts")):
         if Table.exists(folder):

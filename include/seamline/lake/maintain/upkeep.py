@@ -13,35 +13,35 @@ from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_files import edges_of, groups_of, rows_of
 from seamline.lake.log.master import Master
 from seamline.lake.log.pinned_log import Numbers
-from seamline.lake.maintain.cleaning import buried, cleaned
-from seamline.lake.maintain.compaction import bounds, compact, pack
-from seamline.lake.maintain.ledger_packing import packed_ledger
-from seamline.lake.maintain.packing import AS_READ, BY_TIME, packed
+from seamline.lake.maintain.cleaning import remove_dead_epochs, vacuum_table
+from seamline.lake.maintain.compaction import compact_slices, list_view_blocks, pack_slices
+from seamline.lake.maintain.ledger_packing import pack_ledger
+from seamline.lake.maintain.packing import AS_READ, BY_TIME, pack_table
 from seamline.lake.maintain.rejudging_attempts import swept_attempts
-from seamline.lake.maintain.retention import retain, swept
-from seamline.lake.maintain.run_leftovers import cleared
+from seamline.lake.maintain.retention import clean_generations, forget_generations
+from seamline.lake.maintain.run_leftovers import clean_run_leftovers
 from seamline.lake.storage import data_files, durability
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.log_cleanup import shortened
-from seamline.lake.storage.rewrites import APP, Upkeep, refused, upkept
-from seamline.lake.storage.table_cache import Files, look
-from seamline.lake.storage.table_settings import retention
+from seamline.lake.storage.log_cleanup import delete_old_entries
+from seamline.lake.storage.rewrites import APP, Upkeep, discard_refused_files, upkeep_file_name
+from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.lake.storage.table_settings import parse_log_retention
 from seamline.lake.tables import decision_rows
 from seamline.lake.tables.claims_table import STATES, Claims
 from seamline.lake.tables.control_table import PASSING, ControlTable
 from seamline.lake.tables.manifest_table import APP as DECIDED
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.mending import roots
-from seamline.lake.tables.readiness import unrepaired
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.mending import list_table_roots
+from seamline.lake.tables.readiness import find_repair_reason
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import Conflict
 from seamline.model.protocol.condensed import runs_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.maintain.slice_upkeep import Block, Held
 
-__all__ = ["Upkeep", "maintain"]
+__all__ = ["Upkeep", "maintain_tables"]
 
 ORDERS = {
     "quarantine": AS_READ,
@@ -57,31 +57,33 @@ CHECKED = "seamline.checked"
 """App id in the ledger: up to which epoch it was compared with the master's commits."""
 
 
-def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
+def maintain_tables(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     """Do all upkeep of a pipeline's tables; nothing of it changes an answer, and all of it may be cut short.
 
     What somebody else committed meanwhile is left to the next time and named in ``refused``.
     """
     if not Master.exists(layout):
         return Upkeep()
-    if why := unrepaired(layout):
+    if why := find_repair_reason(layout):
         return Upkeep(refused=(f"{why}: start the stream, it repairs them; nothing was done",))
     master, held, rows, done = whole_ledger(layout)
     lacks = done.refused
     # Blocks of slices name epochs, and what an earlier upkeep has put in the place of others lets those go.
     durability.sync_disk(master.table.root)
-    if short := unexplained(master, held, rows):
+    if short := find_lost_ledger_rows(master, held, rows):
         return done.plus(Upkeep(refused=(f"{short}: nothing else was done",)))
     done = done.plus(of_views(pipeline, layout, master, held))
     if keep := pipeline.definition.batch.keep_generations:
         why = f"keep_generations={keep}"
-        forgotten = retain(layout, keep=keep, actor="upkeep", reason=why)
+        forgotten = forget_generations(layout, keep=keep, actor="upkeep", reason=why)
         done = done.plus(Upkeep(forgotten=len(forgotten)))
     manifest = ManifestTable.ensure(layout).read()
-    done = done.plus(swept(layout, manifest)).plus(cleared(layout, manifest, now=datetime.now(UTC)))
+    done = done.plus(clean_generations(layout, manifest)).plus(
+        clean_run_leftovers(layout, manifest, now=datetime.now(UTC))
+    )
     done = done.plus(swept_attempts(layout, held))
     if Table.exists(layout.table("quarantine")):
-        done = done.plus(buried(layout.table("quarantine"), held))
+        done = done.plus(remove_dead_epochs(layout.table("quarantine"), held))
     done = done.plus(of_records(layout, held)).plus(of_decisions(layout, held))
     # What the ledger lacks yet, only entries of the master tell.
     return done if lacks else done.plus(of_logs(layout, now=datetime.now(UTC)))
@@ -90,15 +92,17 @@ def maintain(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
 def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: Held) -> Upkeep:
     """Compact the slices of every live version, and clean them and the serving tables."""
     done, manifest = Upkeep(), ManifestTable.ensure(layout).read()
-    views = live(pipeline, layout).views
+    views = add_live_versions(pipeline, layout).views
     for view in views:
         if Table.exists(layout.slices(view)):
-            blocks = bounds(manifest, view, held, master)
-            done = done.plus(compact(view, layout, held, blocks)).plus(pack(view, layout, held, blocks))
-            done = done.plus(cleaned(layout.slices(view), held))
+            blocks = list_view_blocks(manifest, view, held, master)
+            done = done.plus(compact_slices(view, layout, held, blocks)).plus(
+                pack_slices(view, layout, held, blocks)
+            )
+            done = done.plus(vacuum_table(layout.slices(view), held))
     for serving in sorted({layout.serving(view) for view in views}):
         if Table.exists(serving):
-            done = done.plus(cleaned(serving, held))
+            done = done.plus(vacuum_table(serving, held))
     return done
 
 
@@ -109,10 +113,10 @@ def of_records(layout: Layout, held: Held) -> Upkeep:
         if Table.exists(layout.table(name)):
             # A manifest's rows bear the number of the version after that they were decided on: none may slip between.
             beside = DECIDED if name == "manifest" else APP
-            done = done.plus(packed(Table.open(layout.table(name)), held, order=order, beside=beside))
-            done = done.plus(cleaned(layout.table(name), held))
-    done = done.plus(packed_ledger(Table.open(layout.table("ledger")), held))
-    return done.plus(cleaned(layout.table("ledger"), held))
+            done = done.plus(pack_table(Table.open(layout.table(name)), held, order=order, beside=beside))
+            done = done.plus(vacuum_table(layout.table(name), held))
+    done = done.plus(pack_ledger(Table.open(layout.table("ledger")), held))
+    return done.plus(vacuum_table(layout.table("ledger"), held))
 
 
 def of_decisions(layout: Layout, held: Held) -> Upkeep:
@@ -120,12 +124,14 @@ def of_decisions(layout: Layout, held: Held) -> Upkeep:
     done = Upkeep()
     if Table.exists(layout.table("control")):
         control = ControlTable.ensure(layout).decisions
-        done = done.plus(decision_rows.packed(control, passing=PASSING)).plus(
-            cleaned(control.table.root, held)
+        done = done.plus(decision_rows.compact_decision_rows(control, passing=PASSING)).plus(
+            vacuum_table(control.table.root, held)
         )
     if Table.exists(layout.table("claims")):
         claims = Claims.ensure(layout).decisions
-        done = done.plus(decision_rows.packed(claims, passing=STATES)).plus(cleaned(claims.table.root, held))
+        done = done.plus(decision_rows.compact_decision_rows(claims, passing=STATES)).plus(
+            vacuum_table(claims.table.root, held)
+        )
     return done
 
 
@@ -133,8 +139,11 @@ def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
     """Shorten every log; the ledger has all that the master's entries tell, and the disk what their checkpoints do."""
     folder = layout.warehouse / layout.pipeline
     durability.sync_disk(folder)
-    kept = ((root, look(root, "kept", lambda table: retention(table.settings))) for root in roots(folder))
-    return Upkeep(shortened=sum(shortened(root, span, now=now) for root, span in kept if span))
+    kept = (
+        (root, read_cached_table(root, "kept", lambda table: parse_log_retention(table.settings)))
+        for root in list_table_roots(folder)
+    )
+    return Upkeep(shortened=sum(delete_old_entries(root, span, now=now) for root, span in kept if span))
 
 
 def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
@@ -151,7 +160,7 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
     checked = ledger.txn(CHECKED)
     missing = [
         epoch
-        for epoch in committed(master, after=-1 if checked is None else checked)
+        for epoch in list_committed_epochs(master, after=-1 if checked is None else checked)
         if epoch.number not in known
     ]
     edges = sorted({*edges_of(groups), *(epoch.number for epoch in missing if epoch.edge)})
@@ -163,22 +172,26 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
     made: list[data_files.DataFile] = []
     if missing:
         first, last = missing[0].number, missing[-1].number
-        made = [ledger_summaries.written(missing, ledger.root, upkept(ledger, Block(first, last)))]
+        made = [
+            ledger_summaries.write_ledger_file(
+                missing, ledger.root, upkeep_file_name(ledger, Block(first, last))
+            )
+        ]
     try:
         # Without the app id of epochs, which is the stream's: two commits that carry it exclude each other.
         ledger.append(made, txns={APP: ledger.version + 1, CHECKED: master.epoch})
     except Conflict as conflict:
-        return master, held, accepted, refused(ledger, made, conflict)
+        return master, held, accepted, discard_refused_files(ledger, made, conflict)
     return master, held, accepted, Upkeep(repaired=len(missing))
 
 
-def committed(master: Master, *, after: int) -> list[Epoch]:
+def list_committed_epochs(master: Master, *, after: int) -> list[Epoch]:
     """List the epochs above ``after`` by the master's commits, in order, as far back as those go."""
     found = {row.number: row for row in takewhile(lambda row: row.number > after, master.rows())}
     return [found[number] for number in sorted(found)]
 
 
-def unexplained(master: Master, held: Held, rows: int) -> str:
+def find_lost_ledger_rows(master: Master, held: Held, rows: int) -> str:
     """Say what the master holds, by its number or by its files, whose ledger rows are lost; empty if nothing.
 
     A file of many epochs names two of them: the others are found out by the ``rows`` that the ledger knows of.

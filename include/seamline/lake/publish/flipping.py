@@ -10,13 +10,13 @@ from seamline.lake.publish.planning import reaches_of
 from seamline.lake.read import serving_table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import judged_log
-from seamline.lake.tables.view_versions import named
+from seamline.lake.tables.rejudged import read_reprocessed_log
+from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.plan.batch.build_causes import beside
-from seamline.plan.publish.publication import flip, retire
+from seamline.plan.batch.build_causes import list_rowless_intervals
+from seamline.plan.publish.publication import plan_flip, plan_retirement
 
 
 def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to: str = "") -> list[Statement]:
@@ -29,23 +29,28 @@ def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to:
 
 def flip_views(pipeline: CompiledPipeline, layout: Layout, wanted: Mapping[str, str]) -> list[Statement]:
     """Serve a version of each of several views by one commit, or of none; fingerprints by view as for ``flip_view``."""
-    views = {name: named(pipeline, layout, name) for name in wanted}
+    views = {name: find_view(pipeline, layout, name) for name in wanted}
 
     def decision(manifest: Manifest) -> list[Statement]:
-        epochs = judged_log(pipeline, layout)
+        epochs = read_reprocessed_log(pipeline, layout)
         with_rows = {each for epoch in epochs for each in epoch.accepted}
         reaches = reaches_of(pipeline, layout)
-        reached, now = frontiers(manifest, layout), datetime.now(UTC)
+        reached, now = read_version_frontiers(manifest, layout), datetime.now(UTC)
         statements: list[Statement] = []
         for name, to in wanted.items():
-            id = begun(manifest, name, to) if to else views[name].id
-            touched = {*with_rows, *beside(manifest, id, pipeline.grid, with_rows, reaches.get(id, 0))}
-            statements += flip(manifest, name, id, intervals_with_rows=touched, frontiers=reached, now=now)
+            id = find_view_version(manifest, name, to) if to else views[name].id
+            touched = {
+                *with_rows,
+                *list_rowless_intervals(manifest, id, pipeline.grid, with_rows, reaches.get(id, 0)),
+            }
+            statements += plan_flip(
+                manifest, name, id, intervals_with_rows=touched, frontiers=reached, now=now
+            )
         return statements
 
     statements = ManifestTable.ensure(layout).decide(decision)
     for view in views.values():
-        serving_table.refresh(pipeline, layout, view, ())
+        serving_table.refresh_serving_table(pipeline, layout, view, ())
     return statements
 
 
@@ -59,13 +64,13 @@ def retire_version(
     own = {view.id for view in pipeline.views}
 
     def decision(manifest: Manifest) -> list[Statement]:
-        id = begun(manifest, view_name, version)
-        return retire(manifest, id, own, reason=reason, now=datetime.now(UTC))
+        id = find_view_version(manifest, view_name, version)
+        return plan_retirement(manifest, id, own, reason=reason, now=datetime.now(UTC))
 
     return ManifestTable.ensure(layout).decide(decision)
 
 
-def begun(manifest: Manifest, view_name: str, to: str) -> str:
+def find_view_version(manifest: Manifest, view_name: str, to: str) -> str:
     """Find the version of a view whose fingerprint begins so."""
     ids = [id for id in manifest.births if id.startswith(f"{view_name}/{to}")]
     if len(ids) != 1:
@@ -74,7 +79,7 @@ def begun(manifest: Manifest, view_name: str, to: str) -> str:
     return ids[0]
 
 
-def frontiers(manifest: Manifest, layout: Layout) -> dict[str, int]:
+def read_version_frontiers(manifest: Manifest, layout: Layout) -> dict[str, int]:
     """Return W of every version: the master's word, and never below the epoch before its birth."""
     master = Master.open(layout)
     return {id: max(master.frontier(id), birth - 1) for id, birth in manifest.births.items()}

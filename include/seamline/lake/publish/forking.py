@@ -19,28 +19,28 @@ import pyarrow.compute as pc
 
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.log.log_lines import number
+from seamline.lake.log.log_lines import read_app_version
 from seamline.lake.log.master import EDGE, END, ROW
 from seamline.lake.maintain.let_go import LET_GO
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import renewing
-from seamline.lake.storage.rewrites import pieces
+from seamline.lake.storage.renewing import keep_renewing
+from seamline.lake.storage.rewrites import list_live_pieces
 from seamline.lake.tables import readiness
-from seamline.lake.tables.control_table import ControlTable, restatements
+from seamline.lake.tables.control_table import ControlTable, list_restatements
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange, LeaseHeld
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.model.protocol.seam import NOTHING
-from seamline.runtime.processes import myself
+from seamline.runtime.processes import own_process_name
 
 LAST = "master"
 RENEWED_EVERY = 5.0
 
 
-def fork(
+def fork_pipeline(
     source: CompiledPipeline, layout: Layout, point: Savepoint, other: CompiledPipeline, to: Layout
 ) -> int:
     """Begin ``other`` with the log of ``source`` up to a savepoint; give the rows of its master.
@@ -54,12 +54,12 @@ def fork(
     held = [replace(epoch, frontiers={}) for epoch in known_epochs(layout) if epoch.number <= point.epoch]
     draft = Layout(to.warehouse, f".fork-{to.pipeline}-{uuid.uuid4().hex[:8]}")
     try:
-        rows = begun(layout, draft, held, point)
-        with alone(to):
+        rows = create_fork_tables(layout, draft, held, point)
+        with hold_stream_lease(to):
             # Whoever keeps streams up may have started this one while its tables were made.
             require_no_log(other, to)
-            restated(layout, to, point)
-            placed(draft, to)
+            copy_restatements(layout, to, point)
+            move_fork_tables(draft, to)
     finally:
         shutil.rmtree(draft.warehouse / draft.pipeline, ignore_errors=True)
     return rows
@@ -97,13 +97,13 @@ def require_no_log(other: CompiledPipeline, to: Layout) -> None:
 
 
 @contextmanager
-def alone(to: Layout) -> Iterator[None]:
+def hold_stream_lease(to: Layout) -> Iterator[None]:
     """Keep a pipeline's stream from starting meanwhile; LeaseHeld where it has started."""
     control = ControlTable.ensure(to)
-    lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=myself(), now=datetime.now(UTC))
+    lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=own_process_name(), now=datetime.now(UTC))
     beside = ControlTable.ensure(to)
     try:
-        with renewing(lambda: beside.kept(lease), RENEWED_EVERY):
+        with keep_renewing(lambda: beside.kept(lease), RENEWED_EVERY):
             yield
     finally:
         control.release(lease)
@@ -111,14 +111,14 @@ def alone(to: Layout) -> Iterator[None]:
 
 def require_position(layout: Layout, point: Savepoint) -> None:
     """Refuse a savepoint whose epoch is lost: records below its offsets are held under later numbers, in no fork."""
-    if not readiness.held(layout, point.epoch):
+    if not readiness.is_epoch_held(layout, point.epoch):
         raise BadRange(
             f"The savepoint {point.name} is of epoch {point.epoch}, which the log has lost since.",
             hint=f"what it held was read again: `seamline stream savepoint {layout.pipeline}` names a position anew.",
         )
 
 
-def begun(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint) -> int:
+def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint) -> int:
     """Make the tables of the log; give the master's rows."""
     numbers = {epoch.number for epoch in held}
     taken = {name: taken_over(layout, draft, name, numbers) for name in (LAST, "quarantine")}
@@ -126,20 +126,20 @@ def begun(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint
     txns = {EPOCH: point.epoch, **{f"{END}{lane}": end for lane, end in point.ends.items()}}
     txns |= {EDGE: edges[-1]} if edges else {}
     told = {EPOCH: point.epoch}
-    if (gone := number(Table.open(layout.table("quarantine")), LET_GO)) > NOTHING:
+    if (gone := read_app_version(Table.open(layout.table("quarantine")), LET_GO)) > NOTHING:
         told[LET_GO] = min(gone, point.epoch)
     Table.open(draft.table("quarantine")).append(taken["quarantine"], txns=told)
     Table.open(draft.table(LAST)).append(taken[LAST], txns=txns, metadata={ROW: held[-1].to_json()})
     Ledger.ensure(draft).append(list(held))
     if (lookups := layout.table("lookups")).is_dir():
-        shutil.copytree(lookups, draft.table("lookups"), copy_function=linked)
+        shutil.copytree(lookups, draft.table("lookups"), copy_function=link_file)
     return sum(file.rows for file in taken[LAST])
 
 
-def restated(layout: Layout, to: Layout, point: Savepoint) -> None:
+def copy_restatements(layout: Layout, to: Layout, point: Savepoint) -> None:
     """Take over what people have decided about rows of the log, but what an earlier fork has taken."""
     control = ControlTable.ensure(to)
-    for each in restatements(layout):
+    for each in list_restatements(layout):
         mine = replace(each, epoch=min(each.epoch, point.epoch))
         if mine not in control.read().restated:
             control.restate(mine)
@@ -151,23 +151,23 @@ def taken_over(layout: Layout, draft: Layout, name: str, numbers: set[int]) -> l
     schema = table.handle.to_pyarrow_dataset().schema.remove_metadata()
     made = Table.ensure(draft.table(name), schema)
     found = []
-    for piece in pieces(table, "_epoch", "_epoch"):
+    for piece in list_live_pieces(table, "_epoch", "_epoch"):
         if piece.first > max(numbers):
             continue
         path = table.root / piece.path
         # Numbers jump where a line begins.
         if piece.last - piece.first < len(numbers) and set(range(piece.first, piece.last + 1)) <= numbers:
-            linked(str(path), str(made.root / path.name))
-            found.append(data_files.described(made.root, path.name))
+            link_file(str(path), str(made.root / path.name))
+            found.append(data_files.describe_data_file(made.root, path.name))
             continue
         rows = parquet_files.read(path)
         rows = rows.filter(pc.is_in(rows["_epoch"], pa.array(sorted(numbers), pa.int64())))
         if rows.num_rows:
-            found.append(data_files.write(rows, made.root, f"fork-{uuid.uuid4().hex}.parquet"))
+            found.append(data_files.write_data_file(rows, made.root, f"fork-{uuid.uuid4().hex}.parquet"))
     return found
 
 
-def linked(path: str, target: str) -> str:
+def link_file(path: str, target: str) -> str:
     """Link a file, or copy it to where links do not reach."""
     try:
         os.link(path, target)
@@ -176,7 +176,7 @@ def linked(path: str, target: str) -> str:
     return target
 
 
-def placed(draft: Layout, to: Layout) -> None:
+def move_fork_tables(draft: Layout, to: Layout) -> None:
     """Put the tables in their place, the master last; what an earlier fork left there gives way."""
     names = sorted(path.name for path in draft.table(LAST).parent.iterdir())
     for name in [*(name for name in names if name != LAST), LAST]:

@@ -15,16 +15,18 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_held, require_repaired
-from seamline.lake.tables.view_versions import named
+from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.certificate import Certificate
 from seamline.model.protocol.manifest import Generation, Manifest, Statement
 from seamline.model.time.intervals import Interval
-from seamline.plan.publish.generation_fates import Past, fate_of, release, roll_back
+from seamline.plan.publish.generation_fates import Past, fate_of, plan_release, roll_back
 from seamline.plan.publish.publication import Decision
 
 
-def past(layout: Layout, manifest: Manifest, view_name: str, interval: Interval) -> list[Past]:
+def list_past_generations(
+    layout: Layout, manifest: Manifest, view_name: str, interval: Interval
+) -> list[Past]:
     """List every generation of an interval, of all versions of a view, in the order they were built."""
     builds = Builds.ensure(layout).about(interval.id) if Table.exists(layout.table("builds")) else []
     certificates = (
@@ -46,7 +48,7 @@ def past(layout: Layout, manifest: Manifest, view_name: str, interval: Interval)
     for place in [*built, *(each for each in told if each not in built)]:
         row, stated = built.get(place), told.get(place)
         assert row or stated
-        generation = made(row, interval) if row else generation_of(told[place], interval)
+        generation = generation_of_build(row, interval) if row else generation_of(told[place], interval)
         certificate = judged.get(place)
         found.append(
             Past(
@@ -67,7 +69,7 @@ def first_told(one: Past, interval: Interval) -> datetime:
     return one.built or min((each.at for each in one.published if each.at), default=interval.end)
 
 
-def made(row: BuildRow, interval: Interval) -> Generation:
+def generation_of_build(row: BuildRow, interval: Interval) -> Generation:
     """Return the generation that a build made."""
     return Generation(
         row.generation, row.view, interval, row.cut, row.rows, row.run, row.reason, row.restated
@@ -105,7 +107,7 @@ def certificates_of(layout: Layout, view: str) -> list[Certificate]:
     return Certificates.ensure(layout).of(view=view)
 
 
-def rolled_back(
+def roll_back_interval(
     pipeline: CompiledPipeline,
     layout: Layout,
     view_name: str,
@@ -120,7 +122,11 @@ def rolled_back(
     """
 
     def decide(manifest: Manifest, id: str) -> Statement:
-        known = [each for each in past(layout, manifest, view_name, interval) if each.generation.view == id]
+        known = [
+            each
+            for each in list_past_generations(layout, manifest, view_name, interval)
+            if each.generation.view == id
+        ]
         chosen = roll_back(
             manifest, (id, interval.id), known, to=to, decision=decision, now=datetime.now(UTC)
         )
@@ -128,10 +134,10 @@ def rolled_back(
         return chosen
 
     require_repaired(layout)
-    return decided(pipeline, layout, view_name, interval, decide)
+    return commit_decision(pipeline, layout, view_name, interval, decide)
 
 
-def released(
+def release_interval(
     pipeline: CompiledPipeline,
     layout: Layout,
     view_name: str,
@@ -143,12 +149,12 @@ def released(
     """Let dirty runs build an interval again that was rolled back."""
 
     def decide(manifest: Manifest, id: str) -> Statement:
-        return release(manifest, (id, interval.id), actor=actor, reason=reason, now=datetime.now(UTC))
+        return plan_release(manifest, (id, interval.id), actor=actor, reason=reason, now=datetime.now(UTC))
 
-    return decided(pipeline, layout, view_name, interval, decide)
+    return commit_decision(pipeline, layout, view_name, interval, decide)
 
 
-def decided(
+def commit_decision(
     pipeline: CompiledPipeline,
     layout: Layout,
     view_name: str,
@@ -156,9 +162,9 @@ def decided(
     decide: Callable[[Manifest, str], Statement],
 ) -> Statement:
     """Commit what is decided on the version that is served, again each time that somebody else was first."""
-    view = named(pipeline, layout, view_name)
+    view = find_view(pipeline, layout, view_name)
     [statement] = ManifestTable.ensure(layout).decide(
         lambda manifest: [decide(manifest, manifest.serving.get(view_name, view.id))]
     )
-    serving_table.refresh(pipeline, layout, view, [interval.id])
+    serving_table.refresh_serving_table(pipeline, layout, view, [interval.id])
     return statement

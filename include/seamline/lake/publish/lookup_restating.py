@@ -7,16 +7,16 @@ from datetime import datetime
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.lookup_tables import keep
-from seamline.lake.tables.rejudged import judged_log
+from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.lake.tables.rejudged import read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Interval
-from seamline.plan.batch.restating_plan import first_uses, pinned, restatement
+from seamline.plan.batch.restating_plan import find_joined_lookup, first_uses, plan_restatement
 
 
-def restate(
+def restate_lookup(
     pipeline: CompiledPipeline,
     layout: Layout,
     name: str,
@@ -31,13 +31,15 @@ def restate(
 
     Of epochs that were judged again it holds what they are now, in the intervals in which they are.
     """
-    epochs = judged_log(pipeline, layout)
-    made = decided(pipeline, layout, epochs, name, span, version=version, actor=actor, reason=reason, now=now)
+    epochs = read_reprocessed_log(pipeline, layout)
+    made = decide_restatement(
+        pipeline, layout, epochs, name, span, version=version, actor=actor, reason=reason, now=now
+    )
     ControlTable.ensure(layout).restate(made)
     return made
 
 
-def decided(
+def decide_restatement(
     pipeline: CompiledPipeline,
     layout: Layout,
     epochs: Sequence[Epoch],
@@ -53,10 +55,10 @@ def decided(
 
     Raises what ``plan.restating`` raises, and LookupBroken where the table has to be read and cannot be.
     """
-    join = pinned(pipeline, name)
+    join = find_joined_lookup(pipeline, name)
     used = version in first_uses(epochs, name, pipeline.record_version)
-    newest = version if used else keep(join, layout)
-    return restatement(
+    newest = version if used else keep_lookup_version(join, layout)
+    return plan_restatement(
         pipeline,
         epochs,
         name,

@@ -9,21 +9,21 @@ from datetime import UTC, datetime
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.claims_table import claims_of, claims_shown
-from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.rejudged import parted_log
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.rejudged import read_split_log
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.time.intervals import EPOCH, Interval, spans
-from seamline.model.time.window_arithmetic import reach
+from seamline.model.time.intervals import EPOCH, Interval, merge_intervals
+from seamline.model.time.window_arithmetic import count_reached_intervals
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
-from seamline.plan.batch.estimates import Attempt, MasterFile, estimated
-from seamline.plan.batch.rejudging_plan import records_of, unjudged
+from seamline.plan.batch.estimates import Attempt, MasterFile, add_cost_estimates
+from seamline.plan.batch.rejudging_plan import list_outdated_epochs, records_of
 
 FAR = datetime.max.replace(tzinfo=UTC)
 SMALL = 64 << 20
@@ -50,7 +50,7 @@ def plan_run(
     claims = [each for each in held if each.run != run]
     manifest, reaches = manifest_of(layout), reaches_of(pipeline, layout)
     views = list(reaches)
-    epochs = parted_log(pipeline, layout, manifest, views)
+    epochs = read_split_log(pipeline, layout, manifest, views)
     plan = plan_batch(
         epochs,
         manifest,
@@ -58,45 +58,48 @@ def plan_run(
         views,
         asked=asked,
         dirty=dirty,
-        restated=restatements(layout),
+        restated=list_restatements(layout),
         most=pipeline.definition.batch.max_dirty if bounded else None,
         claims=claims,
         provisional=pipeline.definition.batch.provisional,
         reaches=reaches,
     )
-    waiting = unjudged(epochs, pipeline.record_version, (), until=plan.cut)
+    waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
     plan = replace(plan, again=sum(map(records_of, waiting)))
-    return costed(plan, layout)
+    return estimate_plan_cost(plan, layout)
 
 
 def reaches_of(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
     """Say of every live version how many intervals further than an event's own its windows go."""
     return {
-        view.id: reach(view.windows, view.interval // MICROSECOND) for view in live(pipeline, layout).views
+        view.id: count_reached_intervals(view.windows, view.interval // MICROSECOND)
+        for view in add_live_versions(pipeline, layout).views
     }
 
 
-def costed(plan: BatchPlan, layout: Layout) -> BatchPlan:
+def estimate_plan_cost(plan: BatchPlan, layout: Layout) -> BatchPlan:
     """Add what is known of a plan's cost: bytes by the master's files, seconds by past builds."""
-    return estimated(plan, master_files(layout), attempts(layout)) if plan.builds else plan
+    return (
+        add_cost_estimates(plan, master_files(layout), list_build_attempts(layout)) if plan.builds else plan
+    )
 
 
 def job_of(
     pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "", actor: str = ""
 ) -> BuildJob:
     """Return the build that a plan asks for; its ``spans`` are empty where there is nothing to build."""
-    joined = spans(build.interval for build in plan.builds)
-    why = reason or reasons(plan)
+    joined = merge_intervals(build.interval for build in plan.builds)
+    why = reason or format_build_reasons(plan)
     return BuildJob(pipeline.name, run, plan.cut, tuple(joined), why, plan.planned, actor)
 
 
-def reasons(plan: BatchPlan) -> str:
+def format_build_reasons(plan: BatchPlan) -> str:
     """Say why a plan builds what it builds, in one line."""
     kinds = Counter(kind for build in plan.builds for kind in build.kinds)
     return ", ".join(kind if len(kinds) == 1 else f"{kind} ({count})" for kind, count in kinds.items())
 
 
-def small(layout: Layout, job: BuildJob) -> bool:
+def is_small_build(layout: Layout, job: BuildJob) -> bool:
     """Return whether a build may have to read a few files only: its driver ends soon after it has started."""
     met = (
         each.size
@@ -109,7 +112,7 @@ def small(layout: Layout, job: BuildJob) -> bool:
 
 def master_files(layout: Layout) -> Iterator[MasterFile]:
     """List the master's files by their statistics; one without any may hold all times."""
-    files = look(layout.table("master"), "files", Files.of)
+    files = read_cached_table(layout.table("master"), "files", Files.of)
     if files is None or not files.actions.num_rows:
         return
     columns = (files.low("_event_time"), files.high("_event_time"), files.low("_epoch"))
@@ -118,7 +121,7 @@ def master_files(layout: Layout) -> Iterator[MasterFile]:
         yield MasterFile(size, first or EPOCH, last or FAR, epoch or 0)
 
 
-def attempts(layout: Layout) -> list[Attempt]:
+def list_build_attempts(layout: Layout) -> list[Attempt]:
     """List the newest attempts at building; none where nothing was ever built."""
     place = layout.table("builds")
     return Builds(Table.open(place)).attempts() if Table.exists(place) else []

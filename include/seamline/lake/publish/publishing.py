@@ -12,13 +12,20 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_held, require_repaired
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.live_versions import foremost
+from seamline.model.compile.live_versions import list_primary_views
 from seamline.model.errors import Conflict, NotFound, PublishRefused
 from seamline.model.protocol.manifest import Generation, How, Manifest, Statement
-from seamline.plan.publish.publication import RED, Candidate, Decision, Offer, certified, publish
-from seamline.runtime.failpoints import reach
+from seamline.plan.publish.publication import (
+    RED,
+    Candidate,
+    Decision,
+    Offer,
+    plan_publication,
+    select_publishable,
+)
+from seamline.runtime.failpoints import hit_failpoint
 
 ATTEMPTS = 20
 
@@ -56,14 +63,14 @@ def publish_run(
             f"Run {run!r} of {pipeline.name} has not built {', '.join(sorted(only))}.",
             hint="see seamline history.",
         )
-    statements, held_back = commit(
-        layout, ManifestTable.ensure(layout), candidates(pipeline, layout, builds), decision
+    statements, held_back = commit_publication(
+        layout, ManifestTable.ensure(layout), list_candidates(pipeline, layout, builds), decision
     )
     refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
     return Publication(tuple(statements), held_back)
 
 
-def answering(layout: Layout, run: str) -> list[Statement]:
+def list_run_publications(layout: Layout, run: str) -> list[Statement]:
     """List what a run has published of its last attempt and still answers, whichever of its tasks did it."""
     published = ManifestTable.ensure(layout).read().published
     places = ((row, published.get((row.view, row.interval))) for row in Builds.ensure(layout).of(run))
@@ -74,7 +81,7 @@ def answering(layout: Layout, run: str) -> list[Statement]:
     ]
 
 
-def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:
+def list_candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:
     """Put each generation beside its newest certificate and what the run expects to replace."""
     certificates = Certificates.ensure(layout).of(run=builds[0].run)
     judged = {(f"{c.view}/{c.fingerprint}", c.interval.id, c.generation): c for c in certificates}
@@ -100,33 +107,33 @@ def candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow
     ]
 
 
-def commit(
+def commit_publication(
     layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
 ) -> tuple[list[Statement], Mapping[str, str]]:
     """Write the statements, decided again each time somebody else has written meanwhile."""
     for attempt in range(ATTEMPTS):
         manifest = table.read()
-        left = unpublished(manifest, offered)
-        offer = certified(manifest, left, despite=bool(decision and decision.despite))
+        left = filter_unpublished(manifest, offered)
+        offer = select_publishable(manifest, left, despite=bool(decision and decision.despite))
         if not offer.green:
             if len(left) < len(offered):
                 return [], offer.held_back
-            raise refused(offered[0].generation.run, offer)
+            raise publication_refusal(offered[0].generation.run, offer)
         for cut, generation in {each.generation.cut: each.generation.id for each in offer.green}.items():
             require_held(layout, cut, generation)
-        statements = publish(manifest, offer.green, now=datetime.now(UTC), decision=decision)
+        statements = plan_publication(manifest, offer.green, now=datetime.now(UTC), decision=decision)
         try:
             table.commit(statements)
         except Conflict:
             if attempt + 1 == ATTEMPTS:
                 raise
             continue
-        reach("published")
+        hit_failpoint("published")
         return statements, offer.held_back
     return [], {}
 
 
-def refused(run: str, offer: Offer) -> PublishRefused:
+def publication_refusal(run: str, offer: Offer) -> PublishRefused:
     """Say why nothing of a run may be published."""
     whys = sorted(set(offer.held_back.values()))
     if whys == [RED]:
@@ -138,12 +145,12 @@ def refused(run: str, offer: Offer) -> PublishRefused:
     )
 
 
-def unpublished(manifest: Manifest, offered: Iterable[Candidate]) -> list[Candidate]:
+def filter_unpublished(manifest: Manifest, offered: Iterable[Candidate]) -> list[Candidate]:
     """Leave out what was published before, even if something newer has replaced it since; not what was withdrawn."""
-    return [candidate for candidate in offered if not was_published(manifest, candidate.generation)]
+    return [candidate for candidate in offered if not has_been_published(manifest, candidate.generation)]
 
 
-def was_published(manifest: Manifest, generation: Generation) -> bool:
+def has_been_published(manifest: Manifest, generation: Generation) -> bool:
     """Return whether a generation answers, or did until another came in its place."""
     place = (generation.view, generation.interval.id)
     withdrawn = manifest.withdrawn.get(place)
@@ -154,8 +161,8 @@ def was_published(manifest: Manifest, generation: Generation) -> bool:
 
 def refresh_serving(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> None:
     """Bring the serving tables of a run's views up to date for its intervals."""
-    for view in foremost(live(pipeline, layout)):
+    for view in list_primary_views(add_live_versions(pipeline, layout)):
         intervals = {row.interval for row in builds if row.view.partition("/")[0] == view.name}
         if intervals:
-            serving_table.refresh(pipeline, layout, view, sorted(intervals))
-            reach("served")
+            serving_table.refresh_serving_table(pipeline, layout, view, sorted(intervals))
+            hit_failpoint("served")

@@ -24,7 +24,7 @@ class Remembered:
         """Return what was answered from an equal snapshot, or read."""
         with self.lock:
             held = self.answers.get(question)
-        if held and alike(held[0], snapshot):
+        if held and is_same_snapshot(held[0], snapshot):
             return held[1]
         found = read()
         if found.table.nbytes + found.states.nbytes <= LARGEST:
@@ -36,7 +36,7 @@ class Remembered:
         return found
 
 
-def alike(one: Snapshot, other: Snapshot) -> bool:
+def is_same_snapshot(one: Snapshot, other: Snapshot) -> bool:
     """Return whether two snapshots are of the same versions; what is shared between reads is the same object."""
     shared = all(getattr(one, name) is getattr(other, name) for name in ("slices", "manifest", "generations"))
     names = ("epoch", "until", "as_of", "served_at", "watermark", "restated", "gone")

@@ -11,7 +11,7 @@ import numpy as np
 from seamline.lake.engine.windowing import Numbers
 from seamline.model.errors import BadRange
 from seamline.model.protocol.seam import Status
-from seamline.model.time.intervals import EPOCH, parse_moment, stamp
+from seamline.model.time.intervals import EPOCH, format_utc_instant, parse_moment
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 STATUSES = tuple(Status)
@@ -116,4 +116,4 @@ class Ways(Mapping[str, IntervalAnswer]):
 
 def id_of(micros: int) -> str:
     """Name the interval that starts at so many microseconds since 1970."""
-    return stamp(EPOCH + timedelta(microseconds=micros))
+    return format_utc_instant(EPOCH + timedelta(microseconds=micros))

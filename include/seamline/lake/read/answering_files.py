@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import connection, scan
-from seamline.lake.engine.pane_ranges import micros, within
-from seamline.lake.engine.windowing import column
+from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql
+from seamline.lake.engine.pane_ranges import is_within_bounds, to_unix_micros
+from seamline.lake.engine.windowing import column_to_numpy
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.lapsed import gone
+from seamline.lake.tables.lapsed import lapsed_answer_error
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import parse_moment
@@ -64,15 +64,15 @@ def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
     They are listed once for each manifest; as of an epoch it depends on that too.
     """
     if snapshot.as_of:
-        return listed(snapshot, side)
+        return list_manifest_marks(snapshot, side)
     place = (snapshot.view.id, side)
     known = _marks.get(place)
     if known is None or known[0] is not snapshot.manifest:
-        known = _marks[place] = snapshot.manifest, listed(snapshot, side)
+        known = _marks[place] = snapshot.manifest, list_manifest_marks(snapshot, side)
     return known[1]
 
 
-def placed(files: Files) -> Placed:
+def sort_generation_files(files: Files) -> Placed:
     """Sort the files of generations, once for each version of their table."""
     known = _placed.get(files.root)
     if known is None or known.files is not files:
@@ -80,7 +80,7 @@ def placed(files: Files) -> Placed:
     return known
 
 
-def listed(snapshot: Snapshot, side: Side) -> pa.Table:
+def list_manifest_marks(snapshot: Snapshot, side: Side) -> pa.Table:
     """List what the manifest marks."""
     manifest, view = snapshot.manifest, snapshot.view.id
     ids = {interval for name, interval in [*manifest.published, *manifest.floors] if name == view}
@@ -90,7 +90,7 @@ def listed(snapshot: Snapshot, side: Side) -> pa.Table:
         cut = found.epoch if found else snapshot.floor(id)
         rows.append(
             (
-                micros(parse_moment(id)),
+                to_unix_micros(parse_moment(id)),
                 cut,
                 found.generation if found else None,
                 found.rows if found else 0,
@@ -112,7 +112,7 @@ def listed(snapshot: Snapshot, side: Side) -> pa.Table:
 def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
     """List the files of the generations that answer; Unsettled where one is absent or short."""
     length = snapshot.grid.length // MICROSECOND
-    inside = pa.array(within(column(marks, "_at"), panes, length))
+    inside = pa.array(is_within_bounds(column_to_numpy(marks, "_at"), panes, length))
     named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
     if not named.num_rows:
         return []
@@ -120,7 +120,7 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
         if pc.sum(named["_stated"]).as_py():
             raise Unsettled("generations are named and there is no table of them")
         return []
-    found = placed(snapshot.generations).named(named["_interval"].to_pylist())
+    found = sort_generation_files(snapshot.generations).named(named["_interval"].to_pylist())
     place = pc.index_in(found.partition("interval").cast(pa.string()), named["_interval"])
     wanted = pc.take(named["_generation"], place)
     lowest, highest = (each.cast(pa.string()) for each in (found.low("generation"), found.high("generation")))
@@ -130,10 +130,10 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
     )
     files = Files(found.root, found.version, found.actions.filter(own))
     sure = pc.all(pc.fill_null(pc.equal(lowest, highest), False).filter(own)).as_py()
-    held = files.rows if sure else counted(files, named)
+    held = files.rows if sure else count_generation_rows(files, named)
     if held != (stated := pc.sum(named["_stated"]).as_py()):
         if snapshot.served_at:
-            raise gone(
+            raise lapsed_answer_error(
                 snapshot.view,
                 snapshot.served_at,
                 f"{stated - held} rows of its generations were taken away since",
@@ -142,7 +142,7 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
     return files.paths
 
 
-def counted(files: Files, named: pa.Table) -> int:
+def count_generation_rows(files: Files, named: pa.Table) -> int:
     """Count the rows of the named generations in files whose statistics do not tell them apart."""
     if not (paths := files.paths):
         return 0
@@ -155,7 +155,7 @@ def counted(files: Files, named: pa.Table) -> int:
     for interval, some in in_time(by_interval.items()):
         # A result that is not read to its end keeps the connection from the next query.
         [(count,)] = con.execute(
-            f"SELECT count(*) FROM {scan(some)} WHERE generation IN "
+            f"SELECT count(*) FROM {read_parquet_sql(some)} WHERE generation IN "
             "(SELECT _generation FROM named WHERE _interval = ?)",
             [interval],
         ).fetchall()
@@ -189,8 +189,8 @@ def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:
         return
     length = snapshot.grid.length // MICROSECOND
     for id, floor in snapshot.gone.items():
-        meets = within(np.array([micros(parse_moment(id))], np.int64), panes, length)[0]
+        meets = is_within_bounds(np.array([to_unix_micros(parse_moment(id))], np.int64), panes, length)[0]
         if meets and snapshot.manifest.cut(snapshot.view.id, id) < min(floor, snapshot.until):
-            raise gone(
+            raise lapsed_answer_error(
                 snapshot.view, snapshot.served_at, f"slices of {id} up to epoch {floor} were taken away since"
             )

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from seamline.lake.engine.windowing import Numbers
 from seamline.lake.read.answer_ways import STATUSES, Ways
 from seamline.model.protocol.seam import Phase, Side, Status
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Answer:
 
     def summary(self) -> str:
         """Say in a sentence or two how far the answer can be trusted."""
-        then = f"As served at {stamp(self.served_at)}: " if self.served_at else ""
+        then = f"As served at {format_utc_instant(self.served_at)}: " if self.served_at else ""
         then = f"As of epoch {self.epoch}, by what is published now: " if self.as_of else then
         return then + self.told()
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import relations
-from seamline.lake.engine.states import asked, lacking, quoted, stored
+from seamline.lake.engine.duckdb_scans import register_tables
+from seamline.lake.engine.states import late_columns_sql, query_tables, quote_identifier, stored_states_sql
 from seamline.lake.log.pinned_log import Numbers
 from seamline.lake.read.answering_files import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.read.snapshot import Snapshot
@@ -21,13 +21,15 @@ from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.expressions import compile_expression
 from seamline.model.protocol.seam import Side
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 from seamline.model.time.window_arithmetic import Bounds
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import STRING, Field, Schema
 
 
-def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | None) -> pa.Table:
+def read_counted_states(
+    snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | None
+) -> pa.Table:
     """Read the states that count by the seam's rule, within ``panes`` and, unless sets are grouped, ``where``.
 
     ``taken_schema``, a row for each state. StraddlesCut where a slice crosses a cut; where one reaches beyond the
@@ -41,22 +43,30 @@ def take(snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | N
     inside = " OR ".join(
         f"(pane >= make_timestamptz({low}) AND pane < make_timestamptz({high}))" for low, high in panes
     )
-    condition = f"({inside or 'false'})" + ("" if view.grouped else f" AND {compiled(where, view)}")
+    condition = f"({inside or 'false'})" + (
+        "" if view.grouped else f" AND {compile_key_condition(where, view)}"
+    )
     columns, parts = partial_schema(view).names, []
     if slices:
-        found = scanned(view, slices, [*columns, "from_epoch", "to_epoch"], condition)
-        rows = placed(alive(found, snapshot.held, snapshot.until), snapshot)
-        parts.append(settled(above(rows, marks, snapshot.floor(""), snapshot.until), snapshot))
+        found = scan_state_files(view, slices, [*columns, "from_epoch", "to_epoch"], condition)
+        rows = add_interval_starts(drop_dead_epochs(found, snapshot.held, snapshot.until), snapshot)
+        parts.append(
+            require_whole_slices(keep_above_cut(rows, marks, snapshot.floor(""), snapshot.until), snapshot)
+        )
     if generations:
-        rows = placed(scanned(view, generations, [*columns, "generation"], condition), snapshot)
-        parts.append(published(rows, marks))
+        rows = add_interval_starts(
+            scan_state_files(view, generations, [*columns, "generation"], condition), snapshot
+        )
+        parts.append(keep_published_states(rows, marks))
     schema = taken_schema(view)
     return pa.concat_tables(
         [schema.empty_table(), *(part.select(schema.names).cast(schema) for part in parts)]
     )
 
 
-def scanned(view: CompiledView, paths: list[str], columns: Sequence[str], condition: str) -> pa.Table:
+def scan_state_files(
+    view: CompiledView, paths: list[str], columns: Sequence[str], condition: str
+) -> pa.Table:
     """Read columns of some files where a condition is met: small files from memory, the others from where they are."""
     tables, others = KEPT.of(paths)
     # Spark writes other types of the same meaning.
@@ -64,17 +74,19 @@ def scanned(view: CompiledView, paths: list[str], columns: Sequence[str], condit
     for table in tables:
         alike.setdefault(table.schema, []).append(table)
     kept = {f"kept_{number}": pa.concat_tables(some) for number, some in enumerate(alike.values())}
-    sources = [*([stored(view, others)] if others else []), *kept]
-    rows = " UNION ALL BY NAME ".join([*(f"SELECT * FROM {source}" for source in sources), *lacking(view)])
-    query = f"SELECT {', '.join(map(quoted, columns))} FROM ({rows}) WHERE {condition}"
+    sources = [*([stored_states_sql(view, others)] if others else []), *kept]
+    rows = " UNION ALL BY NAME ".join(
+        [*(f"SELECT * FROM {source}" for source in sources), *late_columns_sql(view)]
+    )
+    query = f"SELECT {', '.join(map(quote_identifier, columns))} FROM ({rows}) WHERE {condition}"
     if not others:
         # A second thread would take longer to wake than this takes.
-        return asked(query, **kept)
-    with relations(**kept) as con:
+        return query_tables(query, **kept)
+    with register_tables(**kept) as con:
         return con.sql(query).to_arrow_table()
 
 
-def alive(rows: pa.Table, held: Numbers, until: int) -> pa.Table:
+def drop_dead_epochs(rows: pa.Table, held: Numbers, until: int) -> pa.Table:
     """Leave out what dead epochs left (rule 2), row by row: others than us put rows of many epochs into one file.
 
     Rows that upkeep has merged are of held epochs; a number above ``until`` may be held by now.
@@ -86,14 +98,14 @@ def alive(rows: pa.Table, held: Numbers, until: int) -> pa.Table:
     return rows.filter(pc.invert(pc.and_(named, pc.equal(rows["from_epoch"], rows["to_epoch"]))))
 
 
-def placed(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
+def add_interval_starts(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
     """Put beside states the start of their interval, ``_at``."""
     length = snapshot.grid.length // MICROSECOND
     at = rows["pane"].cast(INSTANT).cast(pa.int64()).to_numpy()
     return rows.append_column("_at", pa.array(at - at % length))
 
 
-def above(rows: pa.Table, marks: pa.Table, floor: int, until: int) -> pa.Table:
+def keep_above_cut(rows: pa.Table, marks: pa.Table, floor: int, until: int) -> pa.Table:
     """Keep the slices' states above the cut of their interval, ``floor`` where it has none of its own."""
     place = pc.index_in(rows["_at"], marks["_at"])
     cut = pc.fill_null(pc.take(marks["_cut"], place), floor)
@@ -102,7 +114,7 @@ def above(rows: pa.Table, marks: pa.Table, floor: int, until: int) -> pa.Table:
     return rows.append_column("_speed", pa.repeat(True, rows.num_rows))
 
 
-def published(rows: pa.Table, marks: pa.Table) -> pa.Table:
+def keep_published_states(rows: pa.Table, marks: pa.Table) -> pa.Table:
     """Keep the states of the generations that answer for their intervals."""
     place = pc.index_in(rows["_at"], marks["_at"])
     rows = rows.filter(
@@ -113,7 +125,7 @@ def published(rows: pa.Table, marks: pa.Table) -> pa.Table:
     return rows.append_column("_speed", pa.repeat(False, rows.num_rows))
 
 
-def settled(found: pa.Table, snapshot: Snapshot) -> pa.Table:
+def require_whole_slices(found: pa.Table, snapshot: Snapshot) -> pa.Table:
     """Refuse slices that cannot be divided, or that reach beyond ``until``."""
     crossing = found.filter(pc.less_equal(found["from_epoch"], found["_cut"]))
     if crossing.num_rows:
@@ -126,17 +138,17 @@ def settled(found: pa.Table, snapshot: Snapshot) -> pa.Table:
     if pc.any(pc.greater(found["to_epoch"], snapshot.until)).as_py():
         if not snapshot.past:
             raise Unsettled("slices were compacted beyond what the read had pinned")
-        raise between(snapshot)
+        raise compacted_slices_error(snapshot)
     return found
 
 
-def between(snapshot: Snapshot) -> BadRange:
+def compacted_slices_error(snapshot: Snapshot) -> BadRange:
     """Say that slices are kept from edge to edge, and name the last edge."""
     edge = snapshot.edges.newest(snapshot.until)
     last = f"the last edge before is epoch {edge[0]}" if edge else "there is no edge before"
     return BadRange(
         f"Slices around epoch {snapshot.until} have been joined from edge to edge.",
-        hint=f"ask as of an edge: {last}{f', of {stamp(edge[1])}' if edge else ''}.",
+        hint=f"ask as of an edge: {last}{f', of {format_utc_instant(edge[1])}' if edge else ''}.",
     )
 
 
@@ -146,7 +158,7 @@ def taken_schema(view: CompiledView) -> pa.Schema:
     return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])
 
 
-def compiled(where: str | None, view: CompiledView) -> str:
+def compile_key_condition(where: str | None, view: CompiledView) -> str:
     """Compile a condition on the key columns, and on the grouping set; ExpressionError for anything else."""
     if not where:
         return "true"

@@ -10,12 +10,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.lake.engine.lookup_joins import joined, relation_of, sought
-from seamline.lake.engine.states import asked, quoted
+from seamline.lake.engine.lookup_joins import lookup_join_sql, lookup_keys_sql, relation_of
+from seamline.lake.engine.states import query_tables, quote_identifier
 from seamline.lake.read.answers import Answer
 from seamline.lake.storage.arrow_types import decoration_fields
-from seamline.lake.storage.layout import Layout, definitions
-from seamline.lake.tables.lookup_tables import load, mark, save, table_schema, version_of
+from seamline.lake.storage.layout import Layout, definitions_folder
+from seamline.lake.tables.lookup_tables import (
+    load_lookup,
+    read_lookup_mark,
+    table_schema,
+    version_of,
+    write_lookup_version,
+)
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.lookup_join import Join
 from seamline.model.errors import LookupBroken
@@ -37,26 +43,26 @@ class Shown:
 _known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}
 
 
-def shown(join: Join, layout: Layout) -> Shown:
+def load_current_lookup(join: Join, layout: Layout) -> Shown:
     """Return a look-up as it is now, read once for each change of it.
 
     Where it cannot be read, that is told once, and it is what it was: to this process, else to the serving table.
     """
-    place, now = (definitions(), layout, join), mark(join)
+    place, now = (definitions_folder(), layout, join), read_lookup_mark(join)
     known = _known.get(place)
     if known is None or known[0] != now:
         try:
-            table = load(join)
+            table = load_lookup(join)
             found = Shown(version_of(table), table)
         except LookupBroken as problem:
-            found = known[1] if known else served(join, layout)
+            found = known[1] if known else read_served_lookup(join, layout)
             said = f"Version {found.version} is shown." if found.version else "Nothing of it is shown."
             log.warning("%s %s", problem.message, said)
         known = _known[place] = now, found
     return known[1]
 
 
-def served(join: Join, layout: Layout) -> Shown:
+def read_served_lookup(join: Join, layout: Layout) -> Shown:
     """Return a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
     path, schema = layout.lookup(join.name, NEWEST), table_schema(join)
     if path.exists():
@@ -66,37 +72,37 @@ def served(join: Join, layout: Layout) -> Shown:
     return Shown("", schema.empty_table())
 
 
-def versions(view: CompiledView, layout: Layout) -> Mapping[str, str]:
+def list_lookup_versions(view: CompiledView, layout: Layout) -> Mapping[str, str]:
     """Return the version of each look-up that a view shows."""
-    return {join.name: shown(join, layout).version for join in view.decorations}
+    return {join.name: load_current_lookup(join, layout).version for join in view.decorations}
 
 
-def keep(view: CompiledView, layout: Layout) -> None:
+def save_shown_lookups(view: CompiledView, layout: Layout) -> None:
     """Keep what is shown, for a time when the tables cannot be read."""
     for join in view.decorations:
-        found = shown(join, layout)
-        if found.version and found.version != served(join, layout).version:
-            save(found.table, layout.lookup(join.name, NEWEST))
+        found = load_current_lookup(join, layout)
+        if found.version and found.version != read_served_lookup(join, layout).version:
+            write_lookup_version(found.table, layout.lookup(join.name, NEWEST))
 
 
-def decorated(found: Answer, view: CompiledView, layout: Layout) -> Answer:
+def add_lookup_columns(found: Answer, view: CompiledView, layout: Layout) -> Answer:
     """Put the columns of a view's look-ups behind its keys; the rows and their order stay."""
     if not view.decorations:
         return found
-    used = {join: shown(join, layout) for join in view.decorations}
+    used = {join: load_current_lookup(join, layout) for join in view.decorations}
     keys = found.table.select([key.name for key in view.keys])
-    columns = matched(keys, {join: each.table for join, each in used.items()})
+    columns = join_lookup_rows(keys, {join: each.table for join, each in used.items()})
     table, place = found.table, found.table.column_names.index("window_start")
     for field in reversed(decoration_fields(view)):
         table = table.add_column(place, field, columns[field.name].cast(field.type))
     return replace(found, table=table, lookups={join.name: each.version for join, each in used.items()})
 
 
-def matched(keys: pa.Table, tables: Mapping[Join, pa.Table]) -> pa.Table:
+def join_lookup_rows(keys: pa.Table, tables: Mapping[Join, pa.Table]) -> pa.Table:
     """Join look-ups to rows of keys, row for row."""
     rows = keys.append_column(ROW, pa.arange(0, keys.num_rows))
-    asks = ", ".join(map(sought, tables))
-    columns = ", ".join(quoted(field.name) for join in tables for _, field in join.columns)
-    found = " ".join(map(joined, tables))
+    asks = ", ".join(map(lookup_keys_sql, tables))
+    columns = ", ".join(quote_identifier(field.name) for join in tables for _, field in join.columns)
+    found = " ".join(map(lookup_join_sql, tables))
     query = f"SELECT {columns} FROM (SELECT {ROW}, {asks} FROM rows) {found} ORDER BY {ROW}"
-    return asked(query, rows=rows, **{relation_of(join): table for join, table in tables.items()})
+    return query_tables(query, rows=rows, **{relation_of(join): table for join, table in tables.items()})

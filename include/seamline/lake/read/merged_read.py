@@ -15,16 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from seamline.lake.engine.pane_ranges import Span, before, further, joined, micros, named, starting
-from seamline.lake.engine.states import asked
-from seamline.lake.engine.windowing import windowed
+from seamline.lake.engine.pane_ranges import (
+    Span,
+    extend_bounds_back,
+    extend_bounds_forward,
+    list_starting_intervals,
+    merge_bounds,
+    parse_interval_ids,
+    to_unix_micros,
+)
+from seamline.lake.engine.states import query_tables
+from seamline.lake.engine.windowing import merge_into_windows
 from seamline.lake.log.pinned_log import forget_past
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.answering_files import Unsettled
 from seamline.lake.read.answers import Answer
-from seamline.lake.read.counted_states import compiled, take
-from seamline.lake.read.decorations import decorated
-from seamline.lake.read.presentation import presented
+from seamline.lake.read.counted_states import compile_key_condition, read_counted_states
+from seamline.lake.read.decorations import add_lookup_columns
+from seamline.lake.read.presentation import present_windows
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -39,7 +47,7 @@ ATTEMPTS = 8
 T = TypeVar("T")
 
 
-def answer(
+def read_merged_answer(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -71,17 +79,19 @@ def answer(
         )
         asked_of = span
         if touched is not None:
-            asked_of = replace(span, intervals=changed(snapshot, named(touched), side))
-        read = partial(told, snapshot=snapshot, span=asked_of, side=side, where=where)
+            asked_of = replace(
+                span, intervals=find_changed_intervals(snapshot, parse_interval_ids(touched), side)
+            )
+        read = partial(read_snapshot_answer, snapshot=snapshot, span=asked_of, side=side, where=where)
         # What has been touched is asked for once.
         question = (layout, snapshot.view.id, asked_of, side, where)
         found = read() if touched is not None else REMEMBERED.answer(question, snapshot, read)
-        return decorated(found, snapshot.view, layout)
+        return add_lookup_columns(found, snapshot.view, layout)
 
-    return settled(view, once)
+    return retry_unstable_read(view, once)
 
 
-def settled(view: CompiledView, once: Callable[[], T]) -> T:
+def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
     """Read ``once``, which pins anew, and again while tables move under it; ReadUnstable after several attempts."""
     last: Exception | None = None
     for attempt in in_time(range(ATTEMPTS)):
@@ -100,17 +110,17 @@ def settled(view: CompiledView, once: Callable[[], T]) -> T:
     ) from last
 
 
-def changed(snapshot: Snapshot, touched: frozenset[int], side: Side) -> frozenset[int]:
+def find_changed_intervals(snapshot: Snapshot, touched: frozenset[int], side: Side) -> frozenset[int]:
     """List the intervals in which windows start that touch the given ones: sessions are followed backwards."""
     view, length = snapshot.view, snapshot.grid.length // MICROSECOND
     if not isinstance(view.windows, Gaps) or not touched:
-        return starting(view, touched, None)
-    panes = joined(view.windows.panes(at, at + length) for at in touched)
-    found, _, _ = followed(snapshot, panes, side, None, before)
-    return starting(view, touched, found)
+        return list_starting_intervals(view, touched, None)
+    panes = merge_bounds(view.windows.panes(at, at + length) for at in touched)
+    found, _, _ = read_windows(snapshot, panes, side, None, extend_bounds_back)
+    return list_starting_intervals(view, touched, found)
 
 
-def told(*, snapshot: Snapshot, span: Span, side: Side, where: str | None) -> Answer:
+def read_snapshot_answer(*, snapshot: Snapshot, span: Span, side: Side, where: str | None) -> Answer:
     """Answer from what is pinned."""
     return read_snapshot(snapshot, span, side, where)[0]
 
@@ -119,12 +129,16 @@ def read_snapshot(
     snapshot: Snapshot, span: Span, side: Side, where: str | None = None
 ) -> tuple[Answer, pa.Table]:
     """Answer from what is pinned, and give the states that count; Unsettled where it does not fit together."""
-    found, taken, panes = followed(snapshot, span.panes(snapshot.view), side, where, further)
-    asked = matching(snapshot.view, span.of(snapshot.view, found), where)
-    return presented(snapshot, taken, asked, panes, side, span.intervals), counting(snapshot, taken, side)
+    found, taken, panes = read_windows(
+        snapshot, span.panes(snapshot.view), side, where, extend_bounds_forward
+    )
+    asked = filter_windows(snapshot.view, span.of(snapshot.view, found), where)
+    return present_windows(snapshot, taken, asked, panes, side, span.intervals), keep_counted_states(
+        snapshot, taken, side
+    )
 
 
-def followed(
+def read_windows(
     snapshot: Snapshot,
     panes: list[Bounds],
     side: Side,
@@ -136,8 +150,10 @@ def followed(
     Gives the windows, the states they were made of, and the bounds.
     """
     for attempt in in_time(count()):
-        taken = take(snapshot, panes, side, where)
-        found = windowed(snapshot.view, weighed(counting(snapshot, taken, side)))
+        taken = read_counted_states(snapshot, panes, side, where)
+        found = merge_into_windows(
+            snapshot.view, add_carried_columns(keep_counted_states(snapshot, taken, side))
+        )
         wider = beyond(snapshot.view, found, panes, min(attempt, 16))
         if wider is None:
             break
@@ -145,12 +161,12 @@ def followed(
     return found, taken, panes
 
 
-def counting(snapshot: Snapshot, taken: pa.Table, side: Side) -> pa.Table:
+def keep_counted_states(snapshot: Snapshot, taken: pa.Table, side: Side) -> pa.Table:
     """Keep the states that count: of an owned view a generation answers for its interval whole."""
     if not snapshot.view.counts or side is Side.SPEED:
         return taken
     owned = [
-        micros(parse_moment(id))
+        to_unix_micros(parse_moment(id))
         for view, id in snapshot.manifest.published
         if view == snapshot.view.id and snapshot.generation(id)
     ]
@@ -158,7 +174,7 @@ def counting(snapshot: Snapshot, taken: pa.Table, side: Side) -> pa.Table:
     return taken.filter(pc.invert(spare))
 
 
-def weighed(taken: pa.Table) -> pa.Table:
+def add_carried_columns(taken: pa.Table) -> pa.Table:
     """Put beside the states what windows carry along (``windowing.COUNTED``)."""
     speed = taken["_speed"].cast(pa.int64())
     newest = pc.fill_null(taken["from_epoch"], -1)
@@ -166,8 +182,10 @@ def weighed(taken: pa.Table) -> pa.Table:
     return kept.append_column("_speed", pc.multiply(taken["rows"], speed)).append_column("_newest", newest)
 
 
-def matching(view: CompiledView, found: pa.Table, where: str | None) -> pa.Table:
+def filter_windows(view: CompiledView, found: pa.Table, where: str | None) -> pa.Table:
     """Keep the windows' rows that meet a condition on keys and grouping set, where states could not be chosen."""
     if not where or not view.grouped:
         return found
-    return asked(f"SELECT * FROM windows WHERE {compiled(where, view)}", windows=found).cast(found.schema)
+    return query_tables(
+        f"SELECT * FROM windows WHERE {compile_key_condition(where, view)}", windows=found
+    ).cast(found.schema)

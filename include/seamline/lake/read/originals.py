@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import connection, literal, scan
-from seamline.lake.engine.pane_ranges import micros
-from seamline.lake.engine.states import quoted
+from seamline.lake.engine.duckdb_scans import connection, quote_literal, read_parquet_sql
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.answer_ways import IntervalAnswer
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.rejudged import REASON, Rejudged, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.evolution import AND, earlier
+from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.time.intervals import Interval, parse_moment
 
@@ -43,7 +43,7 @@ class Counted:
     duplicates: int
 
 
-def of(
+def read_original_rows(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -59,7 +59,7 @@ def of(
 
     ``again`` says, by interval id, what restatements changed in the rows up to the cut.
     """
-    files = [look(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
+    files = [read_cached_table(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
     counted: dict[str, Counted] = {}
     shown: list[pa.Table] = []
     for id, way in intervals.items():
@@ -72,9 +72,9 @@ def of(
         spare = pc.and_(rows["_spare"], pc.less_equal(rows["_epoch"], way.cut))
         below = pc.less_equal(rows["_epoch"], way.cut)
         counted[id] = Counted(
-            batch=total(pc.and_(below, pc.invert(spare))),
-            speed=total(pc.invert(below)),
-            duplicates=total(spare),
+            batch=count_true_rows(pc.and_(below, pc.invert(spare))),
+            speed=count_true_rows(pc.invert(below)),
+            duplicates=count_true_rows(spare),
         )
         shown.append(rows)
     if not shown:
@@ -85,7 +85,7 @@ def of(
     return counted, whole.slice(page * size, size).to_pylist()
 
 
-def total(mask: pa.ChunkedArray) -> int:
+def count_true_rows(mask: pa.ChunkedArray) -> int:
     """Count what is true."""
     return pc.sum(mask.cast(pa.int64())).as_py() or 0
 
@@ -114,14 +114,14 @@ def rows_of(
     again: Again | None,
 ) -> pa.Table:
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
-    ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
-    selected = quoted(SELECTED) if pipeline.record.selective else "true"
+    ids = ", ".join(quote_identifier(name) for name in pipeline.definition.source.event_id)
+    selected = quote_identifier(SELECTED) if pipeline.record.selective else "true"
     spare = (
         f"_epoch <= {cut} AND row_number() OVER (PARTITION BY {selected}, {ids} ORDER BY {ORDER}) > 1"
         if ids
         else "false"
     )
-    columns = ", ".join([*SHOWN, *(quoted(field.name) for field in pipeline.schema.fields)])
+    columns = ", ".join([*SHOWN, *(quote_identifier(field.name) for field in pipeline.schema.fields)])
     con = connection()
     # A column that no file has yet comes from here.
     con.register("blank", rows_schema(pipeline).empty_table())
@@ -131,19 +131,21 @@ def rows_of(
             {name: pa.array([value], key_type(view, name)) for name, value in key.items()} or {"_": [0]}
         ),
     )
-    matches = [f"rows.{quoted(name)} IS NOT DISTINCT FROM sought.{quoted(name)}" for name in key]
+    matches = [
+        f"rows.{quote_identifier(name)} IS NOT DISTINCT FROM sought.{quote_identifier(name)}" for name in key
+    ]
     matches += [
-        f"epoch_us(rows._event_time) >= {micros(window.start)}",
-        f"epoch_us(rows._event_time) < {micros(window.end)}",
+        f"epoch_us(rows._event_time) >= {to_unix_micros(window.start)}",
+        f"epoch_us(rows._event_time) < {to_unix_micros(window.end)}",
     ]
     chosen = f"({view.where.duckdb})" if view.where else "true"
     if pipeline.record.selective:
-        columns += f", {quoted(SELECTED)}"
+        columns += f", {quote_identifier(SELECTED)}"
     source = (
-        f"(SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
-        f"WHERE {fitting(pipeline.record_version)} AND {REASON} IS NULL AND _epoch <= {until} "
-        f"AND epoch_us(_event_time) >= {micros(interval.start)} "
-        f"AND epoch_us(_event_time) < {micros(interval.end)}"
+        f"(SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
+        f"WHERE {record_version_sql(pipeline.record_version)} AND {REASON} IS NULL AND _epoch <= {until} "
+        f"AND epoch_us(_event_time) >= {to_unix_micros(interval.start)} "
+        f"AND epoch_us(_event_time) < {to_unix_micros(interval.end)}"
     )
     if again is not None:
         whole = con.sql(f"SELECT * FROM {source}").to_arrow_table()
@@ -153,29 +155,29 @@ def rows_of(
         source = "restated"
     return con.sql(
         f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM {source}), "
-        f"rows AS ({numbered(view, 'read')}) "
-        f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded(view, 'rows')} rows, sought "
+        f"rows AS ({numbered_rows_sql(view, 'read')}) "
+        f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded_rows_sql(view, 'rows')} rows, sought "
         f"WHERE {chosen} AND {' AND '.join(matches)}"
     ).to_arrow_table()
 
 
-def numbered(view: CompiledView, relation: str) -> str:
+def numbered_rows_sql(view: CompiledView, relation: str) -> str:
     """Write the reading of rows, with the number of their window where windows are of so many events."""
     if not view.counts:
         return f"SELECT * FROM {relation}"
     counts = f"({view.where.duckdb}) IS TRUE AND NOT _spare" if view.where else "NOT _spare"
-    keys = ", ".join([f"({counts})", *(quoted(key.name) for key in view.ordered_by)])
+    keys = ", ".join([f"({counts})", *(quote_identifier(key.name) for key in view.ordered_by)])
     place = f"row_number() OVER (PARTITION BY {keys} ORDER BY {ORDER})"
     return (
         f"SELECT *, CASE WHEN {counts} THEN ({place} - 1) // {view.counts} + 1 END "
-        f"AS {quoted(view.numbered)} FROM {relation}"
+        f"AS {quote_identifier(view.numbered)} FROM {relation}"
     )
 
 
-def fitting(version: str) -> str:
+def record_version_sql(version: str) -> str:
     """Write which rows are of a record version that fits."""
-    known = ", ".join(map(literal, earlier(version)))
-    return f"(_record_version IN ({known}) OR starts_with(_record_version, {literal(version + AND)}))"
+    known = ", ".join(map(quote_literal, list_earlier_versions(version)))
+    return f"(_record_version IN ({known}) OR starts_with(_record_version, {quote_literal(version + AND)}))"
 
 
 def key_type(view: CompiledView, name: str) -> pa.DataType:

@@ -8,7 +8,7 @@ from seamline.lake.log.log_lines import LINE
 from seamline.lake.log.pinned_log import Log
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import OutOfStep
 from seamline.model.protocol.seam import NOTHING
@@ -29,11 +29,11 @@ class Sliced:
         return cls(Files.of(table), NOTHING if epoch is None else epoch, table.txn(LINE))
 
 
-def sliced(layout: Layout, view: CompiledView, log: Log) -> Sliced | None:
+def pin_slices(layout: Layout, view: CompiledView, log: Log) -> Sliced | None:
     """Pin a view's slices, None where there is no table; OutOfStep where they are of another line than the master."""
-    found = look(layout.slices(view), "sliced", Sliced.of)
+    found = read_cached_table(layout.slices(view), "sliced", Sliced.of)
     if found is not None and found.line != log.line and (found.epoch, found.line) != (NOTHING, None):
-        raise being_repaired(layout, f"the slices of {view.id}")
+        raise under_repair_error(layout, f"the slices of {view.id}")
     return found
 
 
@@ -42,18 +42,20 @@ def require_line(layout: Layout, log: Log) -> None:
 
     Asked before the ledger is read: once it is brought to the line, its rows are the line's.
     """
-    found = look(layout.table("ledger"), "line", lambda table: (table.txn(EPOCH), table.txn(LINE)))
+    found = read_cached_table(
+        layout.table("ledger"), "line", lambda table: (table.txn(EPOCH), table.txn(LINE))
+    )
     if found is not None and found[1] != log.line and found != (None, None):
-        raise being_repaired(layout, "the ledger")
+        raise under_repair_error(layout, "the ledger")
 
 
-def complete(log: Log, found: Sliced | None) -> int:
+def find_complete_epoch(log: Log, found: Sliced | None) -> int:
     """Return the epoch up to which slices hold what the master says: W, or less where commits were lost."""
     newest = found.epoch if found else NOTHING
     return min(log.frontier, newest) if newest < log.mark else log.frontier
 
 
-def being_repaired(layout: Layout, what: str) -> OutOfStep:
+def under_repair_error(layout: Layout, what: str) -> OutOfStep:
     """Say that an answer has to wait for a start."""
     return OutOfStep(
         f"The tables of {layout.pipeline} are being repaired: {what} is not of the master's line.",

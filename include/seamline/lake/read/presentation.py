@@ -20,7 +20,7 @@ from seamline.model.protocol.seam import Phase, Side
 from seamline.model.time.window_arithmetic import Bounds
 
 
-def presented(
+def present_windows(
     snapshot: Snapshot,
     taken: pa.Table,
     found: pa.Table,
@@ -40,7 +40,7 @@ def presented(
         answered = pa.array(verdicts.answered)
         found, verdicts = found.filter(answered), verdicts.only(verdicts.answered)
     keys = [key.name for key in view.keys]
-    measures = states.present(view, found, keep=keys)
+    measures = states.present_states(view, found, keep=keys)
     columns = {
         **({GROUPING: found[GROUPING]} if view.grouped else {}),
         **{name: found[name] for name in keys},
@@ -52,7 +52,7 @@ def presented(
         "epoch": pa.array(verdicts.epochs),
         "certified": pc.and_(pa.array(verdicts.certified), pc.equal(found["_speed"], 0)),
         "complete": pa.array(verdicts.complete),
-        "phase": phases(verdicts),
+        "phase": window_phases(verdicts),
     }
     answer = pa.table(columns)
     by = ["window_start", "window_end", *([GROUPING] if view.grouped else []), *keys]
@@ -82,7 +82,7 @@ def part_names(view: CompiledView) -> list[str]:
     return [part.name for part in view.parts]
 
 
-def phases(verdicts: Verdicts) -> pa.Array:
+def window_phases(verdicts: Verdicts) -> pa.Array:
     """Say how far each window has come."""
     closed = pc.if_else(pa.array(verdicts.corrected), Phase.LATE, Phase.COMPLETE)
     return pc.if_else(pa.array(verdicts.complete), closed, Phase.EARLY)

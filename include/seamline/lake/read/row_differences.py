@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.states import asked, quoted
-from seamline.lake.engine.windowing import END, START, windowed
+from seamline.lake.engine.states import query_tables, quote_identifier
+from seamline.lake.engine.windowing import END, START, merge_into_windows
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -54,49 +54,56 @@ class Difference:
         return not (self.changed or self.only_before or self.only_after)
 
 
-def was(measure: str) -> str:
+def before_column(measure: str) -> str:
     """Name the column of a measure as it was; no name of a user's begins like this."""
     return f"_{measure}_before"
 
 
-def became(measure: str) -> str:
+def after_column(measure: str) -> str:
     """Name the column of a measure as it is after."""
     return f"_{measure}_after"
 
 
-def gained(measure: str) -> str:
+def difference_column(measure: str) -> str:
     """Name the column of what a measure has gained."""
     return f"_{measure}_difference"
 
 
-def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: Sequence[str]) -> Difference:
+def compare_rows(
+    before: pa.Table, after: pa.Table, places: Sequence[str], measures: Sequence[str]
+) -> Difference:
     """Compare two tables that have the columns ``places``, which are unique together, and ``measures``."""
-    join = " AND ".join(f"o.{quoted(name)} IS NOT DISTINCT FROM n.{quoted(name)}" for name in places)
+    join = " AND ".join(
+        f"o.{quote_identifier(name)} IS NOT DISTINCT FROM n.{quote_identifier(name)}" for name in places
+    )
     types = {name: (before.schema.field(name).type, after.schema.field(name).type) for name in measures}
-    unlike = {name: changed(f"o.{quoted(name)}", f"n.{quoted(name)}", *types[name]) for name in measures}
+    unlike = {
+        name: value_differs_sql(f"o.{quote_identifier(name)}", f"n.{quote_identifier(name)}", *types[name])
+        for name in measures
+    }
     differs = " OR ".join(unlike.values()) or "false"
     kind = f"CASE WHEN o._there IS NULL THEN '{NEW}' WHEN n._there IS NULL THEN '{OLD}' "
     kind += f"WHEN {differs} THEN '{BOTH}' END"
-    columns = [f"CASE WHEN o._there THEN o.{p} ELSE n.{p} END AS {p}" for p in map(quoted, places)]
+    columns = [f"CASE WHEN o._there THEN o.{p} ELSE n.{p} END AS {p}" for p in map(quote_identifier, places)]
     columns.append(f"{kind} AS {CHANGE}")
     for name in measures:
         columns += [
-            f"o.{quoted(name)} AS {quoted(was(name))}",
-            f"n.{quoted(name)} AS {quoted(became(name))}",
-            f"{difference(name, *types[name])} AS {quoted(gained(name))}",
+            f"o.{quote_identifier(name)} AS {quote_identifier(before_column(name))}",
+            f"n.{quote_identifier(name)} AS {quote_identifier(after_column(name))}",
+            f"{measure_difference_sql(name, *types[name])} AS {quote_identifier(difference_column(name))}",
         ]
-    order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in reversed(places))
+    order = ", ".join(f"{quote_identifier(name)} NULLS FIRST" for name in reversed(places))
     query = (
         f"SELECT {', '.join(columns)} FROM (SELECT *, true AS _there FROM olds) o "
         f"FULL JOIN (SELECT *, true AS _there FROM news) n ON {join} ORDER BY {order}"
     )
-    found = asked(query, olds=before, news=after)
+    found = query_tables(query, olds=before, news=after)
     rows = found.filter(pc.is_valid(found[CHANGE]))
     counts = {row["values"]: row["counts"] for row in pc.value_counts(rows[CHANGE]).to_pylist()}
     return Difference(
         rows=rows,
         places=tuple(places),
-        measures={name: largest(rows, name, *types[name]) for name in measures},
+        measures={name: find_largest_change(rows, name, *types[name]) for name in measures},
         equal=found.num_rows - rows.num_rows,
         changed=counts.get(BOTH, 0),
         only_before=counts.get(OLD, 0),
@@ -104,46 +111,48 @@ def compare(before: pa.Table, after: pa.Table, places: Sequence[str], measures: 
     )
 
 
-def changed(old: str, new: str, before: pa.DataType, after: pa.DataType) -> str:
+def value_differs_sql(old: str, new: str, before: pa.DataType, after: pa.DataType) -> str:
     """Write whether a measure differs: of another type as numbers, where both are some, else as texts.
 
     A number that the common type of both cannot hold is none that the narrower of them has.
     """
     if before == after:
         return f"{old} IS DISTINCT FROM {new}"
-    if numeric(before) and numeric(after):
+    if is_numeric(before) and is_numeric(after):
         return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
     return f"{old}::VARCHAR IS DISTINCT FROM {new}::VARCHAR"
 
 
-def numeric(type: pa.DataType) -> bool:
+def is_numeric(type: pa.DataType) -> bool:
     """Return whether values of a type can be subtracted."""
     return any(each(type) for each in (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating))
 
 
-def difference(name: str, before: pa.DataType, after: pa.DataType) -> str:
+def measure_difference_sql(name: str, before: pa.DataType, after: pa.DataType) -> str:
     """Write what a measure has gained: exactly where both are whole numbers or decimals."""
-    if not (numeric(before) and numeric(after)):
+    if not (is_numeric(before) and is_numeric(after)):
         return "NULL::DOUBLE"
     scales = [each.scale if pa.types.is_decimal(each) else 0 for each in (before, after)]
     floats = any(pa.types.is_floating(each) for each in (before, after))
     as_type = "DOUBLE" if floats else f"DECIMAL(38, {max(scales)})"
-    return f"TRY(n.{quoted(name)}::{as_type} - o.{quoted(name)}::{as_type})"
+    return f"TRY(n.{quote_identifier(name)}::{as_type} - o.{quote_identifier(name)}::{as_type})"
 
 
-def largest(rows: pa.Table, name: str, before: pa.DataType, after: pa.DataType) -> Largest:
+def find_largest_change(rows: pa.Table, name: str, before: pa.DataType, after: pa.DataType) -> Largest:
     """Find the row in which a measure has changed most."""
-    differs = changed(quoted(was(name)), quoted(became(name)), before, after)
+    differs = value_differs_sql(
+        quote_identifier(before_column(name)), quote_identifier(after_column(name)), before, after
+    )
     own = f"FROM rows WHERE {CHANGE} = '{BOTH}' AND {differs}"
-    most = asked(
+    most = query_tables(
         f"SELECT *, count(*) OVER () AS _count {own} "
-        f"ORDER BY abs({quoted(gained(name))}) DESC NULLS LAST LIMIT 1",
+        f"ORDER BY abs({quote_identifier(difference_column(name))}) DESC NULLS LAST LIMIT 1",
         rows=rows,
     ).to_pylist()
     if not most:
         return Largest(0, None)
     count = most[0].pop("_count")
-    return Largest(count, most[0] if most[0][gained(name)] is not None else None)
+    return Largest(count, most[0] if most[0][difference_column(name)] is not None else None)
 
 
 def place_names(view: CompiledView) -> list[str]:
@@ -159,9 +168,9 @@ def generation_rows(layout: Layout, view: CompiledView, interval: Interval, gene
     taken = found.filter(pc.equal(found["interval"], interval.id)).drop_columns(["interval"])
     for name, value in (("_speed", 0), ("_newest", -1)):
         taken = taken.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), taken.num_rows))
-    found = windowed(view, taken)
+    found = merge_into_windows(view, taken)
     names = [name for name in place_names(view) if name in found.column_names]
-    rows = states.present(view, found, names)
+    rows = states.present_states(view, found, names)
     for name, bound in (("window_start", START), ("window_end", END)):
         rows = rows.append_column(name, found[bound].cast(INSTANT))
     return rows

@@ -9,7 +9,7 @@ from seamline.lake.log.log_lines import SERVED, SHOWN
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.protocol.epoch import Epoch
@@ -17,13 +17,13 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.stream.serving_refresh import Behind, moved, published
+from seamline.plan.stream.serving_refresh import Behind, list_changed_intervals, list_published_intervals
 
 STEP = 10_000
 """Epochs that one refresh makes up for at most; the next goes on from there."""
 
 
-def behind(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> Behind:
+def read_serving_lag(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> Behind:
     """Compare a serving table with the ledger and the manifest.
 
     A process that was killed before a refresh, or a view that has caught up, leaves intervals that no later row
@@ -34,26 +34,31 @@ def behind(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> Behi
     since, shown = table.txn(SERVED), table.txn(SHOWN)
     if since is None or shown is None or shown > manifest.version:
         return Behind(None, NOTHING, manifest.version)
-    rows = later(layout, view, since)
+    rows = read_later_epochs(layout, view, since)
     told = (*manifest.published.values(), *manifest.withdrawn.values())
-    fresh = published(told, view.id, shown)
-    found = moved(rows, since, grid, gap_of(view)) if since > NOTHING or rows else frozenset()
+    fresh = list_published_intervals(told, view.id, shown)
+    found = (
+        list_changed_intervals(rows, since, grid, gap_of(view)) if since > NOTHING or rows else frozenset()
+    )
     return Behind(
         None if found is None else found | fresh, rows[-1].number if rows else since, manifest.version
     )
 
 
-def later(layout: Layout, view: CompiledView, since: int) -> tuple[Epoch, ...]:
+def read_later_epochs(layout: Layout, view: CompiledView, since: int) -> tuple[Epoch, ...]:
     """Read the ledger's rows from ``since`` on, as far as the view's slices are complete; a step of them at most."""
 
     def reach(master: Table) -> int:
         return min(Master(master).epoch, Master(master).frontier(view.id))
 
-    until = look(layout.table("master"), ("reach", view.id), reach)
+    until = read_cached_table(layout.table("master"), ("reach", view.id), reach)
     if until is None:
         return ()
     key = ("later", since, until)
-    return look(layout.table("ledger"), key, lambda table: rows_of(Ledger(table), since, until)) or ()
+    return (
+        read_cached_table(layout.table("ledger"), key, lambda table: rows_of(Ledger(table), since, until))
+        or ()
+    )
 
 
 def rows_of(ledger: Ledger, since: int, until: int) -> tuple[Epoch, ...]:

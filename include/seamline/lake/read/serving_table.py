@@ -16,16 +16,16 @@ from seamline.lake.log.log_lines import SERVED, SHOWN
 from seamline.lake.read import decorations
 from seamline.lake.read.answer_ways import id_of
 from seamline.lake.read.answers import Answer
-from seamline.lake.read.merged_read import answer
-from seamline.lake.read.serving_lag import behind
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.serving_lag import read_serving_lag
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type, decoration_fields, key_fields
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.view_versions import served
+from seamline.lake.tables.view_versions import find_served_version
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
-from seamline.model.compile.fingerprint import digest
+from seamline.model.compile.fingerprint import hash_json_facts
 from seamline.model.errors import Conflict
 from seamline.model.time.intervals import Grid
 from seamline.model.time.window_arithmetic import Ruling
@@ -74,12 +74,12 @@ def serving_schema(view: CompiledView) -> pa.Schema:
     )
 
 
-def ensure(layout: Layout, view: CompiledView) -> Table:
+def ensure_serving_table(layout: Layout, view: CompiledView) -> Table:
     """Open the serving table, made if it is not there."""
     return Table.ensure(layout.serving(view), serving_schema(view), partition_by=["interval"])
 
 
-def refresh(
+def refresh_serving_table(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, intervals: Collection[str] = ()
 ) -> bool:
     """Replace the served rows of what is behind, and of some intervals, by the merged answer in one commit.
@@ -93,32 +93,37 @@ def refresh(
     Raises Conflict if others keep coming first.
     """
     for _ in range(ATTEMPTS):
-        owner, version = served(pipeline, layout, view)
-        table = ensure(layout, version)
-        shown, another = decorations.versions(version, layout), holds_another(table, version)
-        lacks = behind(layout, owner.grid, version, table)
-        anew = lacks.intervals is None or another or not shows(table, shown) or not keeps_time(table, version)
+        owner, version = find_served_version(pipeline, layout, view)
+        table = ensure_serving_table(layout, version)
+        shown, another = decorations.list_lookup_versions(version, layout), holds_another(table, version)
+        lacks = read_serving_lag(layout, owner.grid, version, table)
+        anew = (
+            lacks.intervals is None
+            or another
+            or not has_lookup_versions(table, shown)
+            or not keeps_time(table, version)
+        )
         wanted = {*intervals, *(lacks.intervals or ())}
         if not anew and not wanted:
             return False
-        found = answer(owner, version, layout, touched=None if anew else wanted)
+        found = read_merged_answer(owner, version, layout, touched=None if anew else wanted)
         if found.version != version.fingerprint or found.lookups != shown:
             continue
-        decorations.keep(version, layout)
+        decorations.save_shown_lookups(version, layout)
         told = found.until if anew else lacks.epoch
         facts = {
             HELD: str(told),
             "seamline.manifest": str(lacks.manifest),
             VERSION: version.fingerprint,
             LOOKUPS: json.dumps(found.lookups),
-            **clock(version),
+            **zone_clock_metadata(version),
         }
         try:
             table.append(
-                write(table, version, owner.grid, found),
+                write_serving_files(table, version, owner.grid, found),
                 txns={APP: table.version + 1, SERVED: told, SHOWN: lacks.manifest},
                 metadata=facts,
-                removes=[] if another else removals(table, found.whole),
+                removes=[] if another else list_replaced_files(table, found.whole),
                 instead=serving_schema(version) if another else None,
             )
         except Conflict:
@@ -137,34 +142,36 @@ def holds_another(table: Table, view: CompiledView) -> bool:
     return table.version > 0 and bool(table.metadata().get(VERSION) != view.fingerprint)
 
 
-def shows(table: Table, versions: Mapping[str, str]) -> bool:
+def has_lookup_versions(table: Table, versions: Mapping[str, str]) -> bool:
     """Return whether a serving table's rows show these versions of look-ups."""
     return not versions or bool(json.loads(table.metadata().get(LOOKUPS, "{}")) == versions)
 
 
 def keeps_time(table: Table, view: CompiledView) -> bool:
     """Return whether a serving table's windows are ruled by the clocks that their zone has by now."""
-    return clock(view).items() <= table.metadata().items()
+    return zone_clock_metadata(view).items() <= table.metadata().items()
 
 
-def clock(view: CompiledView) -> Mapping[str, str]:
+def zone_clock_metadata(view: CompiledView) -> Mapping[str, str]:
     """Name the clock of a zone's windows; its rules come with tzdata, and change without the definition."""
     if not isinstance(view.windows, Ruling) or view.windows.clock == UTC_CLOCK:
         return {}
-    return {CLOCK: digest([view.windows.clock.since, view.windows.clock.ahead])}
+    return {CLOCK: hash_json_facts([view.windows.clock.since, view.windows.clock.ahead])}
 
 
-def write(table: Table, view: CompiledView, grid: Grid, found: Answer) -> Iterator[data_files.DataFile]:
+def write_serving_files(
+    table: Table, view: CompiledView, grid: Grid, found: Answer
+) -> Iterator[data_files.DataFile]:
     """Write one file per interval that has rows."""
     schema = serving_schema(view).remove(len(serving_schema(view)) - 1)
     rows = rows_of(view, found).select(schema.names).cast(schema)
     stats = [*(key.name for key in view.keys), "window_start", "epoch", "manifest_version"]
-    for interval, own in runs(rows, grid):
+    for interval, own in split_by_interval(rows, grid):
         name = f"{interval.replace(':', '').replace('-', '')}-{uuid.uuid4().hex}.parquet"
-        yield data_files.write(own, table.root, name, stats=stats, partition={"interval": interval})
+        yield data_files.write_data_file(own, table.root, name, stats=stats, partition={"interval": interval})
 
 
-def runs(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Table]]:
+def split_by_interval(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Table]]:
     """Cut rows, which are in the order of their windows, into intervals."""
     length = grid.length // MICROSECOND
     numbers = np.floor_divide(rows["window_start"].cast(pa.int64()).to_numpy(), length)
@@ -183,7 +190,7 @@ def rows_of(view: CompiledView, found: Answer) -> pa.Table:
     return rows.append_column("manifest_version", version)
 
 
-def removals(table: Table, wanted: Collection[str] | None) -> list[RemoveAction]:
+def list_replaced_files(table: Table, wanted: Collection[str] | None) -> list[RemoveAction]:
     """List the files that hold the intervals' rows until now, None for all."""
     live = Files.of(table)
     now = int(datetime.now(UTC).timestamp() * 1000)

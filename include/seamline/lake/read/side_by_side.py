@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import literal, scan
-from seamline.lake.engine.states import floor_sql, quoted
-from seamline.lake.read.originals import ORDER, fitting
+from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
+from seamline.lake.engine.states import floor_sql, quote_identifier
+from seamline.lake.read.originals import ORDER, record_version_sql
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.tables.rejudged import REASON
 from seamline.model.compile.compiled_pipeline import CompiledMeasure, CompiledPipeline, CompiledView
@@ -30,15 +30,22 @@ def place_names(view: CompiledView) -> list[str]:
     return [*(key.name for key in view.keys), "pane"]
 
 
-def joined(view: CompiledView) -> str:
+def side_by_side_sql(view: CompiledView) -> str:
     """Write the query that puts both answers side by side; ``_kind`` is NULL where they agree."""
     names = [INTERVAL, *place_names(view)]
-    on = " AND ".join(f"b.{quoted(name)} IS NOT DISTINCT FROM a.{quoted(name)}" for name in names)
-    either = {name: f"CASE WHEN b._there THEN b.{quoted(name)} ELSE a.{quoted(name)} END" for name in names}
-    places = ", ".join(f"{text} AS {quoted(name)}" for name, text in either.items())
-    texts = {measure.name: differs(measure) for measure in view.measures}
-    wrong = ", ".join(f"CASE WHEN {text} THEN {literal(name)} END" for name, text in texts.items())
-    changes = ", ".join(f"{literal(measure.name)}: {relative(measure)}" for measure in view.measures)
+    on = " AND ".join(
+        f"b.{quote_identifier(name)} IS NOT DISTINCT FROM a.{quote_identifier(name)}" for name in names
+    )
+    either = {
+        name: f"CASE WHEN b._there THEN b.{quote_identifier(name)} ELSE a.{quote_identifier(name)} END"
+        for name in names
+    }
+    places = ", ".join(f"{text} AS {quote_identifier(name)}" for name, text in either.items())
+    texts = {measure.name: measure_differs_sql(measure) for measure in view.measures}
+    wrong = ", ".join(f"CASE WHEN {text} THEN {quote_literal(name)} END" for name, text in texts.items())
+    changes = ", ".join(
+        f"{quote_literal(measure.name)}: {relative_change_sql(measure)}" for measure in view.measures
+    )
     rows = "coalesce({}.rows, 0)"
     # A record may make a session longer, or two into one: they are weighed key by key.
     if isinstance(view.windows, Gaps):
@@ -54,51 +61,51 @@ def joined(view: CompiledView) -> str:
     )
 
 
-def differs(measure: CompiledMeasure) -> str:
+def measure_differs_sql(measure: CompiledMeasure) -> str:
     """Write whether a measure differs."""
-    one, other = f"b.{quoted(measure.name)}", f"a.{quoted(measure.name)}"
+    one, other = f"b.{quote_identifier(measure.name)}", f"a.{quote_identifier(measure.name)}"
     differing = f"{one} IS DISTINCT FROM {other}"
     if pa.types.is_floating(arrow_type(measure.result)):
         close = f"abs({one} - {other}) <= {CLOSE} * greatest(1, abs({one}), abs({other}))"
         differing = f"({differing} AND ({close}) IS NOT TRUE)"
-    names = [quoted(source.beyond) for source in measure.sources if source.beyond]
+    names = [quote_identifier(source.beyond) for source in measure.sources if source.beyond]
     beyond = [f"b.{name} IS DISTINCT FROM a.{name}" for name in names]
     return f"({' OR '.join([differing, *beyond])})"
 
 
-def relative(measure: CompiledMeasure) -> str:
+def relative_change_sql(measure: CompiledMeasure) -> str:
     """Write a measure's change as a share of what it was."""
     type = arrow_type(measure.result)
     if not (pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)):
         return "NULL::DOUBLE"
-    one, other = (f"{side}.{quoted(measure.name)}::DOUBLE" for side in "ba")
+    one, other = (f"{side}.{quote_identifier(measure.name)}::DOUBLE" for side in "ba")
     return f"({other} - {one}) / nullif(abs({one}), 0)"
 
 
-def evidence(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str]) -> str:
+def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str]) -> str:
     """Write the query for what is known of each place that differs: records that are spare, and that no slice has.
 
     ``paths`` are files of the master, and of what was judged again.
     """
-    keys = [quoted(key.name) for key in view.keys]
+    keys = [quote_identifier(key.name) for key in view.keys]
     places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]
     pane = "" if isinstance(view.windows, Gaps) else f", {floor_sql('_event_time', view.pane)} AS _pane"
-    ids = ", ".join(quoted(name) for name in pipeline.definition.source.event_id)
-    selected = quoted(SELECTED) if pipeline.record.selective else "true"
+    ids = ", ".join(quote_identifier(name) for name in pipeline.definition.source.event_id)
+    selected = quote_identifier(SELECTED) if pipeline.record.selective else "true"
     repeated = f"row_number() OVER (PARTITION BY m.{INTERVAL}, {selected}, {ids} ORDER BY {ORDER}) > 1"
-    source = f"SELECT * FROM {scan(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
+    source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
     read = (
         f"SELECT r.*, m.{INTERVAL}, _epoch > _before AND {repeated if ids else 'false'} AS _repeated, "
         f"_epoch > greatest(_until, _before) AS _above{pane} "
         f"FROM ({source}SELECT * FROM blank) r JOIN marks m "
         f"ON m.{INTERVAL} = {floor_sql('_event_time', pipeline.grid.length)} "
-        f"WHERE _epoch <= _cut AND {fitting(pipeline.record_version)} AND {REASON} IS NULL "
+        f"WHERE _epoch <= _cut AND {record_version_sql(pipeline.record_version)} AND {REASON} IS NULL "
         f"AND m.{INTERVAL} IN (SELECT {INTERVAL} FROM differing)"
     )
     where = f"WHERE {view.where.duckdb}" if view.where else ""
     counted = (
         f"SELECT {', '.join(places)}, count(*) FILTER (_repeated) AS _spare, count(*) FILTER (_above) AS _unsliced "
-        f"FROM {states.exploded(view, f'({read})')} {where} GROUP BY ALL"
+        f"FROM {states.exploded_rows_sql(view, f'({read})')} {where} GROUP BY ALL"
     )
     on = " AND ".join(
         f"c.{name} IS NOT DISTINCT FROM d.{'pane' if name == '_pane' else name}" for name in places

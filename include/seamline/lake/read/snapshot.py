@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from seamline.lake.log.log_edges import Edges
-from seamline.lake.log.pinned_log import Numbers, frontier_at, log_of, moment_of, past_of, whole
-from seamline.lake.read.pinned_slices import complete, require_line, sliced
+from seamline.lake.log.pinned_log import Numbers, fill_newest_row, frontier_at, log_of, moment_of, past_of
+from seamline.lake.read.pinned_slices import find_complete_epoch, pin_slices, require_line
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
-from seamline.lake.tables.control_table import restatements
+from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.kept_panes import require_fine
 from seamline.lake.tables.lapsed import require_epochs
-from seamline.lake.tables.manifest_table import chosen, manifest_of
+from seamline.lake.tables.manifest_table import find_version_id, manifest_of
 from seamline.lake.tables.mending import out_of_step
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.protocol.holes import lacking
+from seamline.model.protocol.holes import count_hole_offsets
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import Grid, Interval
 
@@ -82,13 +82,13 @@ class Snapshot:
                 hint="as_of: today's publications up to an epoch; served_at: what was answered then.",
             )
         known = manifest_of(layout, served_at)
-        pipeline, view = version_of(pipeline, known, chosen(known, view, version))
-        log = look(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
+        pipeline, view = version_of(pipeline, known, find_version_id(known, view, version))
+        log = read_cached_table(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
         if log is None:
             raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")
         if side is not Side.BATCH:
             require_line(layout, log)
-        log = whole(layout, log)
+        log = fill_newest_row(layout, log)
         told = past_of(layout, log)
         epoch, watermark = log.epoch, pipeline.timed.mark(log.newest)
         frontier = log.frontier
@@ -98,15 +98,17 @@ class Snapshot:
         if served_at is not None:
             require_epochs(layout, view, log, told.held, epoch=epoch, instant=served_at)
             frontier = frontier_at(layout, log, epoch, view)
-        found = None if side is Side.BATCH else sliced(layout, view, log)
+        found = None if side is Side.BATCH else pin_slices(layout, view, log)
         if side is not Side.BATCH:
-            frontier = min(frontier, complete(log, found))
+            frontier = min(frontier, find_complete_epoch(log, found))
         if log.newest is not None:
             require_fine(layout, view, log.newest.committed_at + pipeline.max_future)
         manifest = manifest_of(layout, served_at)
-        if chosen(manifest, view, version) != view.id:
+        if find_version_id(manifest, view, version) != view.id:
             return cls.pin(pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version)
-        generations = None if side is Side.SPEED else look(layout.generations(view), "files", Files.of)
+        generations = (
+            None if side is Side.SPEED else read_cached_table(layout.generations(view), "files", Files.of)
+        )
         return cls(
             view=view,
             grid=pipeline.grid,
@@ -118,13 +120,13 @@ class Snapshot:
             watermark=watermark,
             edges=told.edges.since(told.told_by(pipeline.timed)),
             held=told.held,
-            lacking=lacking(each for each in told.register if each.number <= epoch),
+            lacking=count_hole_offsets(each for each in told.register if each.number <= epoch),
             slices=found.files if found else None,
             manifest=manifest,
             generations=generations,
-            restated=() if as_of is not None else known_by(restatements(layout), served_at),
+            restated=() if as_of is not None else known_by(list_restatements(layout), served_at),
             served_at=served_at,
-            gone={} if served_at is None else floors(manifest_of(layout), view),
+            gone={} if served_at is None else list_raised_floors(manifest_of(layout), view),
         )
 
     def generation(self, interval: str) -> Statement | None:
@@ -156,7 +158,9 @@ class Snapshot:
 
     def unmade(self, generation: Statement, interval: str) -> bool:
         """Return whether an interval was restated since a generation of it was built."""
-        return bool(about(self.restated[generation.restated :], self.grid.named(interval)))
+        return bool(
+            list_interval_restatements(self.restated[generation.restated :], self.grid.named(interval))
+        )
 
     def floor(self, interval: str) -> int:
         """Return the epoch up to which the interval's slices may be gone."""
@@ -183,6 +187,6 @@ def known_by(decisions: tuple[Restatement, ...], instant: datetime | None) -> tu
     return decisions if instant is None else tuple(each for each in decisions if each.at <= instant)
 
 
-def floors(manifest: Manifest, view: CompiledView) -> Mapping[str, int]:
+def list_raised_floors(manifest: Manifest, view: CompiledView) -> Mapping[str, int]:
     """Return the floors of a view's intervals that were raised."""
     return {interval: epoch for (id, interval), epoch in manifest.floors.items() if id == view.id}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from seamline.lake.engine.pane_ranges import micros, within
-from seamline.lake.engine.windowing import Numbers, column
+from seamline.lake.engine.pane_ranges import is_within_bounds, to_unix_micros
+from seamline.lake.engine.windowing import Numbers, column_to_numpy
 from seamline.lake.read.answer_ways import STATUSES, Flags, IntervalAnswer, Ways, id_of
 from seamline.lake.read.snapshot import Snapshot
 from seamline.model.protocol.manifest import Manifest
@@ -43,7 +43,7 @@ def told_by(snapshot: Snapshot) -> Told:
         ids = {id for name, id in [*manifest.history, *manifest.floors] if name == view}
         # One that waits for a build may have no row that counts: left out, it would look like a day of nothing.
         places = {*manifest.published, *manifest.floors}
-        by_start = {micros(parse_moment(id)): (view, id) in places for id in ids}
+        by_start = {to_unix_micros(parse_moment(id)): (view, id) in places for id in ids}
         starts = sorted(by_start)
         flags = np.array([by_start[each] for each in starts], np.bool_)
         known = _known[view] = Told(manifest, np.array(starts, np.int64), flags)
@@ -52,26 +52,26 @@ def told_by(snapshot: Snapshot) -> Told:
 
 def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side) -> Ways:
     """Say for every interval that has anything within the bounds how it is answered, in order."""
-    at, length, told = column(taken, "_at"), snapshot.grid.length // MICROSECOND, told_by(snapshot)
+    at, length, told = column_to_numpy(taken, "_at"), snapshot.grid.length // MICROSECOND, told_by(snapshot)
     named = told.starts[told.named]
-    starts = np.union1d(at, named[within(named, panes, length)])
+    starts = np.union1d(at, named[is_within_bounds(named, panes, length)])
     speed = taken["_speed"].to_numpy()
     since = np.zeros(len(starts), np.int64)
-    np.add.at(since, np.searchsorted(starts, at[speed]), column(taken, "rows")[speed])
-    return answering(snapshot, starts, since, side)
+    np.add.at(since, np.searchsorted(starts, at[speed]), column_to_numpy(taken, "rows")[speed])
+    return find_interval_ways(snapshot, starts, since, side)
 
 
-def answering(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
+def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
     """Say how the intervals at ``starts`` are answered, of which so many rows came from slices."""
-    found = plain(snapshot, starts, since, side)
+    found = find_plain_ways(snapshot, starts, since, side)
     for at in in_time(np.flatnonzero(np.isin(starts, told_by(snapshot).starts)).tolist()):
-        each = found.told[at] = way(snapshot, id_of(int(starts[at])), int(since[at]), side)
+        each = found.told[at] = find_manifest_way(snapshot, id_of(int(starts[at])), int(since[at]), side)
         found.statuses[at], found.cuts[at] = STATUSES.index(each.status), each.cut
         found.complete_to[at] = each.complete_to
     return found
 
 
-def plain(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
+def find_plain_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
     """Say how intervals are answered of which the manifest tells nothing."""
     cuts = plain_cuts(snapshot, starts)
     building = cuts > NOTHING if side is not Side.SPEED else np.zeros(len(starts), np.bool_)
@@ -81,7 +81,7 @@ def plain(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Wa
         cuts=cuts,
         rows_since=since,
         complete_to=cuts.copy() if side is Side.BATCH else np.maximum(cuts, snapshot.until),
-        missing=missing(snapshot, starts),
+        missing=count_missing_offsets(snapshot, starts),
         told={},
     )
 
@@ -91,13 +91,13 @@ def plain_cuts(snapshot: Snapshot, starts: Numbers) -> Numbers:
     birth, filled = snapshot.floor(""), snapshot.manifest.filled.get(snapshot.view.id)
     cuts = np.full(len(starts), birth, np.int64)
     # No row is accepted from before the pipeline's start.
-    cuts[starts < micros(snapshot.grid.start)] = NOTHING
+    cuts[starts < to_unix_micros(snapshot.grid.start)] = NOTHING
     if filled is not None:
-        cuts[starts > micros(parse_moment(filled))] = NOTHING
+        cuts[starts > to_unix_micros(parse_moment(filled))] = NOTHING
     return cuts
 
 
-def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
+def find_manifest_way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
     """Say how one interval of which the manifest tells is answered."""
     generation = None if side is Side.SPEED else snapshot.generation(id)
     cut = generation.epoch if generation else snapshot.floor(id)
@@ -110,18 +110,18 @@ def way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
         status = snapshot.manifest.standing(generation, news=news)
     named, restated = (generation.generation, generation.restated) if generation else ("", 0)
     note = generation.note if generation and status in NOTED else ""
-    lacking = int(missing(snapshot, np.array([micros(parse_moment(id))], np.int64))[0])
+    lacking = int(count_missing_offsets(snapshot, np.array([to_unix_micros(parse_moment(id))], np.int64))[0])
     return IntervalAnswer(status, cut, named, since, complete_to, restated, note, lacking)
 
 
-def missing(snapshot: Snapshot, starts: Numbers) -> Numbers:
+def count_missing_offsets(snapshot: Snapshot, starts: Numbers) -> Numbers:
     """Count the offsets of holes that may belong to intervals."""
     length, found = snapshot.grid.length // MICROSECOND, np.zeros(len(starts), np.int64)
     for bounds, count in snapshot.lacking.items():
         if bounds is None:
             found += count
         else:
-            meets = (starts < micros(bounds.end)) & (starts + length > micros(bounds.start))
+            meets = (starts < to_unix_micros(bounds.end)) & (starts + length > to_unix_micros(bounds.start))
             found += np.where(meets, count, 0)
     return found
 

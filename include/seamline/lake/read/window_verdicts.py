@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pyarrow as pa
 
-from seamline.lake.engine.pane_ranges import micros
-from seamline.lake.engine.windowing import END, START, Numbers, column
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.engine.windowing import END, START, Numbers, column_to_numpy
 from seamline.lake.read.answer_ways import STATUSES, Flags, Ways
 from seamline.lake.read.snapshot import Snapshot
-from seamline.lake.read.standings import answering, plain, told_by
+from seamline.lake.read.standings import find_interval_ways, find_plain_ways, told_by
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import parse_moment
@@ -43,20 +43,26 @@ class Verdicts:
 
 def verdicts_of(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
     """Judge windows by their bounds."""
-    starts, endless = column(found, START), found[END].is_null().to_numpy()
+    starts, endless = column_to_numpy(found, START), found[END].is_null().to_numpy()
     ends = found[END].fill_null(MOST).to_numpy()
     if endless.any():
         epochs, certified = over_all(ways, len(starts))
     else:
-        epochs, certified = over_touched(snapshot, ways, *touching(snapshot.view, starts, ends), side)
-    mark = micros(snapshot.watermark) if snapshot.watermark else UNANSWERED
+        epochs, certified = find_window_epochs(
+            snapshot, ways, *find_touched_intervals(snapshot.view, starts, ends), side
+        )
+    mark = to_unix_micros(snapshot.watermark) if snapshot.watermark else UNANSWERED
     complete = ~endless & (ends <= mark)
     return Verdicts(
-        epochs != UNANSWERED, epochs, certified, complete, complete & corrected(snapshot, found, ends)
+        epochs != UNANSWERED,
+        epochs,
+        certified,
+        complete,
+        complete & find_corrected_windows(snapshot, found, ends),
     )
 
 
-def touching(view: CompiledView, starts: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
+def find_touched_intervals(view: CompiledView, starts: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
     """Number (from 1970) the first and the last interval on which each window depends.
 
     A session depends on what could have joined it: a gap before its first and after its last event.
@@ -66,16 +72,16 @@ def touching(view: CompiledView, starts: Numbers, ends: Numbers) -> tuple[Number
     return first // length, (ends - 1) // length
 
 
-def corrected(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
+def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
     """Tell of which windows events came after an edge at which the watermark had passed their end."""
-    newest, place = np.unique(column(found, "_newest"), return_inverse=True)
+    newest, place = np.unique(column_to_numpy(found, "_newest"), return_inverse=True)
     marks = [snapshot.edges.mark_before(each) for each in newest.tolist()]
     before = np.array([UNANSWERED if mark is None else mark for mark in marks], np.int64)
     late: Flags = before[place] >= ends
     return late
 
 
-def worth(ways: Ways) -> tuple[Numbers, Numbers]:
+def find_interval_epochs(ways: Ways) -> tuple[Numbers, Numbers]:
     """Return the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
     epochs = np.where(ways.statuses == BUILDING, UNANSWERED, ways.complete_to)
     return epochs, np.isin(ways.statuses, CERTIFIED).astype(np.int64)
@@ -83,11 +89,11 @@ def worth(ways: Ways) -> tuple[Numbers, Numbers]:
 
 def over_all(ways: Ways, count: int) -> tuple[Numbers, Flags]:
     """Judge windows that depend on all intervals there are."""
-    epochs, certified = worth(ways)
+    epochs, certified = find_interval_epochs(ways)
     return np.full(count, epochs.min(), np.int64), np.full(count, bool(certified.all()))
 
 
-def over_touched(
+def find_window_epochs(
     snapshot: Snapshot, ways: Ways, first: Numbers, last: Numbers, side: Side
 ) -> tuple[Numbers, Flags]:
     """Judge windows that depend on the intervals numbered from ``first`` to ``last``.
@@ -97,32 +103,35 @@ def over_touched(
     """
     length = snapshot.grid.length // MICROSECOND
     beside = np.setdiff1d(told_by(snapshot).starts, ways.starts)
-    beside = beside[touched(beside // length, first, last)]
-    more = answering(snapshot, beside, np.zeros(len(beside), np.int64), side)
+    beside = beside[is_in_runs(beside // length, first, last)]
+    more = find_interval_ways(snapshot, beside, np.zeros(len(beside), np.int64), side)
     numbers = np.concatenate([ways.starts, more.starts]) // length
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
-    epochs, certified = (np.concatenate(each)[order] for each in zip(worth(ways), worth(more), strict=True))
+    epochs, certified = (
+        np.concatenate(each)[order]
+        for each in zip(find_interval_epochs(ways), find_interval_epochs(more), strict=True)
+    )
     low, high = np.searchsorted(numbers, first, "left"), np.searchsorted(numbers, last, "right")
-    found, sure = least(epochs, low, high), least(certified, low, high)
-    border = filled(snapshot, length)
+    found, sure = find_run_minimums(epochs, low, high), find_run_minimums(certified, low, high)
+    border = find_last_filled(snapshot, length)
     for start, end in ((first, np.minimum(last, border)), (np.maximum(first, border + 1), last)):
         there = np.searchsorted(numbers, end, "right") - np.searchsorted(numbers, start, "left")
         spare = end - start + 1 > np.maximum(there, 0)
         if spare.any():
-            one = plain(snapshot, start[spare][:1] * length, np.zeros(1, np.int64), side)
-            found[spare] = np.minimum(found[spare], worth(one)[0])
+            one = find_plain_ways(snapshot, start[spare][:1] * length, np.zeros(1, np.int64), side)
+            found[spare] = np.minimum(found[spare], find_interval_epochs(one)[0])
             sure[spare] = 0
     return found, sure == 1
 
 
-def filled(snapshot: Snapshot, length: int) -> int:
+def find_last_filled(snapshot: Snapshot, length: int) -> int:
     """Number the last interval that had rows when the view was born; a number beyond all where that is not known."""
     last = snapshot.manifest.filled.get(snapshot.view.id)
-    return MOST if last is None else micros(parse_moment(last)) // length
+    return MOST if last is None else to_unix_micros(parse_moment(last)) // length
 
 
-def touched(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
+def is_in_runs(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
     """Return which numbers are in one of the runs from ``first`` to ``last``."""
     begun = np.searchsorted(np.sort(first), numbers, "right")
     over = np.searchsorted(np.sort(last), numbers, "left")
@@ -130,7 +139,7 @@ def touched(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
     return found
 
 
-def least(values: Numbers, low: Numbers, high: Numbers) -> Numbers:
+def find_run_minimums(values: Numbers, low: Numbers, high: Numbers) -> Numbers:
     """Return the least of each run ``values[low:high]``; MOST of an empty one.
 
     Runs are covered by two that are as long as a power of two, whose least values come by doubling (a sparse table).

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.model.types.exact_json import dumps
+from seamline.model.types.exact_json import dump_exact_json
 
 MILLISECOND = timedelta(milliseconds=1)
 LETTERS = 64
 LAST_LETTER = "\U0010ffff"
 
 
-def measured(schema: pa.Schema) -> list[str]:
+def list_bounded_columns(schema: pa.Schema) -> list[str]:
     """List the columns of which Parquet keeps bounds."""
     return [each.name for each in schema if not (pa.types.is_nested(each.type) or is_double(each.type))]
 
@@ -75,7 +75,7 @@ class Bounds:
         self.high[name] = max(self.high.get(name, high), high)
 
 
-def statistics(metadata: pq.FileMetaData, doubles: Bounds) -> str:
+def delta_statistics_json(metadata: pq.FileMetaData, doubles: Bounds) -> str:
     """Return Delta's statistics of every plain column as JSON, of which ``doubles`` are known.
 
     All or none: where a file has bounds for some columns, deltalake's dataset takes the absence of the others'
@@ -84,19 +84,19 @@ def statistics(metadata: pq.FileMetaData, doubles: Bounds) -> str:
     """
     found = replace(doubles, low=dict(doubles.low), high=dict(doubles.high), nulls=dict(doubles.nulls))
     try:
-        for name, part in footers(metadata):
+        for name, part in list_footer_statistics(metadata):
             bounds = (part.min, part.max) if part.has_min_max else None
             found.widen(name, bounds, part.null_count or 0, part.num_values + (part.null_count or 0))
-        low, high = outward(found.low, up=False), outward(found.high, up=True)
+        low, high = round_bounds_outward(found.low, up=False), round_bounds_outward(found.high, up=True)
     except OverflowError:
         found.known = False
     if not found.known:
-        return dumps({"numRecords": metadata.num_rows})
+        return dump_exact_json({"numRecords": metadata.num_rows})
     facts = {"numRecords": metadata.num_rows, "minValues": low, "maxValues": high, "nullCount": found.nulls}
-    return dumps(facts, ensure_ascii=False)
+    return dump_exact_json(facts, ensure_ascii=False)
 
 
-def footers(metadata: pq.FileMetaData) -> Iterator[tuple[str, pq.Statistics]]:
+def list_footer_statistics(metadata: pq.FileMetaData) -> Iterator[tuple[str, pq.Statistics]]:
     """List the statistics that a Parquet file has of its columns but doubles, for each column and row group."""
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
@@ -109,12 +109,12 @@ def footers(metadata: pq.FileMetaData) -> Iterator[tuple[str, pq.Statistics]]:
                 yield name, found
 
 
-def outward(bounds: Mapping[str, Any], *, up: bool) -> dict[str, Any]:
+def round_bounds_outward(bounds: Mapping[str, Any], *, up: bool) -> dict[str, Any]:
     """Write bounds as JSON has them; OverflowError for one that it has no word for."""
-    return {name: plain(value, up=up) for name, value in bounds.items()}
+    return {name: round_bound(value, up=up) for name, value in bounds.items()}
 
 
-def plain(value: Any, *, up: bool) -> Any:
+def round_bound(value: Any, *, up: bool) -> Any:
     """Write a bound, rounded outward: instants to the millisecond, texts to their first letters."""
     match value:
         case datetime():
@@ -126,11 +126,11 @@ def plain(value: Any, *, up: bool) -> Any:
         case date():
             return value.isoformat()
         case str():
-            return shortened(value, up=up)
+            return truncate_text_bound(value, up=up)
     return value
 
 
-def shortened(text: str, *, up: bool) -> str:
+def truncate_text_bound(text: str, *, up: bool) -> str:
     """Return the first letters of a text; ``up`` adds one that no letter is above, to be no less than the text."""
     at = LETTERS
     while text[at : at + 1] == LAST_LETTER:

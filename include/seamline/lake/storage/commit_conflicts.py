@@ -23,7 +23,7 @@ class Meeting(Enum):
     LATE = auto()
 
 
-def decided(ours: Commit, other: Commit, *, newest: str) -> Meeting:
+def classify_commit_conflict(ours: Commit, other: Commit, *, newest: str) -> Meeting:
     """Say what becomes of ours, decided on a version whose commit has the id ``newest``."""
     if other.id and other.id == ours.id:
         return Meeting.OURS

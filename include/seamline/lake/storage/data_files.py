@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from seamline.lake.storage.column_bounds import Bounds, measured, statistics
+from seamline.lake.storage.column_bounds import Bounds, delta_statistics_json, list_bounded_columns
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class DataFile:
         return AddAction(self.path, self.size, dict(self.partition), moment, self.data_change, self.stats)
 
 
-def write(
+def write_data_file(
     table: pa.Table,
     root: Path,
     name: str,
@@ -53,12 +53,12 @@ def write(
         compression="zstd",
         compression_level=1,
         row_group_size=group,
-        write_statistics=measured(table.schema),
+        write_statistics=list_bounded_columns(table.schema),
     )
-    return described(root, name, stats=stats, partition=partition, doubles=doubles)
+    return describe_data_file(root, name, stats=stats, partition=partition, doubles=doubles)
 
 
-def described(
+def describe_data_file(
     root: Path,
     name: str,
     *,
@@ -69,5 +69,5 @@ def described(
     """Describe a Parquet file that is already there, from its footer and the bounds of its doubles."""
     path = root / name
     metadata = pq.read_metadata(path)
-    told = statistics(metadata, doubles or Bounds.of_file(path, metadata))
+    told = delta_statistics_json(metadata, doubles or Bounds.of_file(path, metadata))
     return DataFile(name, path.stat().st_size, metadata.num_rows, told, partition or {})

@@ -31,7 +31,7 @@ PATIENCE = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 """Seconds before each further attempt at a commit of which nobody knows whether it is there."""
 
 
-def entry(root: Path, version: int) -> Path:
+def entry_path(root: Path, version: int) -> Path:
     """Name the file of a version."""
     return root / FOLDER / f"{version:020d}.json"
 
@@ -41,19 +41,19 @@ def read(root: Path, version: int) -> Commit | None:
 
     NotWhole where the file is no whole commit: a power cut may leave it empty, cut off or filled with zeros.
     """
-    file = entry(root, version)
+    file = entry_path(root, version)
     try:
         data = file.read_bytes()
     except FileNotFoundError:
         return None
     try:
-        return log_entries.parsed(version, data)
+        return log_entries.parse_entry(version, data)
     except ValueError as error:
         raise NotWhole(str(root), str(file), version, str(error)) from error
 
 
 @contextmanager
-def drafted(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
+def draft_entry(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
     """Write an entry to a file that has no number yet; OSError where nothing can be written."""
     draft = root / FOLDER / f"_commit_{uuid.uuid4().hex}.json.tmp"
     try:
@@ -65,23 +65,23 @@ def drafted(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def link(draft: Path, root: Path, version: int) -> bool:
+def link_draft(draft: Path, root: Path, version: int) -> bool:
     """Put a draft under a version, whole or not at all; False where that is taken, OSError where nobody knows."""
     try:
-        os.link(draft, entry(root, version))
+        os.link(draft, entry_path(root, version))
     except FileExistsError:
         return False
     return True
 
 
-def settled(root: Path, version: int, attempt: Callable[[], bool], *, insists: bool) -> Commit | None:
+def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insists: bool) -> Commit | None:
     """Put a commit under a version until it is known what stands there, which is given; None where ours just landed.
 
     That the version is taken proves nothing: a share may say so of a link that it has made, a store of an object that
     an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.
     OSError where nothing was done, or where nobody knows to the end and nobody ``insists``: it may land later then.
     """
-    problem = OSError(errno.EIO, f"{entry(root, version)} is taken, it is said, and is not there")
+    problem = OSError(errno.EIO, f"{entry_path(root, version)} is taken, it is said, and is not there")
     for wait in chain(PATIENCE, repeat(PATIENCE[-1]) if insists else ()):
         time.sleep(wait)
         try:
@@ -99,7 +99,7 @@ def settled(root: Path, version: int, attempt: Callable[[], bool], *, insists: b
     raise problem
 
 
-def checkpointed(root: Path) -> int:
+def read_last_checkpoint(root: Path) -> int:
     """Return the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
     try:
         return int(json.loads((root / FOLDER / LAST).read_bytes())["version"])

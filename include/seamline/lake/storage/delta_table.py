@@ -26,11 +26,11 @@ from deltalake.transaction import AddAction, RemoveAction
 from seamline.lake.storage import commit_conflicts, delta_log, durability, log_wholeness
 from seamline.lake.storage.commit_conflicts import Meeting
 from seamline.lake.storage.data_files import DataFile
-from seamline.lake.storage.log_cleanup import shortened
+from seamline.lake.storage.log_cleanup import delete_old_entries
 from seamline.lake.storage.log_entries import BY, ENGINE, ID, Commit, Draft
 from seamline.lake.storage.log_follower import since_boot
 from seamline.lake.storage.synced_log import Synced
-from seamline.lake.storage.table_settings import retention, settings_of
+from seamline.lake.storage.table_settings import parse_log_retention, settings_of
 from seamline.model.definition.pipeline import DURABILITY
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
 
@@ -59,7 +59,7 @@ class Table(Synced):
         NotFound where there is none; NotWhole where nothing can be opened before what is broken. A commit after
         what is not whole is refused with NotWhole. ChangedByOthers where another writer has changed rows.
         """
-        return cls(root, *log_wholeness.opened(root)).require_ours()
+        return cls(root, *log_wholeness.open_whole_table(root)).require_ours()
 
     @classmethod
     def ensure(
@@ -81,13 +81,13 @@ class Table(Synced):
                     mode="error",
                     partition_by=partition_by,
                     configuration=dict(settings_of(root.name)),
-                    commit_properties=properties(txns or {}),
+                    commit_properties=build_commit_properties(txns or {}),
                 )
             except DeltaError:
                 if not DeltaTable.is_deltatable(str(root)):
                     raise
             if root.name in durability.ALWAYS:
-                durability.sync_file(delta_log.entry(root, 0))
+                durability.sync_file(delta_log.entry_path(root, 0))
                 durability.sync_folders([root / delta_log.FOLDER], above=there)
         return cls.open(root)
 
@@ -130,7 +130,7 @@ class Table(Synced):
                 )
         if missing := [field for field in wanted.fields if field.name not in held]:
             try:
-                self.handle.alter.add_columns(missing, commit_properties=properties({}))
+                self.handle.alter.add_columns(missing, commit_properties=build_commit_properties({}))
             except DeltaError:
                 self._anew()
                 if any(
@@ -158,7 +158,7 @@ class Table(Synced):
         if not wanted:
             return
         try:
-            self.handle.alter.set_table_properties(wanted, commit_properties=properties({}))
+            self.handle.alter.set_table_properties(wanted, commit_properties=build_commit_properties({}))
         except DeltaError as error:
             # The table is as good as before; the next start tries again.
             log.warning("%s goes without %s: %s", self.root.name, wanted, error)
@@ -249,9 +249,15 @@ class Table(Synced):
         if synced:
             self.sync()
         ours, data = draft.placed(self.version + 1, self.newest)
-        with delta_log.drafted(self.root, data, synced=synced) as file:
-            other = delta_log.settled(self.root, ours.version, lambda: self._put(file), insists=self.insists)
-        match Meeting.OURS if other is None else commit_conflicts.decided(ours, other, newest=self.newest):
+        with delta_log.draft_entry(self.root, data, synced=synced) as file:
+            other = delta_log.retry_commit(
+                self.root, ours.version, lambda: self._put(file), insists=self.insists
+            )
+        match (
+            Meeting.OURS
+            if other is None
+            else commit_conflicts.classify_commit_conflict(ours, other, newest=self.newest)
+        ):
             case Meeting.OURS:
                 self._require_seen(ours)
                 if synced:
@@ -273,21 +279,21 @@ class Table(Synced):
         return False
 
     def _put(self, draft: Path) -> bool:
-        return delta_log.link(draft, self.root, self.version + 1)
+        return delta_log.link_draft(draft, self.root, self.version + 1)
 
     def _follows(self) -> bool:
         """Return whether the next number is free, or its entry there: it may have been taken once, and cleaned away."""
         if (mark := self._marked()) == self._checkpoint:
             return True
-        if delta_log.checkpointed(self.root) > self.version:
-            return delta_log.entry(self.root, self.version + 1).exists()
+        if delta_log.read_last_checkpoint(self.root) > self.version:
+            return delta_log.entry_path(self.root, self.version + 1).exists()
         self._checkpoint = mark
         return True
 
     def _require_seen(self, ours: Commit) -> None:
         """Take back a commit that has landed where another was cleaned away: its writer slept since its last look."""
-        if self._outlived() and delta_log.checkpointed(self.root) >= ours.version:
-            delta_log.entry(self.root, ours.version).unlink(missing_ok=True)
+        if self._outlived() and delta_log.read_last_checkpoint(self.root) >= ours.version:
+            delta_log.entry_path(self.root, ours.version).unlink(missing_ok=True)
             self._start_anew(ours)
             raise self._overtaken()
 
@@ -309,7 +315,7 @@ class Table(Synced):
         instead: pa.Schema | None,
     ) -> int:
         """Commit through deltalake, which knows more of the protocol; whether it did so is read in the log."""
-        made = properties(txns, metadata)
+        made = build_commit_properties(txns, metadata)
         self.require_ours()
         try:
             self.handle.create_write_transaction(
@@ -347,10 +353,10 @@ class Table(Synced):
         try:
             self.sync()
             self.handle.create_checkpoint()
-            durability.sync_file(log_wholeness.classic(self.root, self.version))
+            durability.sync_file(log_wholeness.classic_checkpoint_path(self.root, self.version))
             durability.sync_folder(self.root / delta_log.FOLDER)
             if self.root.name in BEATS:
-                shortened(self.root, retention(self.settings), now=datetime.now(UTC))
+                delete_old_entries(self.root, parse_log_retention(self.settings), now=datetime.now(UTC))
         except (DeltaError, OSError) as error:
             # The commit has landed; readers have more of them to go through until the next checkpoint.
             log.warning("%s got no checkpoint at version %s: %s", self.root.name, self.version, error)
@@ -373,7 +379,9 @@ class Table(Synced):
         return self.handle.to_pyarrow_dataset().to_table(columns=columns)
 
 
-def properties(txns: Mapping[str, int], metadata: Mapping[str, str] | None = None) -> CommitProperties:
+def build_commit_properties(
+    txns: Mapping[str, int], metadata: Mapping[str, str] | None = None
+) -> CommitProperties:
     """Return what goes with a commit of deltalake's; it has an id, as ours have."""
     return CommitProperties(
         custom_metadata={**(metadata or {}), ID: str(uuid.uuid4()), BY: ENGINE},

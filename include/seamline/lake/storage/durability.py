@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from seamline.runtime.process_exit import end
+from seamline.runtime.process_exit import exit_process
 
 ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations"})
 """Tables, by the names of their folders, whose rows nothing upstream can give again."""
@@ -31,7 +31,7 @@ FEW = 3
 log = logging.getLogger("seamline.lake")
 
 
-def syncs() -> bool:
+def is_sync_enabled() -> bool:
     """Return whether anything is synced: ``SEAMLINE_FSYNC=off`` is for tables that are thrown away, as a test's."""
     return os.environ.get("SEAMLINE_FSYNC", "") != OFF
 
@@ -49,8 +49,8 @@ def sync_files(paths: Iterable[Path]) -> None:
 
 def sync_file(path: Path) -> None:
     """Have the content of a file on disk."""
-    if syncs():
-        flushed(path, os.O_RDONLY, os.fdatasync)
+    if is_sync_enabled():
+        sync_or_exit(path, os.O_RDONLY, os.fdatasync)
 
 
 def sync_folders(paths: Iterable[Path], *, above: Path | None = None) -> None:
@@ -72,8 +72,8 @@ def sync_folder(path: Path) -> None:
             if error.errno != errno.EINVAL:
                 raise
 
-    if syncs():
-        flushed(path, os.O_RDONLY | os.O_DIRECTORY, named)
+    if is_sync_enabled():
+        sync_or_exit(path, os.O_RDONLY | os.O_DIRECTORY, named)
 
 
 def sync_disk(folder: Path) -> None:
@@ -81,8 +81,8 @@ def sync_disk(folder: Path) -> None:
 
     For what has gone on for hours unsynced: epochs, before something that is synced names them.
     """
-    if syncs():
-        flushed(folder, os.O_RDONLY | os.O_DIRECTORY, file_system)
+    if is_sync_enabled():
+        sync_or_exit(folder, os.O_RDONLY | os.O_DIRECTORY, file_system)
 
 
 def file_system(handle: int) -> None:
@@ -95,7 +95,7 @@ def file_system(handle: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def flushed(path: Path, flags: int, sync: Callable[[int], None]) -> None:
+def sync_or_exit(path: Path, flags: int, sync: Callable[[int], None]) -> None:
     """Open a file or folder and sync it; an error of the sync ends the process."""
     handle = os.open(path, flags)
     try:
@@ -104,6 +104,6 @@ def flushed(path: Path, flags: int, sync: Callable[[int], None]) -> None:
         log.critical(
             "%s could not be synced: %s. Nobody knows what is on disk; this process ends.", path, error
         )
-        end(FAILED)
+        exit_process(FAILED)
     finally:
         os.close(handle)

@@ -10,7 +10,7 @@ KEPT = 15
 KEPT_BY_FLOAT = 6
 
 
-def cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+def cast_exactly(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """Cast as Arrow does, but a double to the DECIMAL that its shortest spelling is.
 
     ArrowInvalid where that has more digits than a double keeps, or than the DECIMAL has room for; and where doubles
@@ -30,11 +30,11 @@ def cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     try:
         return texts.cast(wanted)
     except pa.ArrowInvalid:
-        odd = next(text for text in pc.unique(texts).to_pylist() if not fits(text, wanted))
+        odd = next(text for text in pc.unique(texts).to_pylist() if not is_castable(text, wanted))
         raise pa.ArrowInvalid(f"{odd} does not fit") from None
 
 
-def fits(text: str | None, wanted: pa.DataType) -> bool:
+def is_castable(text: str | None, wanted: pa.DataType) -> bool:
     """Return whether a text becomes a value of a type."""
     try:
         pa.scalar(text, pa.string()).cast(wanted)

@@ -51,34 +51,38 @@ class Change:
         )
 
 
-def after(change: Change | None, commit: Commit) -> Change | None:
+def apply_foreign_commit(change: Change | None, commit: Commit) -> Change | None:
     """Return what is changed after one more commit; None where all files are what they were, as by RESTORE."""
     if commit.ours or (change is None and not commit.changes):
         return change
-    known = change or Change(commit.version, *named(commit.info))
-    came, gone = moved(known, set(map(key, commit.removals)), set(map(key, commit.adds)))
+    known = change or Change(commit.version, *read_commit_origin(commit.info))
+    came, gone = update_changed_files(
+        known, set(map(data_file_key, commit.removals)), set(map(data_file_key, commit.adds))
+    )
     return Change(known.version, known.operation, known.engine, came, gone) if came or gone else None
 
 
-def moved(known: Change, out: set[str], into: set[str]) -> tuple[frozenset[str], frozenset[str]]:
+def update_changed_files(
+    known: Change, out: set[str], into: set[str]
+) -> tuple[frozenset[str], frozenset[str]]:
     """Return the files that differ after some were put out and some in: what goes that came is as before."""
     came = (known.came - out) | (into - (known.gone - out) - (out - known.came))
     gone = (known.gone | (out - known.came)) - into
     return frozenset(came), frozenset(gone)
 
 
-def named(info: Mapping[str, Any]) -> tuple[str, str]:
+def read_commit_origin(info: Mapping[str, Any]) -> tuple[str, str]:
     """Say what a commit calls itself, and which engine made it."""
     return str(info.get("operation") or "commit"), str(info.get("engineInfo") or "another writer")
 
 
-def key(action: Mapping[str, Any]) -> str:
+def data_file_key(action: Mapping[str, Any]) -> str:
     """Name a file, and the rows of it that count. Engines spell one path in more or less of a URL's form."""
     path, vector = unquote(unquote(action["path"])), action.get("deletionVector")
     return f"{path} without {sorted(vector.items())}" if vector else path
 
 
-def strange(protocol: ProtocolVersions) -> list[str]:
+def list_unknown_features(protocol: ProtocolVersions) -> list[str]:
     """List what a table asks of its readers and writers that neither we nor deltalake can do."""
     asked = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     if protocol.min_reader_version == MAPPED:
@@ -86,7 +90,7 @@ def strange(protocol: ProtocolVersions) -> list[str]:
     return sorted(asked - KNOWN)
 
 
-def asks(root: Path, features: Iterable[str]) -> ChangedByOthers:
+def foreign_features_error(root: Path, features: Iterable[str]) -> ChangedByOthers:
     """Say what another writer has made a table ask for, and how that is undone."""
     named = ", ".join(features)
     return ChangedByOthers(
@@ -96,21 +100,21 @@ def asks(root: Path, features: Iterable[str]) -> ChangedByOthers:
     )
 
 
-def since(root: Path, newest: Commit | None) -> Change | None:
+def find_foreign_change(root: Path, newest: Commit | None) -> Change | None:
     """Find what others have changed up to a table's newest commit, from our own last one on.
 
     None where none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
     has been told. Ours is done by writers, which refuse such a table first.
     """
     found: list[Commit] = []
-    for commit in back(root, newest):
+    for commit in walk_commits_back(root, newest):
         if commit.ours:
-            return folded(reversed(found))
+            return fold_foreign_commits(reversed(found))
         found.append(commit)
     return None
 
 
-def back(root: Path, newest: Commit | None) -> Iterable[Commit]:
+def walk_commits_back(root: Path, newest: Commit | None) -> Iterable[Commit]:
     """Go back from a commit, as far as entries are there."""
     commit = newest
     while commit is not None:
@@ -121,9 +125,9 @@ def back(root: Path, newest: Commit | None) -> Iterable[Commit]:
             return
 
 
-def folded(commits: Iterable[Commit]) -> Change | None:
+def fold_foreign_commits(commits: Iterable[Commit]) -> Change | None:
     """Go through commits in their order."""
     change = None
     for commit in commits:
-        change = after(change, commit)
+        change = apply_foreign_commit(change, commit)
     return change

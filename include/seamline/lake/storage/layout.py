@@ -66,16 +66,16 @@ class Layout:
         return sorted((self.warehouse / self.pipeline / "views").glob("*/serving"))
 
 
-def warehouse() -> Path:
+def warehouse_folder() -> Path:
     """Return the warehouse folder by setting."""
     return Path(os.environ.get("SEAMLINE_WAREHOUSE", ".seamline/warehouse")).resolve()
 
 
-def home() -> Path:
+def home_folder() -> Path:
     """Return the folder of what is no table: driver logs, checkpoints, heartbeats."""
     return Path(os.environ.get("SEAMLINE_HOME", ".seamline")).resolve()
 
 
-def definitions() -> Path:
+def definitions_folder() -> Path:
     """Return the folder of definitions by setting."""
     return Path(os.environ.get("SEAMLINE_PIPELINES", "include/pipelines")).resolve()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.storage.log_entries import Commit
-from seamline.model.types.exact_json import loads
+from seamline.model.types.exact_json import load_exact_json
 
 BOUNDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 PLAIN = {"path": "path", "size_bytes": "size", "modification_time": "modificationTime"}
@@ -18,7 +18,7 @@ CHUNKS = 8
 """Pieces that the listing may be in: each look at a column goes through all of them."""
 
 
-def followed(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
+def update_live_files(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
     """Return the files that are live after some more commits, in no order.
 
     ArrowException, KeyError or ValueError where these do not tell all that ``live`` has columns for.
@@ -43,7 +43,7 @@ def followed(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
 
 def table_of(adds: list[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """Spread ``add`` actions over the columns of deltalake's listing."""
-    stats = [loads(action.get("stats") or "{}") for action in adds]
+    stats = [load_exact_json(action.get("stats") or "{}") for action in adds]
     columns = []
     for field in schema:
         kind, _, name = field.name.partition(".")
@@ -56,17 +56,19 @@ def table_of(adds: list[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
             values = [action["partitionValues"].get(name) for action in adds]
         else:
             values = [each.get(BOUNDS[kind], {}).get(name) for each in stats]
-        columns.append(typed(values, field.type))
+        columns.append(cast_json_values(values, field.type))
     return pa.table(columns, schema=schema)
 
 
-def typed(values: list[Any], wanted: pa.DataType) -> pa.Array:
+def cast_json_values(values: list[Any], wanted: pa.DataType) -> pa.Array:
     """Make an array of what JSON says: instants, days and exact numbers are spelled in it."""
     if not pa.types.is_decimal(wanted) and not any(isinstance(value, str) for value in values):
         return pa.array([float(each) if isinstance(each, Decimal) else each for each in values], wanted)
-    return pa.array([None if each is None else text(each) for each in values], pa.string()).cast(wanted)
+    return pa.array([None if each is None else value_to_text(each) for each in values], pa.string()).cast(
+        wanted
+    )
 
 
-def text(value: Any) -> str:
+def value_to_text(value: Any) -> str:
     """Spell a value so that it casts to its type."""
     return f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from seamline.lake.storage import delta_log, durability
-from seamline.lake.storage.log_wholeness import all_whole, based, checkpoints
+from seamline.lake.storage.log_wholeness import all_whole, find_whole_checkpoint, list_checkpoints
 
 TURN = 250_000
 """Files that go in a turn of upkeep: some seconds. Logs of millions, which earlier releases kept, take several."""
@@ -22,16 +22,16 @@ NUMBERED = re.compile(r"\.?(\d{20})\.")
 """A file of a version: its entry, its checkpoint, and the check sums that other engines put beside them."""
 
 
-def shortened(root: Path, kept: timedelta, *, now: datetime, most: int = TURN) -> int:
+def delete_old_entries(root: Path, kept: timedelta, *, now: datetime, most: int = TURN) -> int:
     """Delete the files of the oldest versions of a log that were followed longer ago than it is ``kept``; count them.
 
     Nothing is deleted at or above the newest whole checkpoint of that age: without one, nothing at all.
     """
-    found = begins(root, now - kept)
+    found = find_log_start(root, now - kept)
     if found is None:
         return 0
     first, files = found
-    gone = heapq.nsmallest(most, below(root, first))
+    gone = heapq.nsmallest(most, list_files_below(root, first))
     if gone:
         durability.sync_files(files)
         durability.sync_folder(root / delta_log.FOLDER)
@@ -40,21 +40,21 @@ def shortened(root: Path, kept: timedelta, *, now: datetime, most: int = TURN) -
     return len(gone)
 
 
-def begins(root: Path, instant: datetime) -> tuple[int, list[Path]] | None:
+def find_log_start(root: Path, instant: datetime) -> tuple[int, list[Path]] | None:
     """Return the newest whole checkpoint that was there at an instant, as version and files; None without one."""
-    newest = based(root)
-    for version, files in sorted(checkpoints(root).items(), reverse=True):
-        if version <= newest and made(files) < instant and all_whole(files):
+    newest = find_whole_checkpoint(root)
+    for version, files in sorted(list_checkpoints(root).items(), reverse=True):
+        if version <= newest and checkpoint_written_at(files) < instant and all_whole(files):
             return version, files
     return None
 
 
-def made(files: list[Path]) -> datetime:
+def checkpoint_written_at(files: list[Path]) -> datetime:
     """Return when the last file of a checkpoint was written."""
     return datetime.fromtimestamp(max(file.stat().st_mtime for file in files), UTC)
 
 
-def below(root: Path, first: int) -> Iterator[tuple[int, str]]:
+def list_files_below(root: Path, first: int) -> Iterator[tuple[int, str]]:
     """Name the files of all versions below one."""
     for file in os.scandir(root / delta_log.FOLDER):
         if (match := NUMBERED.match(file.name)) and (version := int(match[1])) < first:

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 from seamline.lake.storage import delta_log
 from seamline.lake.storage.durability import ALWAYS
-from seamline.lake.storage.log_entries import Commit, flaw, parsed
-from seamline.lake.storage.log_wholeness import MAGIC, all_whole, based, checkpoints
+from seamline.lake.storage.log_entries import Commit, find_entry_flaw, parse_entry
+from seamline.lake.storage.log_wholeness import MAGIC, all_whole, find_whole_checkpoint, list_checkpoints
 
 BACK = 200
 """Entries below the newest checkpoint that are looked at."""
@@ -34,17 +34,17 @@ class Damage:
     whole: int
 
 
-def damage(root: Path) -> Damage | None:
+def find_log_damage(root: Path) -> Damage | None:
     """Find where a table's log has to end; None where all of it is whole."""
     commits, end, why = read(root)
     first, newest = end, last(root, end) if why else end - 1
-    while lost := lacking(root, [each for each in commits if each.version < first]):
+    while lost := find_missing_file(root, [each for each in commits if each.version < first]):
         first, why = lost
     if first > newest:
         return None
     later = [each for each in commits if each.version >= first]
-    gone = {each.version for each in later if any(unlike(root, file) for file in each.adds)}
-    return Damage(first, why, newest, len(later) - len(gone) + above(root, end, newest))
+    gone = {each.version for each in later if any(find_data_file_flaw(root, file) for file in each.adds)}
+    return Damage(first, why, newest, len(later) - len(gone) + count_whole_entries(root, end, newest))
 
 
 def read(root: Path) -> tuple[list[Commit], int, str]:
@@ -53,16 +53,16 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
     Below the newest whole checkpoint one that log clean-up takes meanwhile only ends how far back files are looked
     for, and so does a broken one that the log cannot do without, or of a table that is synced as it is written.
     """
-    base = based(root)
+    base = find_whole_checkpoint(root)
     version = max(base + 1, 0)
     lowest = max(version - BACK, 0)
-    while version > lowest and delta_log.entry(root, version - 1).exists():
+    while version > lowest and delta_log.entry_path(root, version - 1).exists():
         version -= 1
     commits: list[Commit] = []
     while True:
         data = bytes_of(root, version)
-        why = "" if data is None else flaw(data)
-        if version <= base and (data is None or (why and not outrun(root, version))):
+        why = "" if data is None else find_entry_flaw(data)
+        if version <= base and (data is None or (why and not is_outrun_by_checkpoint(root, version))):
             commits.clear()
         elif data is None:
             gap = last(root, version) > version
@@ -70,26 +70,26 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
         elif why:
             return commits, version, why
         else:
-            commits.append(parsed(version, data))
+            commits.append(parse_entry(version, data))
         version += 1
 
 
-def outrun(root: Path, version: int) -> bool:
+def is_outrun_by_checkpoint(root: Path, version: int) -> bool:
     """Return whether a broken entry that a checkpoint sums up ends the log: the power went between the two."""
     return root.name not in ALWAYS and opens_below(root, version)
 
 
 def opens_below(root: Path, version: int) -> bool:
     """Return whether a table can be opened without its entries from a version on."""
-    whole = [at for at, files in checkpoints(root).items() if at < version and all_whole(files)]
+    whole = [at for at, files in list_checkpoints(root).items() if at < version and all_whole(files)]
     base = max(whole, default=-1)
-    return all(delta_log.entry(root, at).exists() for at in range(base + 1, version))
+    return all(delta_log.entry_path(root, at).exists() for at in range(base + 1, version))
 
 
 def bytes_of(root: Path, version: int) -> bytes | None:
     """Return the bytes of an entry; None where it is not there."""
     try:
-        return delta_log.entry(root, version).read_bytes()
+        return delta_log.entry_path(root, version).read_bytes()
     except FileNotFoundError:
         return None
 
@@ -98,30 +98,30 @@ def last(root: Path, version: int) -> int:
     """Return the newest version there is from one on, over gaps that are not too wide."""
     newest, at = version - 1, version
     while at <= newest + AHEAD:
-        if delta_log.entry(root, at).exists():
+        if delta_log.entry_path(root, at).exists():
             newest = at
         at += 1
     return newest
 
 
-def above(root: Path, first: int, newest: int) -> int:
+def count_whole_entries(root: Path, first: int, newest: int) -> int:
     """Count the whole entries from a version on."""
     found = (bytes_of(root, version) for version in range(first, newest + 1))
-    return sum(data is not None and not flaw(data) for data in found)
+    return sum(data is not None and not find_entry_flaw(data) for data in found)
 
 
-def lacking(root: Path, commits: Sequence[Commit]) -> tuple[int, str] | None:
+def find_missing_file(root: Path, commits: Sequence[Commit]) -> tuple[int, str] | None:
     """Find the first commit that adds a file which is not there as it was written, and is not removed again."""
     live: dict[str, tuple[int, str]] = {}
     for commit in commits:
         for path in commit.removes:
             live.pop(path, None)
         for file in commit.adds:
-            live[file["path"]] = (commit.version, unlike(root, file))
+            live[file["path"]] = (commit.version, find_data_file_flaw(root, file))
     return min((each for each in live.values() if each[1]), default=None)
 
 
-def unlike(root: Path, file: Mapping[str, Any]) -> str:
+def find_data_file_flaw(root: Path, file: Mapping[str, Any]) -> str:
     """Say how a data file differs from what its commit says of it; empty if it does not."""
     path = root / file["path"]
     path = path if path.exists() else root / unquote(file["path"])

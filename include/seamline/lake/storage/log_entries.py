@@ -94,11 +94,11 @@ class Draft:
         """Spell a commit; ``metadata`` stands in its ``commitInfo``."""
         given = list(files)
         actions: list[Action] = [
-            {"remove": removed(each)} for each in given if isinstance(each, RemoveAction)
+            {"remove": encode_remove_action(each)} for each in given if isinstance(each, RemoveAction)
         ]
-        actions += [{"add": added(each)} for each in given if isinstance(each, AddAction)]
+        actions += [{"add": encode_add_action(each)} for each in given if isinstance(each, AddAction)]
         actions += [{"txn": {"appId": app, "version": version}} for app, version in txns.items()]
-        body = b"".join(map(line, actions))
+        body = b"".join(map(encode_action_line, actions))
         info = {
             "timestamp": int(now.timestamp() * 1000),
             "operation": "WRITE",
@@ -109,46 +109,48 @@ class Draft:
             LINES: len(actions),
             SUM: crc32(body),
         }
-        return cls(told(-1, [{"commitInfo": info}, *actions]), body)
+        return cls(summarize_actions(-1, [{"commitInfo": info}, *actions]), body)
 
     def placed(self, version: int, after: str) -> tuple[Commit, bytes]:
         """Return the commit and the bytes of its entry, under a version, after the commit of an id."""
         info = {**self.commit.info, AFTER: after}
-        return replace(self.commit, version=version, info=info), line({"commitInfo": info}) + self.body
+        return replace(self.commit, version=version, info=info), encode_action_line(
+            {"commitInfo": info}
+        ) + self.body
 
 
-def line(action: Action) -> bytes:
+def encode_action_line(action: Action) -> bytes:
     """Spell an action as a line of an entry."""
     return json.dumps(action, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def parsed(version: int, data: bytes) -> Commit:
+def parse_entry(version: int, data: bytes) -> Commit:
     """Take an entry apart; ValueError with the reason where it is not whole.
 
     A commit of another writer is whole if each of its lines is an action: what is cut off behind a line cannot be seen.
     """
-    info, rest = opened(data)
+    info, rest = split_first_action(data)
     try:
-        return told(version, [info, *(json.loads(each) for each in rest.splitlines())])
+        return summarize_actions(version, [info, *(json.loads(each) for each in rest.splitlines())])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a line is no action: {error}") from error
 
 
-def flaw(data: bytes) -> str:
+def find_entry_flaw(data: bytes) -> str:
     """Say why the bytes of an entry are not a whole commit; empty if they are.
 
     The lines of one of ours are not taken apart: their sum is enough.
     """
     try:
-        info, _ = opened(data)
+        info, _ = split_first_action(data)
         if LINES not in info.get("commitInfo", ()):
-            parsed(-1, data)
+            parse_entry(-1, data)
     except ValueError as error:
         return str(error)
     return ""
 
 
-def opened(data: bytes) -> tuple[Action, bytes]:
+def split_first_action(data: bytes) -> tuple[Action, bytes]:
     """Return the first action of an entry, and its other lines; ValueError where ours are not those that it states."""
     if not data.strip(b"\0"):
         raise ValueError("it is filled with zeros" if data else "it is empty")
@@ -167,7 +169,7 @@ def opened(data: bytes) -> tuple[Action, bytes]:
     return action, rest
 
 
-def told(version: int, actions: Iterable[Action]) -> Commit:
+def summarize_actions(version: int, actions: Iterable[Action]) -> Commit:
     """Sum up actions; those that say nothing of files, schema or ``txn`` are passed over, as Delta has it."""
     info: Mapping[str, Any] = {}
     txns: dict[str, int] = {}
@@ -189,7 +191,7 @@ def told(version: int, actions: Iterable[Action]) -> Commit:
     return Commit(version, info, txns, tuple(adds), frozenset(removes), shape, tuple(removals))
 
 
-def added(file: AddAction) -> dict[str, Any]:
+def encode_add_action(file: AddAction) -> dict[str, Any]:
     """Spell an ``add``."""
     return {
         "path": quote(file.path, safe=UNQUOTED),
@@ -201,7 +203,7 @@ def added(file: AddAction) -> dict[str, Any]:
     }
 
 
-def removed(file: RemoveAction) -> dict[str, Any]:
+def encode_remove_action(file: RemoveAction) -> dict[str, Any]:
     """Spell a ``remove``."""
     return {
         "path": quote(file.path, safe=UNQUOTED),

@@ -13,12 +13,12 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.storage import delta_log, foreign_commits, live_files, log_wholeness
 from seamline.lake.storage.log_entries import Commit
-from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTION, retention
+from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTION, parse_log_retention
 from seamline.model.errors import NotWhole
 
 UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a table may ask of its writers beyond what every table does; the rest is left to deltalake."""
-SHORTEST = retention({RETENTION: HOUR})
+SHORTEST = parse_log_retention({RETENTION: HOUR})
 """For how long the logs that are kept least are kept: a table's settings may change while a process sleeps."""
 REMEMBERED = 1000
 """Commits to go through at most where the live files are asked for: after more they are listed anew."""
@@ -40,7 +40,7 @@ class Followed:
         """The version that is seen."""
         self.newest = newest.id if newest else ""
         """The id of the commit that made it; empty where it has none, or its entry is gone."""
-        self._entry = identity(delta_log.entry(self.root, self.version))
+        self._entry = file_identity(delta_log.entry_path(self.root, self.version))
         self.id = str(metadata.id)
         """The table's own, whatever its place."""
         self._partition_by = list(metadata.partition_columns)
@@ -53,12 +53,12 @@ class Followed:
         self._since: list[Commit] = []
         self._checkpoint: tuple[int, int] | None = None
         self._looked = since_boot()
-        self._change = foreign_commits.since(self.root, newest)
-        self._strange = foreign_commits.strange(protocol)
+        self._change = foreign_commits.find_foreign_change(self.root, newest)
+        self._strange = foreign_commits.list_unknown_features(protocol)
 
     def _marked(self) -> tuple[int, int] | None:
         """Distinguish the mark of one checkpoint from that of another."""
-        return identity(self.root / delta_log.FOLDER / delta_log.LAST)
+        return file_identity(self.root / delta_log.FOLDER / delta_log.LAST)
 
     @property
     def handle(self) -> DeltaTable:
@@ -88,11 +88,11 @@ class Followed:
         if self._change is not None:
             raise self._change.refusal(self.root)
         if self._strange:
-            raise foreign_commits.asks(self.root, self._strange)
+            raise foreign_commits.foreign_features_error(self.root, self._strange)
         return self
 
     def _moved_on(self) -> Self:
-        if self._outlived() or identity(delta_log.entry(self.root, self.version)) != self._entry:
+        if self._outlived() or file_identity(delta_log.entry_path(self.root, self.version)) != self._entry:
             return self._anew()
         while (commit := self._next()) is not None:
             if commit.shape or not self._joins(commit):
@@ -100,7 +100,7 @@ class Followed:
             self._follow(commit)
         self._looked = since_boot()
         if (mark := self._marked()) != self._checkpoint:
-            if delta_log.checkpointed(self.root) > self.version:
+            if delta_log.read_last_checkpoint(self.root) > self.version:
                 return self._anew()
             self._checkpoint = mark
         return self
@@ -117,17 +117,20 @@ class Followed:
 
     def _outlived(self) -> bool:
         """Return whether entries that came after the last look may have been cleaned away since."""
-        return since_boot() - self._looked > min(retention(self.settings), SHORTEST).total_seconds() / 2
+        return (
+            since_boot() - self._looked
+            > min(parse_log_retention(self.settings), SHORTEST).total_seconds() / 2
+        )
 
     def _anew(self) -> Self:
-        self._opened(*log_wholeness.opened(self.root))
+        self._opened(*log_wholeness.open_whole_table(self.root))
         return self
 
     def _follow(self, commit: Commit) -> None:
         """Take in the commit that comes next."""
         self.version, self.newest = commit.version, commit.id
-        self._entry = identity(delta_log.entry(self.root, self.version))
-        self._change = foreign_commits.after(self._change, commit)
+        self._entry = file_identity(delta_log.entry_path(self.root, self.version))
+        self._change = foreign_commits.apply_foreign_commit(self._change, commit)
         self._txns |= commit.txns
         if self._live is not None:
             self._since.append(commit)
@@ -166,7 +169,7 @@ class Followed:
         """List the live files with their statistics, one row a file (``path``, ``num_records``, ``min.x``)."""
         if self._live is not None and self._since:
             try:
-                self._live = live_files.followed(self._live, self._since)
+                self._live = live_files.update_live_files(self._live, self._since)
             except (pa.ArrowException, KeyError, ValueError):
                 # What deltalake lists, this release may not know.
                 self._live = None
@@ -176,7 +179,7 @@ class Followed:
         return self._live
 
 
-def identity(file: Path) -> tuple[int, int] | None:
+def file_identity(file: Path) -> tuple[int, int] | None:
     """Distinguish a file from another that was later put in its place; None where there is none."""
     try:
         found = file.stat()

@@ -22,7 +22,7 @@ CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet
 MAGIC = b"PAR1"
 
 
-def opened(root: Path) -> tuple[DeltaTable, Commit | None]:
+def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
     """Open a table at its newest version, or before the first entry that is not whole; give that commit too.
 
     It is None where log clean-up has taken its entry.
@@ -38,13 +38,13 @@ def opened(root: Path) -> tuple[DeltaTable, Commit | None]:
             raise checkpoint from None
         if (broken := broken_entry(root)) is None:
             raise
-        return before(root, broken)
+        return open_before_broken(root, broken)
     if (broken := broken_entry(root, until=int(handle.version()))) is not None:
-        return before(root, broken)
+        return open_before_broken(root, broken)
     return handle, delta_log.read(root, int(handle.version()))
 
 
-def before(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
+def open_before_broken(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
     """Open a table at the version before one that is broken, which is raised where there is none."""
     if not broken.version:
         raise broken
@@ -54,40 +54,40 @@ def before(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
 
 def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
     """Find the first entry above the newest checkpoint that is not whole, up to a version or the last there is."""
-    version = based(root) + 1
+    version = find_whole_checkpoint(root) + 1
     while until is None or version <= until:
-        file = delta_log.entry(root, version)
+        file = delta_log.entry_path(root, version)
         try:
             data = file.read_bytes()
         except FileNotFoundError:
             break
-        if why := log_entries.flaw(data):
+        if why := log_entries.find_entry_flaw(data):
             return NotWhole(str(root), str(file), version, why)
         version += 1
     return None
 
 
-def based(root: Path) -> int:
+def find_whole_checkpoint(root: Path) -> int:
     """Return the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
-    marked = delta_log.checkpointed(root)
-    if marked >= 0 and not flaw_of_checkpoint(classic(root, marked)):
+    marked = delta_log.read_last_checkpoint(root)
+    if marked >= 0 and not flaw_of_checkpoint(classic_checkpoint_path(root, marked)):
         return marked
-    return max((version for version, files in checkpoints(root).items() if all_whole(files)), default=-1)
+    return max((version for version, files in list_checkpoints(root).items() if all_whole(files)), default=-1)
 
 
 def checkpoints_of(root: Path, version: int) -> list[Path]:
     """List the files of a version's checkpoint."""
-    file = classic(root, version)
-    return [file] if file.exists() else checkpoints(root).get(version, [])
+    file = classic_checkpoint_path(root, version)
+    return [file] if file.exists() else list_checkpoints(root).get(version, [])
 
 
 def broken_checkpoint(root: Path) -> NotWhole | None:
     """Say what is wrong with the checkpoint from which deltalake would open a table; None where nothing is."""
-    marked = delta_log.checkpointed(root)
-    found = checkpoints(root)
+    marked = delta_log.read_last_checkpoint(root)
+    found = list_checkpoints(root)
     newest = max(found, default=-1)
     if marked > newest:
-        file = classic(root, marked)
+        file = classic_checkpoint_path(root, marked)
         return NotWhole(str(root), str(file), marked, "it is not there, and the log's mark names it")
     for file in found.get(newest, ()):
         if why := flaw_of_checkpoint(file):
@@ -95,7 +95,7 @@ def broken_checkpoint(root: Path) -> NotWhole | None:
     return None
 
 
-def checkpoints(root: Path) -> dict[int, list[Path]]:
+def list_checkpoints(root: Path) -> dict[int, list[Path]]:
     """List the checkpoints by their versions, each with its files; whose parts are not all there is left out."""
     found: dict[int, list[Path]] = {}
     for file in os.scandir(root / delta_log.FOLDER):
@@ -115,7 +115,7 @@ def all_whole(files: list[Path]) -> bool:
     return not any(map(flaw_of_checkpoint, files))
 
 
-def classic(root: Path, version: int) -> Path:
+def classic_checkpoint_path(root: Path, version: int) -> Path:
     """Name the checkpoint of a version that is one file."""
     return root / delta_log.FOLDER / f"{version:020d}.checkpoint.parquet"
 

@@ -25,7 +25,10 @@ def read(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
     old = written_old(path)
     return rows.cast(
         pa.schema(
-            [field.with_type(zoned(field.type)) if field.name in old else field for field in rows.schema],
+            [
+                field.with_type(to_utc_type(field.type)) if field.name in old else field
+                for field in rows.schema
+            ],
             metadata=rows.schema.metadata,
         )
     )
@@ -38,12 +41,12 @@ def written_old(path: str | Path) -> set[str]:
         return {leaf.path.partition(".")[0] for leaf in leaves if leaf.physical_type == OLD}
 
 
-def zoned(type: pa.DataType) -> pa.DataType:
+def to_utc_type(type: pa.DataType) -> pa.DataType:
     """Return a type with instants in UTC, in whatever they are."""
     if pa.types.is_struct(type):
-        return pa.struct([field.with_type(zoned(field.type)) for field in type])
+        return pa.struct([field.with_type(to_utc_type(field.type)) for field in type])
     if pa.types.is_list(type):
-        return pa.list_(type.value_field.with_type(zoned(type.value_type)))
+        return pa.list_(type.value_field.with_type(to_utc_type(type.value_type)))
     if pa.types.is_map(type):
-        return pa.map_(zoned(type.key_type), zoned(type.item_type))
+        return pa.map_(to_utc_type(type.key_type), to_utc_type(type.item_type))
     return AWARE if type == NAIVE else type

@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError
 
 
 @contextmanager
-def renewing(renew: Callable[[], bool], every: float) -> Iterator[None]:
+def keep_renewing(renew: Callable[[], bool], every: float) -> Iterator[None]:
     """Call ``renew``, every so many seconds, in a thread of its own, until the block ends or it gives false."""
     ended = threading.Event()
     thread = threading.Thread(target=renew_until, args=(ended, renew, every), daemon=True)

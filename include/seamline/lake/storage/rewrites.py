@@ -75,7 +75,7 @@ class Upkeep:
         return "\n".join(lines)
 
 
-def pieces(table: Table, low: str, high: str) -> list[Piece]:
+def list_live_pieces(table: Table, low: str, high: str) -> list[Piece]:
     """List the live files with their epochs, by two columns; statistics may lack where a state is not a number."""
     found = []
     actions = table.actions()
@@ -89,7 +89,7 @@ def pieces(table: Table, low: str, high: str) -> list[Piece]:
     return found
 
 
-def upkept(table: Table, block: Block) -> str:
+def upkeep_file_name(table: Table, block: Block) -> str:
     """Name a file after the version that it was decided on."""
     return f"upkeep-{table.version:012d}-{block.first:012d}-{block.last:012d}-{uuid.uuid4().hex}.parquet"
 
@@ -134,7 +134,7 @@ def replace_files(
         ) from error
 
 
-def refused(table: Table, written: Iterable[data_files.DataFile], conflict: Conflict) -> Upkeep:
+def discard_refused_files(table: Table, written: Iterable[data_files.DataFile], conflict: Conflict) -> Upkeep:
     """Clear away what was written for a commit that was refused, and say so."""
     for file in written:
         (table.root / file.path).unlink(missing_ok=True)

@@ -28,7 +28,9 @@ log = logging.getLogger("seamline.lake")
 def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
     """Take every entry and checkpoint of a log from version ``first`` on out of it; give their names."""
     folder = root / delta_log.FOLDER
-    found = [each for each in folder.iterdir() if (at := numbered(each.name)) is not None and at >= first]
+    found = [
+        each for each in folder.iterdir() if (at := parse_log_version(each.name)) is not None and at >= first
+    ]
     place = root / FOLDER / f"{now.astimezone(UTC).strftime(STAMP)}-{first:020d}"
     place.mkdir(parents=True)
     mark = folder / "_last_checkpoint"
@@ -44,7 +46,7 @@ def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
     return names
 
 
-def numbered(name: str) -> int | None:
+def parse_log_version(name: str) -> int | None:
     """Return the version that a file of the log is of; None for another file."""
     match = VERSION.match(name)
     return int(match[1]) if match else None
@@ -52,10 +54,10 @@ def numbered(name: str) -> int | None:
 
 def last_first(file: Path) -> tuple[bool, int]:
     """Order checkpoints before entries, and the newest first."""
-    return file.suffix == ".json", -(numbered(file.name) or 0)
+    return file.suffix == ".json", -(parse_log_version(file.name) or 0)
 
 
-def lines(root: Path) -> Iterator[dict[str, Any]]:
+def read_aside_actions(root: Path) -> Iterator[dict[str, Any]]:
     """Return the actions of what was set aside, as far as they can be read."""
     for file in (root / FOLDER).glob("*/*.json"):
         for line in file.read_bytes().splitlines():
@@ -67,18 +69,18 @@ def lines(root: Path) -> Iterator[dict[str, Any]]:
                 yield action
 
 
-def newest(root: Path, app: str) -> int:
+def newest_aside_version(root: Path, app: str) -> int:
     """Return the greatest version of an app id in what was set aside, -1 for none."""
-    found = (action["txn"] for action in lines(root) if "txn" in action)
+    found = (action["txn"] for action in read_aside_actions(root) if "txn" in action)
     return max((int(each["version"]) for each in found if each["appId"] == app), default=-1)
 
 
-def files(root: Path) -> set[str]:
+def list_aside_files(root: Path) -> set[str]:
     """Name the data files of what was set aside, which stay as long as it does."""
-    return {unquote(action["add"]["path"]) for action in lines(root) if "add" in action}
+    return {unquote(action["add"]["path"]) for action in read_aside_actions(root) if "add" in action}
 
 
-def swept(root: Path, *, now: datetime) -> None:
+def delete_expired_aside(root: Path, *, now: datetime) -> None:
     """Delete what was set aside longer ago than it is kept."""
     for place in (root / FOLDER).glob("*Z-*"):
         at = datetime.strptime(place.name.partition("-")[0], STAMP).replace(tzinfo=UTC)

@@ -41,7 +41,7 @@ class Synced(Followed):
         """
         if self._durable == self.version:
             return
-        base = log_wholeness.based(self.root)
+        base = log_wholeness.find_whole_checkpoint(self.root)
         if base > self._durable:
             durability.sync_files(log_wholeness.checkpoints_of(self.root, base))
         later = range(max(self._durable, base) + 1, self.version + 1)
@@ -50,7 +50,7 @@ class Synced(Followed):
         summed = [found for each in below if (found := self._summed(each)) is not None]
         wanted = [*summed, *commits]
         self._sync_files(add["path"] for commit in wanted for add in commit.adds)
-        durability.sync_files(delta_log.entry(self.root, commit.version) for commit in wanted)
+        durability.sync_files(delta_log.entry_path(self.root, commit.version) for commit in wanted)
         durability.sync_folder(self.root / delta_log.FOLDER)
         self._durable = self.version
 
@@ -63,12 +63,12 @@ class Synced(Followed):
 
     def _sync_files(self, paths: Iterable[str]) -> None:
         """Have files of the table and their folders on disk, as far as they are still there."""
-        found = [path for name in paths if (path := place(self.root, name)).exists()]
+        found = [path for name in paths if (path := locate_table_file(self.root, name)).exists()]
         durability.sync_files(found)
         durability.sync_folders({path.parent for path in found}, above=self.root)
 
 
-def place(root: Path, name: str) -> Path:
+def locate_table_file(root: Path, name: str) -> Path:
     """Return where a file of a table is; the log may spell its path in URL form."""
     path = root / name
     return path if "%" not in name or path.exists() else root / unquote(name)

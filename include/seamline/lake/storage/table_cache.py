@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.storage import delta_log
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.log_follower import identity
+from seamline.lake.storage.log_follower import file_identity
 from seamline.model.errors import NotFound
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ _held: dict[Path, Held] = {}
 _guard = threading.Lock()
 
 
-def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
+def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
     """Return what ``see`` finds in the newest version of a table, None where there is no table.
 
     It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
@@ -59,7 +59,7 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
         return None
     with held.lock:
         if held.given:
-            return look(root, key, see)
+            return read_cached_table(root, key, see)
         held.refresh()
         if key not in held.seen:
             held.seen[key] = see(held.table)
@@ -67,12 +67,12 @@ def look(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
         return found
 
 
-def handed_over(root: Path) -> Table | None:
+def take_cached_table(root: Path) -> Table | None:
     """Return the handle itself, at the newest version, to one who writes; None where none is held. Others open anew.
 
     What is held of a table that is gone, or was made anew since, is forgotten.
     """
-    first = identity(delta_log.entry(root, 0))
+    first = file_identity(delta_log.entry_path(root, 0))
     with _guard:
         held = _held.pop(root, None)
     if held is None or held.identity != first:
@@ -88,7 +88,7 @@ def handed_over(root: Path) -> Table | None:
 
 def _holding(root: Path) -> Held | None:
     # Another table that was later made at the same place has another first version.
-    first = identity(delta_log.entry(root, 0))
+    first = file_identity(delta_log.entry_path(root, 0))
     with _guard:
         held = _held.get(root)
         if held is not None and held.identity == first:

@@ -40,7 +40,7 @@ def settings_of(name: str) -> dict[str, str]:
     return {**SETTINGS, **({RETENTION: KEPT[name]} if name in KEPT else {})}
 
 
-def retention(settings: Mapping[str, str | None]) -> timedelta:
+def parse_log_retention(settings: Mapping[str, str | None]) -> timedelta:
     """Read for how long a log is kept; what cannot be read is as long as Delta's default."""
     found = SPAN.fullmatch(settings.get(RETENTION) or "")
     return timedelta(**{f"{found[2].lower()}s": int(found[1])}) if found else BY_ITSELF

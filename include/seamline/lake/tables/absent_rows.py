@@ -16,7 +16,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.model.protocol.manifest import Manifest, Statement
 
 
-def absent(layout: Layout, manifest: Manifest) -> Iterator[Statement]:
+def list_absent_generations(layout: Layout, manifest: Manifest) -> Iterator[Statement]:
     """Return what is served of generations of which rows are not there."""
     for view in sorted({view for view, _ in manifest.published}):
         there = rows_of(layout, view)

@@ -12,7 +12,7 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.model.protocol.audit import Audit
-from seamline.plan.wording.audit_text import audit_of, facts
+from seamline.plan.wording.audit_text import audit_of, serialize_audit
 
 SCHEMA = pa.schema(
     [
@@ -39,8 +39,8 @@ class Audits:
     def append(self, audit: Audit) -> None:
         """Keep an audit."""
         row = {"at": audit.at, "epoch": audit.epoch, "passed": audit.passed, "actor": audit.actor}
-        rows = pa.Table.from_pylist([{**row, "row": json.dumps(facts(audit))}], schema=SCHEMA)
-        self.table.append([data_files.write(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")])
+        rows = pa.Table.from_pylist([{**row, "row": json.dumps(serialize_audit(audit))}], schema=SCHEMA)
+        self.table.append([data_files.write_data_file(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")])
 
     def newest(self, count: int = 1) -> list[Audit]:
         """Return the last audits, the newest first."""

@@ -89,11 +89,11 @@ class Builds:
         written = pa.Table.from_pylist([vars(row) for row in rows], schema=SCHEMA)
         if written.num_rows:
             name = f"{uuid.uuid4().hex}.parquet"
-            self.table.append([data_files.write(written, self.table.root, name)])
+            self.table.append([data_files.write_data_file(written, self.table.root, name)])
 
     def of(self, run: str) -> list[BuildRow]:
         """List what the last attempt of a run has built, in order; an earlier one may have had another plan."""
-        return latest(self._rows(pc.field("run") == run))
+        return keep_newest_attempt(self._rows(pc.field("run") == run))
 
     @property
     def newest_cut(self) -> int:
@@ -134,7 +134,7 @@ class Builds:
         return [Attempt(read, seconds) for read, seconds in found]
 
 
-def latest(rows: Sequence[BuildRow]) -> list[BuildRow]:
+def keep_newest_attempt(rows: Sequence[BuildRow]) -> list[BuildRow]:
     """Keep the rows of the newest attempt, by view and interval."""
     newest = max(rows, key=lambda row: (row.at, row.generation), default=None)
     mine = [row for row in rows if newest and row.generation == newest.generation]

@@ -45,7 +45,7 @@ class Certificates:
         if certificates:
             rows = pa.Table.from_pylist([as_row(each) for each in certificates], schema=SCHEMA)
             name = f"{uuid.uuid4().hex}.parquet"
-            self.table.append([data_files.write(rows, self.table.root, name)])
+            self.table.append([data_files.write_data_file(rows, self.table.root, name)])
 
     def of(self, *, run: str = "", view: str = "", interval: str = "") -> list[Certificate]:
         """List the certificates of a run, of a view (``name/fingerprint``), of an interval; oldest first."""

@@ -19,12 +19,12 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import renewing
+from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.model.errors import Conflict, IntervalRunning
-from seamline.model.protocol.claims import Claim, conflicting
+from seamline.model.protocol.claims import Claim, find_conflicting_claim
 from seamline.model.time.intervals import Interval
-from seamline.runtime.processes import Life, elapsed, life_of, myself
+from seamline.runtime.processes import Life, boot_clock_seconds, life_of, own_process_name
 from seamline.runtime.sightings import LOOKS_EVERY, Sighting, Standing
 
 APP = "seamline.claims"
@@ -42,7 +42,7 @@ SCHEMA = pa.schema([("run", pa.string()), ("state", pa.string()), *WHOLE])
 class Waiting:
     """How one who wants to know waits until it is sure of what other processes hold."""
 
-    clock: Callable[[], float] = elapsed
+    clock: Callable[[], float] = boot_clock_seconds
     wait: Callable[[float], object] = time.sleep
     sightings: dict[str, Sighting] = field(default_factory=dict)
 
@@ -98,9 +98,11 @@ class Claims:
         waiting = waiting or Waiting()
         while True:
             found, free = self._judged(
-                lambda other: conflicting([other], claim.run, claim.spans) is not None, now, waiting
+                lambda other: find_conflicting_claim([other], claim.run, claim.spans) is not None,
+                now,
+                waiting,
             )
-            live = tuple(each for each in found if each not in free and not ended(each))
+            live = tuple(each for each in found if each not in free and not has_claim_ended(each))
             require_free(live, claim.run, claim.spans)
             kept = [each for each in live if each.run != claim.run]
             try:
@@ -110,7 +112,9 @@ class Claims:
 
     def renew(self, run: str, process: str) -> bool:
         """Prolong the claim that a process holds for a run; false if it holds none any more."""
-        while (mine := next((each for each in self.read() if held(each, run, process)), None)) is not None:
+        while (
+            mine := next((each for each in self.read() if is_held_by_run(each, run, process)), None)
+        ) is not None:
             try:
                 self.decisions.beat({f"{BEAT}{mine.slot}": mine.beat + 1})
             except Conflict:
@@ -124,7 +128,8 @@ class Claims:
         def handed(found: tuple[Claim, ...]) -> tuple[Claim, ...]:
             until = now + HANDED_OVER
             return tuple(
-                replace(each, until=until, process="") if held(each, run, process) else each for each in found
+                replace(each, until=until, process="") if is_held_by_run(each, run, process) else each
+                for each in found
             )
 
         self._change(run, HANDED, handed)
@@ -134,7 +139,7 @@ class Claims:
         self._change(
             run,
             RELEASED,
-            lambda found: tuple(each for each in found if not held(each, run, process)),
+            lambda found: tuple(each for each in found if not is_held_by_run(each, run, process)),
         )
 
     def _change(self, run: str, state: str, change: Callable[[tuple[Claim, ...]], tuple[Claim, ...]]) -> None:
@@ -162,19 +167,19 @@ def free_slot(claims: Collection[Claim]) -> int:
 
 def require_free(claims: Sequence[Claim], run: str, spans: Sequence[Interval]) -> None:
     """Raise IntervalRunning if another run has a claim that the spans of a run would meet."""
-    if other := conflicting(claims, run, spans):
+    if other := find_conflicting_claim(claims, run, spans):
         raise IntervalRunning(
             f"{next(span for span in spans if other.meets(span))} is being built by {other}.",
             hint=f"wait for its end; without a sign of life it is free after {TTL.total_seconds():g} s.",
         )
 
 
-def held(claim: Claim, run: str, process: str) -> bool:
+def is_held_by_run(claim: Claim, run: str, process: str) -> bool:
     """Return whether a claim is a run's and this process's, or between two; an attempt that was replaced has none."""
     return claim.run == run and claim.process in (process, "")
 
 
-def ended(claim: Claim) -> bool:
+def has_claim_ended(claim: Claim) -> bool:
     """Return whether a claim's process is seen to be gone."""
     return life_of(claim.process) is Life.GONE
 
@@ -191,22 +196,22 @@ def claims_shown(layout: Layout) -> tuple[Claim, ...]:
     if not Table.exists(layout.table("claims")):
         return ()
     found = Claims(Table.open(layout.table("claims"))).read()
-    return tuple(each for each in found if not ended(each))
+    return tuple(each for each in found if not has_claim_ended(each))
 
 
 @contextmanager
-def holding(
+def claim_intervals(
     layout: Layout, run: str, owner: str, spans: Sequence[Interval], *, hand_over: bool = False
 ) -> Iterator[None]:
     """Claim intervals for as long as the block runs; IntervalRunning if another run is at one of them.
 
     With ``hand_over`` the claim outlives a block that ends well, for the run's next task; ``release`` ends it.
     """
-    claims, now, me = Claims.ensure(layout), datetime.now(UTC), myself()
+    claims, now, me = Claims.ensure(layout), datetime.now(UTC), own_process_name()
     claims.take(Claim(run, owner, tuple(spans), now, now + TTL, me), now=now)
     kept, beside = False, Claims.ensure(layout)
     try:
-        with renewing(lambda: beside.renew(run, me), RENEWED_EVERY):
+        with keep_renewing(lambda: beside.renew(run, me), RENEWED_EVERY):
             yield
         kept = hand_over
     finally:

@@ -55,7 +55,9 @@ class Comparisons:
             for each in found
         ]
         written = pa.Table.from_pylist(rows, schema=SCHEMA)
-        self.table.append([data_files.write(written, self.table.root, f"{uuid.uuid4().hex}.parquet")])
+        self.table.append(
+            [data_files.write_data_file(written, self.table.root, f"{uuid.uuid4().hex}.parquet")]
+        )
 
     def of(self, view: str, interval: str = "") -> list[Comparison]:
         """List those of a view version (``name/fingerprint``), or of one interval of it; oldest first."""

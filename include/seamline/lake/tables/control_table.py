@@ -17,7 +17,7 @@ from seamline.lake.storage import durability
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.model.errors import Conflict, LeaseHeld
@@ -26,11 +26,20 @@ from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.savepoint import Savepoint, with_one_more
-from seamline.model.time.intervals import parse_moment, stamp
-from seamline.runtime.processes import elapsed
+from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.runtime.processes import boot_clock_seconds
 from seamline.runtime.sightings import LOOKS_EVERY, Sighting, Standing
 
-__all__ = ["TTL", "Control", "ControlTable", "Desired", "Drained", "Lease", "restatements", "shown"]
+__all__ = [
+    "TTL",
+    "Control",
+    "ControlTable",
+    "Desired",
+    "Drained",
+    "Lease",
+    "find_shown_lease",
+    "list_restatements",
+]
 
 APP = "seamline.control"
 BEAT = "seamline.beat"
@@ -171,13 +180,13 @@ class ControlTable:
         *,
         now: datetime,
         process: str = "",
-        clock: Callable[[], float] = elapsed,
+        clock: Callable[[], float] = boot_clock_seconds,
         wait: Callable[[float], object] = time.sleep,
     ) -> Lease:
         """Take the lease; LeaseHeld where another holder is seen to live.
 
         One whose process is not seen to be gone is watched: until its beat moves, or has stood still for TTL of the
-        ``clock``. ``process`` is who will renew it, as ``processes.myself`` names it; ``now`` is for people. Its token
+        ``clock``. ``process`` is who will renew it, as ``own_process_name`` says; ``now`` is for people. Its token
         is above those that the pipeline's tables carry: a control table from a backup has forgotten some.
         """
         sight, found = Sighting(TTL.total_seconds(), clock), Control()
@@ -206,7 +215,7 @@ class ControlTable:
             return lease
 
     def held(
-        self, *, clock: Callable[[], float] = elapsed, wait: Callable[[float], object] = time.sleep
+        self, *, clock: Callable[[], float] = boot_clock_seconds, wait: Callable[[float], object] = time.sleep
     ) -> Lease | None:
         """Return the lease if its holder is seen to live; None where there is none, or its holder is seen to be gone.
 
@@ -226,7 +235,7 @@ class ControlTable:
                 raise LeaseHeld(f"The lease with token {lease.token} is {holder}'s now.", hint="exit.")
             renewed = replace(current, beat=current.beat + 1, renewed=now)
             try:
-                self.decisions.beat({BEAT: renewed.beat}, {RENEWED: stamp(now)})
+                self.decisions.beat({BEAT: renewed.beat}, {RENEWED: format_utc_instant(now)})
             except Conflict:
                 continue
             return renewed
@@ -250,12 +259,14 @@ class ControlTable:
 
     def _write(self, row: Mapping[str, object], state: Control) -> None:
         renewed = state.lease and state.lease.renewed
-        self.decisions.write(row, state.to_json(), metadata={RENEWED: stamp(renewed)} if renewed else None)
+        self.decisions.write(
+            row, state.to_json(), metadata={RENEWED: format_utc_instant(renewed)} if renewed else None
+        )
 
 
 def held_by(lease: Lease) -> LeaseHeld:
     """Say who has the lease."""
-    said = f", renewed at {stamp(lease.renewed)} by its clock" if lease.renewed else ""
+    said = f", renewed at {format_utc_instant(lease.renewed)} by its clock" if lease.renewed else ""
     return LeaseHeld(
         f"{lease.holder} holds the lease with token {lease.token}{said}.",
         hint="stop it, or wait for it to end.",
@@ -265,7 +276,7 @@ def held_by(lease: Lease) -> LeaseHeld:
 _watched: dict[Path, Sighting] = {}
 
 
-def shown(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
+def find_shown_lease(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
     """Return the lease as those show it who cannot wait until they are sure; None where there is none.
 
     A process that looks more than once goes by beats; at its first look by the holder's clock, which may be wrong.
@@ -277,7 +288,9 @@ def shown(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
     return None if standing is Standing.FREE or (standing is Standing.UNSURE and late) else lease
 
 
-def restatements(layout: Layout) -> tuple[Restatement, ...]:
+def list_restatements(layout: Layout) -> tuple[Restatement, ...]:
     """List the restatements of a pipeline in the order of their decisions."""
-    found = look(layout.table("control"), "restated", lambda table: ControlTable(table).read().restated)
+    found = read_cached_table(
+        layout.table("control"), "restated", lambda table: ControlTable(table).read().restated
+    )
     return found or ()

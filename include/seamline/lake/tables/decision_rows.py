@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake.log.record_files import filled
+from seamline.lake.log.record_files import fill_missing_columns
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.rewrites import Upkeep, refused, replace_files
+from seamline.lake.storage.rewrites import Upkeep, discard_refused_files, replace_files
 from seamline.lake.storage.table_cache import Files
 from seamline.model.errors import Conflict, ProtocolError
 from seamline.plan.maintain.slice_upkeep import Piece
@@ -71,7 +71,7 @@ class Decisions:
                 )
         seq = (self.table.txn(DECIDED) or 0) + 1
         rows = pa.Table.from_pylist([{**row, "seq": seq, "whole": whole}], schema=self.schema)
-        file = data_files.write(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")
+        file = data_files.write_data_file(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")
         try:
             self.table.append([file], txns=self._marks({DECIDED: seq, **(txns or {})}), metadata=metadata)
         except Conflict:
@@ -91,7 +91,9 @@ class Decisions:
             for info in self.table.history(limit):
                 if (found := info.get(self.app)) is not None:
                     return str(found)
-        raise lost(self.table, "no commit has the state any more that an earlier release left there")
+        raise lost_decisions_error(
+            self.table, "no commit has the state any more that an earlier release left there"
+        )
 
 
 _newest: dict[tuple[Path, str], tuple[int, str]] = {}
@@ -115,10 +117,10 @@ def found_in(table: Table, seq: int) -> str:
             for number, whole in zip(*rows.to_pydict().values(), strict=True):
                 if number == seq and whole is not None:
                     return str(whole)
-    raise lost(table, f"it has no row of decision {seq}, the newest")
+    raise lost_decisions_error(table, f"it has no row of decision {seq}, the newest")
 
 
-def lost(table: Table, why: str) -> ProtocolError:
+def lost_decisions_error(table: Table, why: str) -> ProtocolError:
     """Say that decisions were taken away, and by whom that is undone."""
     return ProtocolError(
         f"{table.root} has lost decisions: {why}.",
@@ -127,7 +129,7 @@ def lost(table: Table, why: str) -> ProtocolError:
     )
 
 
-def packed(decisions: Decisions, *, passing: Collection[str] = ()) -> Upkeep:
+def compact_decision_rows(decisions: Decisions, *, passing: Collection[str] = ()) -> Upkeep:
     """Put old rows into one file, without the state after them; rows of ``passing`` states, which told nobody, go.
 
     The file of the newest row is left alone, and all later ones are newer: what counts is never written again.
@@ -143,26 +145,28 @@ def packed(decisions: Decisions, *, passing: Collection[str] = ()) -> Upkeep:
     old = [
         (name, path, size)
         for name, path, size, last in zip(names, found.paths, sizes, highest, strict=True)
-        if size < LARGE and (last is None or last < seq) and seq not in numbers(path)
+        if size < LARGE and (last is None or last < seq) and seq not in read_decision_numbers(path)
     ]
     if len(old) < FEW:
         return Upkeep()
     pieces = [Piece(name, size, 0, 0) for name, _, size in old]
-    read = [filled(parquet_files.read(path), decisions.schema) for _, path, _ in old]
+    read = [fill_missing_columns(parquet_files.read(path), decisions.schema) for _, path, _ in old]
     rows = pa.concat_tables([each.cast(decisions.schema) for each in read])
     rows = rows.filter(pc.invert(pc.is_in(rows["state"], pa.array([*passing], pa.string()))))
     rows = rows.set_column(
         rows.schema.get_field_index("whole"), "whole", pa.nulls(rows.num_rows, pa.string())
     )
-    written = [data_files.write(rows, table.root, f"{uuid.uuid4().hex}.parquet")] if rows.num_rows else []
+    written = (
+        [data_files.write_data_file(rows, table.root, f"{uuid.uuid4().hex}.parquet")] if rows.num_rows else []
+    )
     try:
         replace_files(table, pieces, written)
     except Conflict as conflict:
-        return refused(table, written, conflict)
+        return discard_refused_files(table, written, conflict)
     return Upkeep(packed={table.root.name: len(old)})
 
 
-def numbers(path: str) -> list[int | None]:
+def read_decision_numbers(path: str) -> list[int | None]:
     """Read the numbers of a file's rows; none where an earlier release wrote it."""
     if "seq" not in pq.read_schema(path).names:
         return []

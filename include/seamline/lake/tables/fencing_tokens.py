@@ -26,6 +26,6 @@ def newest_token(folder: Path) -> int:
 def token_of(root: Path) -> int:
     """Return a table's token, also where others have changed its rows."""
     try:
-        return Table(root, *log_wholeness.opened(root)).txn(TOKEN) or 0
+        return Table(root, *log_wholeness.open_whole_table(root)).txn(TOKEN) or 0
     except (NotFound, NotWhole, DeltaError):
         return 0

@@ -19,7 +19,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import Conflict
 from seamline.model.time.intervals import Interval
-from seamline.plan.maintain.unneeded import begun
+from seamline.plan.maintain.unneeded import parse_build_start
 
 CLOSED = "seamline.closed"
 """App id: no build that began up to this second since 1970 commits here any more; every build's commit carries it."""
@@ -62,7 +62,7 @@ class Generations:
         described = []
         for path, interval in written:
             name = str(path.relative_to(self.table.root))
-            file = data_files.described(self.table.root, name, partition={"interval": interval.id})
+            file = data_files.describe_data_file(self.table.root, name, partition={"interval": interval.id})
             counted = pc.sum(pq.read_table(path, columns=["rows"], partitioning=None)["rows"]).as_py() or 0
             described.append((file, Volume(file.rows, counted)))
         return self.hold(described)
@@ -85,7 +85,7 @@ class Generations:
         What it was made of is on disk before: a generation of epochs that a power cut takes would count them twice.
         """
         generation = described[0].path.partition("/")[0]
-        began = begun(generation)
+        began = parse_build_start(generation)
         durability.sync_disk(self.table.root)
         for attempt in range(ATTEMPTS):
             closed = self.table.refresh().txn(CLOSED) or 0

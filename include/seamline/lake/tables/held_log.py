@@ -11,21 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import connection, relations, scan
-from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql, register_tables
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql
-from seamline.lake.log.epoch_log import condensed_log, epochs_bringing, known_epochs
+from seamline.lake.log.epoch_log import known_epochs, list_accepting_epochs, read_condensed_log
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
-from seamline.lake.tables.view_versions import live
+from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.audit import Rows
-from seamline.model.protocol.condensed import runs_of, touching
+from seamline.model.protocol.condensed import merge_adjacent_runs, runs_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offset_runs import Run
 from seamline.model.protocol.offsets import Lane
-from seamline.model.time.intervals import Interval, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant
 
 PLACES = "_topic_id, _partition, _offset, _epoch"
 SPELLED = 32
@@ -54,17 +54,21 @@ class HeldLog:
         """Pin the master first: what it holds is in the quarantine by then (rule 1). NotFound without a master."""
         master = Master.open(layout)
         last, files = master.epoch, Files.of(master.table)
-        quarantine = look(layout.table("quarantine"), "files", Files.of)
-        frontiers = {view.id: master.frontier(view.id) for view in live(pipeline, layout).views}
-        log = condensed_log(layout, until=last)
+        quarantine = read_cached_table(layout.table("quarantine"), "files", Files.of)
+        frontiers = {view.id: master.frontier(view.id) for view in add_live_versions(pipeline, layout).views}
+        log = read_condensed_log(layout, until=last)
         if span is None:
             epochs = [epoch for epoch in known_epochs(layout) if epoch.number <= last]
             return cls(pipeline, log, epochs, files, quarantine, frontiers)
         ids = {interval.id for interval in pipeline.grid.within(span)}
-        bringing = [only(epoch, ids) for epoch in epochs_bringing(layout, ids) if epoch.number <= last]
+        bringing = [
+            keep_interval_counts(epoch, ids)
+            for epoch in list_accepting_epochs(layout, ids)
+            if epoch.number <= last
+        ]
         if quarantine:
-            quarantine = between(quarantine, bringing)
-        return cls(pipeline, log, bringing, between(files, bringing), quarantine, frontiers, span)
+            quarantine = keep_epoch_files(quarantine, bringing)
+        return cls(pipeline, log, bringing, keep_epoch_files(files, bringing), quarantine, frontiers, span)
 
     @property
     def epoch(self) -> int:
@@ -75,7 +79,7 @@ class HeldLog:
         """Return every lane of the log: the runs of its records, and how often each is there that is so twice."""
         if not (log := self._log()):
             return
-        with relations() as con:
+        with register_tables() as con:
             lanes = con.sql(f"SELECT DISTINCT _topic_id, _partition FROM {log} ORDER BY ALL").fetchall()
             for topic_id, partition in lanes:
                 found = con.execute(
@@ -87,25 +91,28 @@ class HeldLog:
     def rows(self) -> Rows:
         """Count the rows of each epoch."""
         start = floor_sql("_event_time", self.pipeline.grid.length)
-        con, held = connection(), among("_epoch", self.epochs)
-        inside = held if self.span is None else f"{held} AND {within('_event_time', self.span)}"
-        accepted = counted(con, self.master, start, inside)
-        refused = counted(con, self.quarantine, "_reason", held) if self.quarantine else {}
+        con, held = connection(), held_epochs_sql("_epoch", self.epochs)
+        inside = held if self.span is None else f"{held} AND {within_span_sql('_event_time', self.span)}"
+        accepted = count_epoch_rows(con, self.master, start, inside)
+        refused = count_epoch_rows(con, self.quarantine, "_reason", held) if self.quarantine else {}
         return Rows(
-            {epoch: {stamp(at): rows for at, rows in found.items()} for epoch, found in accepted.items()},
+            {
+                epoch: {format_utc_instant(at): rows for at, rows in found.items()}
+                for epoch, found in accepted.items()
+            },
             refused,
         )
 
     def _log(self) -> str:
         parts = [
-            f"SELECT {PLACES} FROM {scan(files.paths)} WHERE {among('_epoch', self.epochs)}"
+            f"SELECT {PLACES} FROM {read_parquet_sql(files.paths)} WHERE {held_epochs_sql('_epoch', self.epochs)}"
             for files in (self.master, self.quarantine)
             if files and files.actions.num_rows
         ]
         return f"({' UNION ALL '.join(parts)})" if parts else ""
 
 
-def uncrossed(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
+def find_uncrossed_epoch(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
     """Return the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
     if not slices.actions.num_rows:
         return until
@@ -116,14 +123,13 @@ def uncrossed(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
     slices = slices.keep(crossing)
     if not slices.actions.num_rows:
         return until
-    query = (
-        f"SELECT min(from_epoch) FROM {scan(slices.paths)} WHERE from_epoch <= {until} AND to_epoch > {until}"
-    )
+    crosses = f"from_epoch <= {until} AND to_epoch > {until}"
+    query = f"SELECT min(from_epoch) FROM {read_parquet_sql(slices.paths)} WHERE {crosses}"
     [[first]] = con.sql(query).fetchall()
     return until if first is None else first - 1
 
 
-def only(epoch: Epoch, ids: Collection[str]) -> Epoch:
+def keep_interval_counts(epoch: Epoch, ids: Collection[str]) -> Epoch:
     """Return an epoch with its counts of some intervals alone."""
     counts = {
         name: {id: rows for id, rows in getattr(epoch, name).items() if id in ids}
@@ -132,7 +138,7 @@ def only(epoch: Epoch, ids: Collection[str]) -> Epoch:
     return Epoch(**{**vars(epoch), **counts})
 
 
-def between(files: Files, epochs: Sequence[Epoch]) -> Files:
+def keep_epoch_files(files: Files, epochs: Sequence[Epoch]) -> Files:
     """Keep the files that may hold rows of some epochs, which are in order."""
     if not files.actions.num_rows:
         return files
@@ -141,14 +147,14 @@ def between(files: Files, epochs: Sequence[Epoch]) -> Files:
     return files.keep(pc.less_equal(files.low("_epoch").cast(pa.int64()), last))
 
 
-def within(column: str, span: Interval) -> str:
+def within_span_sql(column: str, span: Interval) -> str:
     """Spell that an instant is in a span."""
-    return f"(epoch_us({column}) >= {micros(span.start)} AND epoch_us({column}) < {micros(span.end)})"
+    return f"(epoch_us({column}) >= {to_unix_micros(span.start)} AND epoch_us({column}) < {to_unix_micros(span.end)})"
 
 
-def among(column: str, epochs: Iterable[Epoch]) -> str:
+def held_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
     """Spell that a number is that of an epoch that is held: what is not is dead (rule 2)."""
-    runs = list(touching(run for epoch in epochs for run in runs_of(epoch)))
+    runs = list(merge_adjacent_runs(run for epoch in epochs for run in runs_of(epoch)))
     if len(runs) <= SPELLED:
         return (
             "("
@@ -159,18 +165,18 @@ def among(column: str, epochs: Iterable[Epoch]) -> str:
     return f"{column} IN (SELECT unnest(range(a, b + 1)) FROM (VALUES {values}) held(a, b))"
 
 
-def alive(epochs: Iterable[Epoch]) -> str:
+def live_slices_sql(epochs: Iterable[Epoch]) -> str:
     """Spell that slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
-    return f"(from_epoch <> to_epoch OR {among('to_epoch', epochs)})"
+    return f"(from_epoch <> to_epoch OR {held_epochs_sql('to_epoch', epochs)})"
 
 
-def counted(
+def count_epoch_rows(
     con: duckdb.DuckDBPyConnection, files: Files, by: str, held: str
 ) -> Mapping[int, Mapping[Any, int]]:
     """Count a table's rows of held epochs, by epoch and something else."""
     found: dict[int, dict[Any, int]] = {}
     if files.actions.num_rows:
-        query = f"SELECT _epoch, {by}, count(*) FROM {scan(files.paths)} "
+        query = f"SELECT _epoch, {by}, count(*) FROM {read_parquet_sql(files.paths)} "
         query += f"WHERE {held} GROUP BY ALL"
         for epoch, name, rows in con.sql(query).fetchall():
             found.setdefault(epoch, {})[name] = rows

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.manifest import Act, Manifest, Statement
-from seamline.model.time.intervals import EPOCH, Grid, Interval, stamp
+from seamline.model.time.intervals import EPOCH, Grid, Interval, format_utc_instant
 from seamline.model.time.window_arithmetic import Bounds, Ruling
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -25,30 +25,30 @@ PANE = "seamline.pane"
 """App id in the slices of a version: microseconds of the longest pane in them, and in its generations."""
 
 
-def said(view: CompiledView) -> dict[str, int]:
+def pane_length_mark(view: CompiledView) -> dict[str, int]:
     """Return the mark of a version that begins."""
     return {PANE: view.pane // MICROSECOND}
 
 
 def kept_in(layout: Layout, view: CompiledView) -> int | None:
     """Return the length of the panes that a version is kept in; None where nobody has said it."""
-    found: int | None = look(layout.slices(view), PANE, lambda table: table.txn(PANE))
+    found: int | None = read_cached_table(layout.slices(view), PANE, lambda table: table.txn(PANE))
     return found
 
 
 def as_kept(pipeline: CompiledPipeline, kept: Callable[[CompiledView], int | None]) -> CompiledPipeline:
     """Return views panes in which what is made of them fits what is kept."""
-    return replace(pipeline, views=tuple(fitted(view, kept(view)) for view in pipeline.views))
+    return replace(pipeline, views=tuple(shorten_panes(view, kept(view)) for view in pipeline.views))
 
 
-def fitted(view: CompiledView, kept: int | None) -> CompiledView:
+def shorten_panes(view: CompiledView, kept: int | None) -> CompiledView:
     """Shorten a view's panes where what is kept has shorter ones: this process has an older tzdata than another had."""
     own = view.pane // MICROSECOND
     both = math.gcd(own, kept or 0)
     return view if both == own else replace(view, pane=both * MICROSECOND)
 
 
-def coarse(view: CompiledView, kept: int | None) -> list[Bounds]:
+def list_coarse_stretches(view: CompiledView, kept: int | None) -> list[Bounds]:
     """List the stretches of time in which borders of windows lie within panes that are kept."""
     if kept is None or not isinstance(view.windows, Ruling) or (view.pane // MICROSECOND) % kept == 0:
         return []
@@ -59,26 +59,26 @@ def require_fine(layout: Layout, view: CompiledView, read: datetime) -> None:
     """Raise ProtocolError where windows cannot be made of the panes of days that were read before an instant."""
     kept = kept_in(layout, view)
     ahead = (read - EPOCH) // MICROSECOND
-    first = min((low for low, _ in coarse(view, kept) if low < ahead), default=None)
+    first = min((low for low, _ in list_coarse_stretches(view, kept) if low < ahead), default=None)
     if first is not None and kept is not None:
         raise ProtocolError(
             f"{view.qualified} is kept in panes of {kept * MICROSECOND}, and its zone, as this process knows it, cuts "
-            f"windows finer from {since(first)} on.",
+            f"windows finer from {format_instant(first)} on.",
             hint="restart the stream under this tzdata: it lets those days be built anew.",
         )
 
 
-def since(instant: int) -> str:
+def format_instant(instant: int) -> str:
     """Write an instant; the beginning of all where it is none."""
-    return stamp(EPOCH + instant * MICROSECOND) if abs(instant) < 2**57 else "the beginning"
+    return format_utc_instant(EPOCH + instant * MICROSECOND) if abs(instant) < 2**57 else "the beginning"
 
 
-def refine(
+def withdraw_coarse_intervals(
     manifest: Manifest, view: CompiledView, kept: int | None, intervals: Iterable[str], grid: Grid, held: int
 ) -> list[Statement]:
     """Let intervals with rows up to ``held``, whose panes are too long, be built before they are answered again."""
-    stretches = coarse(view, kept)
-    mine = [each for each in intervals if stretches and meets(grid.named(each), stretches)]
+    stretches = list_coarse_stretches(view, kept)
+    mine = [each for each in intervals if stretches and is_in_stretches(grid.named(each), stretches)]
     facts = {"reason": "the zone's rules have changed", "at": datetime.now(UTC)}
     gone = [
         Statement(Act.WITHDRAW, view.id, cut, interval, name, **facts)  # type: ignore[arg-type]
@@ -91,13 +91,13 @@ def refine(
     return gone + [Statement(Act.FLOOR, view.id, held, each, **facts) for each in mine]  # type: ignore[arg-type]
 
 
-def meets(interval: Interval, stretches: Sequence[Bounds]) -> bool:
+def is_in_stretches(interval: Interval, stretches: Sequence[Bounds]) -> bool:
     """Return whether an interval has an instant of some stretch."""
     start, end = ((each - EPOCH) // MICROSECOND for each in (interval.start, interval.end))
     return any(low < end and start < high for low, high in stretches)
 
 
-def state(table: Table, view: CompiledView) -> None:
+def commit_pane_length(table: Table, view: CompiledView) -> None:
     """Say in what panes a version is kept from now on, unless its slices say so already."""
     if table.txn(PANE) != view.pane // MICROSECOND:
-        table.append([], txns=said(view))
+        table.append([], txns=pane_length_mark(view))

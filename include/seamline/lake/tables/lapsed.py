@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
-from seamline.lake.log.log_lines import LINE, TAKEN, number
+from seamline.lake.log.log_lines import LINE, TAKEN, read_app_version
 from seamline.lake.log.pinned_log import Log, Numbers
 from seamline.lake.storage import delta_log
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import EPOCH as ZERO
-from seamline.model.time.intervals import stamp
-from seamline.plan.maintain.repair_steps import unaccounted
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.maintain.repair_steps import has_unaccounted_gap
 
 
 def require_epochs(
@@ -27,9 +27,13 @@ def require_epochs(
     """
     following = held.after(epoch)
     if following is None and log.epoch == epoch:
-        following = look(layout.table("master"), ("line after", instant), partial(line_after, instant))
-    if following is not None and unaccounted(epoch, following):
-        raise gone(view, instant, f"epochs above {epoch} may have been held then, and were lost since")
+        following = read_cached_table(
+            layout.table("master"), ("line after", instant), partial(line_after, instant)
+        )
+    if following is not None and has_unaccounted_gap(epoch, following):
+        raise lapsed_answer_error(
+            view, instant, f"epochs above {epoch} may have been held then, and were lost since"
+        )
 
 
 def line_after(instant: datetime, master: Table) -> int | None:
@@ -43,12 +47,12 @@ def line_after(instant: datetime, master: Table) -> int | None:
             first = ZERO + timedelta(milliseconds=int(commit.info.get("timestamp", 0)))
     # What was stated within a millisecond was stated at any instant of it.
     after = first is not None and first + timedelta(milliseconds=1) > instant
-    return number(master, TAKEN) + 1 if after else None
+    return read_app_version(master, TAKEN) + 1 if after else None
 
 
-def gone(view: CompiledView, instant: datetime, why: str) -> BadRange:
+def lapsed_answer_error(view: CompiledView, instant: datetime, why: str) -> BadRange:
     """Say that an answer of the past cannot be given any more."""
     return BadRange(
-        f"What {view.qualified} answered at {stamp(instant)} cannot be told: {why}.",
+        f"What {view.qualified} answered at {format_utc_instant(instant)} cannot be told: {why}.",
         hint="ask for a later instant, or for intervals of which all is kept (seamline history).",
     )

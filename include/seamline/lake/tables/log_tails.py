@@ -5,26 +5,29 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import relations, scan
+from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
 from seamline.lake.storage.table_cache import Files
-from seamline.model.protocol.log_tail import Tail, hashed
+from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane, Vector
 
 NEAR = 64
 """Offsets: how far before its end a lane's newest record is looked for. Markers of transactions have none."""
 
 
-def tails(master: Files, quarantine: Files, ends: Vector) -> dict[Lane, Tail]:
+def find_log_tails(master: Files, quarantine: Files, ends: Vector) -> dict[Lane, Tail]:
     """Return the newest record below each lane's end; a lane that has none near it is left out."""
     found: dict[Lane, Tail] = {}
     for lane, end in ends.items():
-        known = (newest(master, lane, end, whole=True), newest(quarantine, lane, end, whole=False))
+        known = (
+            find_newest_record(master, lane, end, whole=True),
+            find_newest_record(quarantine, lane, end, whole=False),
+        )
         if there := [each for each in known if each]:
             found[lane] = max(there, key=lambda each: each.offset)
     return found
 
 
-def newest(files: Files, lane: Lane, end: int, *, whole: bool) -> Tail | None:
+def find_newest_record(files: Files, lane: Lane, end: int, *, whole: bool) -> Tail | None:
     """Find the newest record of a lane near its end in a table, whose values are ``whole``, or less than was read."""
     if not files.actions.num_rows or end <= 0:
         return None
@@ -42,9 +45,11 @@ def newest(files: Files, lane: Lane, end: int, *, whole: bool) -> Tail | None:
     if not (files := files.keep(may)).actions.num_rows:
         return None
     query = (
-        f"SELECT _offset, epoch_ms(_kafka_timestamp), _value FROM {scan(files.paths, uneven=True)} "
+        f"SELECT _offset, epoch_ms(_kafka_timestamp), _value FROM {read_parquet_sql(files.paths, uneven=True)} "
         "WHERE _topic_id = ? AND _partition = ? AND _offset >= ? AND _offset < ? ORDER BY _offset DESC LIMIT 1"
     )
-    with relations() as con:
+    with register_tables() as con:
         rows = con.execute(query, [lane.topic_id, lane.partition, end - NEAR, end]).fetchall()
-    return next((Tail(offset, at, hashed(value) if whole else "") for offset, at, value in rows), None)
+    return next(
+        (Tail(offset, at, hash_record_value(value) if whole else "") for offset, at, value in rows), None
+    )

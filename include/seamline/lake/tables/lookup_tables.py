@@ -21,8 +21,8 @@ from deltalake import DeltaTable
 from seamline.lake.engine.lookup_joins import key_name
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.durability import sync_file, sync_folders
-from seamline.lake.storage.exact_casts import cast, through_doubles
-from seamline.lake.storage.layout import Layout, definitions
+from seamline.lake.storage.exact_casts import cast_exactly, through_doubles
+from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.model.compile.lookup_join import Join
 from seamline.model.errors import LookupBroken, SeamlineError
 
@@ -34,10 +34,10 @@ DOUBLES = "make it DECIMAL or text where the table is made, or declare the colum
 
 def path_of(join: Join) -> Path:
     """Return where a look-up's file or folder is; relative to the folder of definitions."""
-    return definitions() / join.table
+    return definitions_folder() / join.table
 
 
-def signature(join: Join) -> object:
+def read_lookup_signature(join: Join) -> object:
     """Return what changes when the table does, at the cost of asking the file system; functions never change."""
     if FUNCTION.fullmatch(join.table):
         return None
@@ -48,16 +48,16 @@ def signature(join: Join) -> object:
     return about.st_mtime_ns, about.st_size, about.st_ino
 
 
-def mark(join: Join) -> object:
-    """Return the ``signature``, or why there is none: what is broken is read again when it changes."""
+def read_lookup_mark(join: Join) -> object:
+    """Return the ``read_lookup_signature``, or why there is none: what is broken is read again when it changes."""
     try:
-        return signature(join)
+        return read_lookup_signature(join)
     except Exception as error:  # noqa: BLE001 - what is wrong with a table is told by reading it
         return f"{type(error).__name__}: {error}"
 
 
 def table_schema(join: Join) -> pa.Schema:
-    """Return the columns of what ``load`` gives."""
+    """Return the columns of what ``load_lookup`` gives."""
     return pa.schema([(name, arrow_type(type)) for name, _, type in columns_of(join)])
 
 
@@ -67,7 +67,7 @@ def columns_of(join: Join) -> list[tuple[str, str, str]]:
     return keys + [(field.name, name, field.type.spark) for name, field in join.columns]
 
 
-def load(join: Join) -> pa.Table:
+def load_lookup(join: Join) -> pa.Table:
     """Read a look-up: its keys by ``key_name``, its columns as a row calls them, in the order of the keys.
 
     Raises LookupBroken where it cannot be read, lacks a column, has a value of another type or a key twice.
@@ -75,24 +75,24 @@ def load(join: Join) -> pa.Table:
     """
     wanted = [name for _, name, _ in columns_of(join)]
     try:
-        found = source(join, list(dict.fromkeys(wanted)))
+        found = read_lookup_source(join, list(dict.fromkeys(wanted)))
     except SeamlineError:
         raise
     except Exception as error:
         raise LookupBroken(
             f"Look-up {join.name}: {join.table!r} cannot be read: {type(error).__name__}: {error}.",
-            hint=f"paths are taken from {definitions()}; functions must be importable.",
+            hint=f"paths are taken from {definitions_folder()}; functions must be importable.",
         ) from error
     if missing := [name for name in wanted if name not in found.column_names]:
         raise LookupBroken(
             f"Look-up {join.name}: {join.table!r} has no column {missing[0]!r}.",
             hint=f"it has {', '.join(found.column_names)}.",
         )
-    columns = [typed(join, found[name], type, name) for _, name, type in columns_of(join)]
-    return unique(join, pa.table(columns, schema=table_schema(join)))
+    columns = [cast_lookup_column(join, found[name], type, name) for _, name, type in columns_of(join)]
+    return require_unique_keys(join, pa.table(columns, schema=table_schema(join)))
 
 
-def source(join: Join, wanted: Sequence[str]) -> pa.Table:
+def read_lookup_source(join: Join, wanted: Sequence[str]) -> pa.Table:
     """Read the table as it is kept; a csv's cells are text, empty ones NULL."""
     if FUNCTION.fullmatch(join.table):
         module, _, name = join.table.partition(":")
@@ -109,11 +109,11 @@ def source(join: Join, wanted: Sequence[str]) -> pa.Table:
     return pcsv.read_csv(path, convert_options=options)
 
 
-def typed(join: Join, values: pa.ChunkedArray, type: str, column: str) -> pa.ChunkedArray:
+def cast_lookup_column(join: Join, values: pa.ChunkedArray, type: str, column: str) -> pa.ChunkedArray:
     """Cast a column to what was declared, or what its key must equal; nothing is rounded."""
     wanted = arrow_type(type)
     try:
-        return cast(values, wanted)
+        return cast_exactly(values, wanted)
     except pa.ArrowException as error:
         doubles = through_doubles(values.type, wanted)
         raise LookupBroken(
@@ -122,7 +122,7 @@ def typed(join: Join, values: pa.ChunkedArray, type: str, column: str) -> pa.Chu
         ) from error
 
 
-def unique(join: Join, table: pa.Table) -> pa.Table:
+def require_unique_keys(join: Join, table: pa.Table) -> pa.Table:
     """Return the rows that have a key, in its order; LookupBroken where one is there twice."""
     keys = [key_name(name) for name, _ in join.keys]
     for key in keys:
@@ -195,27 +195,27 @@ class Lookups:
 
     def take(self, join: Join) -> None:
         """Read a table that has changed and keep it; what it was is noted first, so that it is read once."""
-        now = mark(join)
+        now = read_lookup_mark(join)
         if join.name in self.seen and self.seen[join.name] == now:
             return
         self.seen[join.name] = now
-        version = keep(join, self.layout)
+        version = keep_lookup_version(join, self.layout)
         if join.name in self.versions and self.versions[join.name] != version:
             log.info("Look-up %s goes from version %s to %s", join.name, self.versions[join.name], version)
         self.versions[join.name] = version
 
 
-def keep(join: Join, layout: Layout) -> str:
-    """Read a look-up and keep what it says under its version, which is given; LookupBroken as ``load``."""
-    table = load(join)
+def keep_lookup_version(join: Join, layout: Layout) -> str:
+    """Read a look-up and keep what it says under its version, which is given; LookupBroken as ``load_lookup``."""
+    table = load_lookup(join)
     version = version_of(table)
     path = layout.lookup(join.name, version)
     if not path.exists():
-        save(table, path)
+        write_lookup_version(table, path)
     return version
 
 
-def save(table: pa.Table, path: Path) -> None:
+def write_lookup_version(table: pa.Table, path: Path) -> None:
     """Write a version whole or not at all; it is on disk before an epoch names it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")

@@ -13,10 +13,10 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import Conflict
-from seamline.model.protocol.manifest import Act, How, Manifest, Statement, as_of, fold
+from seamline.model.protocol.manifest import Act, How, Manifest, Statement, as_of, fold_statements
 from seamline.model.protocol.seam import NOTHING
 
 APP = "seamline.manifest"
@@ -60,11 +60,11 @@ class ManifestTable:
     def read(self) -> Manifest:
         """Return the state at the newest version; a later ``commit`` is conditional on it."""
         self.table.refresh()
-        return fold(self.statements(), self.table.version)
+        return fold_statements(self.statements(), self.table.version)
 
     def statements(self) -> list[Statement]:
         """List every row at the version that the handle sees, in no order."""
-        return [statement(row) for row in self.table.read().to_pylist()]
+        return [parse_statement(row) for row in self.table.read().to_pylist()]
 
     def commit(self, statements: list[Statement]) -> int:
         """Write statements decided on the state last read; Conflict if anyone has committed since."""
@@ -73,8 +73,8 @@ class ManifestTable:
             {**vars(each), "act": each.act.value, "how": each.how.value, "seq": seq} for each in statements
         ]
         name = f"{seq:012d}-{statements[0].run or statements[0].act.value}.parquet".replace("/", "_")
-        file = data_files.write(
-            pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique(name), stats=["seq"]
+        file = data_files.write_data_file(
+            pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique_file_name(name), stats=["seq"]
         )
         return self.table.append([file], txns={APP: seq})
 
@@ -96,7 +96,7 @@ class ManifestTable:
         return statements
 
 
-def statement(row: Mapping[str, Any]) -> Statement:
+def parse_statement(row: Mapping[str, Any]) -> Statement:
     """Read one row; those of earlier releases have no restatements, no actor, and were all certified.
 
     Columns that others have added are theirs.
@@ -110,7 +110,7 @@ def statement(row: Mapping[str, Any]) -> Statement:
     return Statement(**{**known, "act": Act(row["act"]), **later})
 
 
-def unique(name: str) -> str:
+def unique_file_name(name: str) -> str:
     """Keep two deciders from writing one file: the loser must not overwrite the winner's rows."""
     stem, _, ending = name.rpartition(".")
     return f"{''.join(c if c.isalnum() or c in '-_' else '_' for c in stem)}-{uuid.uuid4().hex[:8]}.{ending}"
@@ -120,17 +120,20 @@ def manifest_of(layout: Layout, instant: datetime | None = None) -> Manifest:
     """Return the newest manifest, or as it was at an instant; an empty one where there is none."""
     if instant is not None:
         root = layout.table("manifest")
-        return look(root, ("state", instant), lambda table: manifest_at(table, instant)) or Manifest()
-    found = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
+        return (
+            read_cached_table(root, ("state", instant), lambda table: manifest_at(table, instant))
+            or Manifest()
+        )
+    found = read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
     return found or Manifest()
 
 
 def manifest_at(table: Table, instant: datetime) -> Manifest:
     """Add up what had been stated at an instant."""
     known = as_of(ManifestTable(table).statements(), instant)
-    return fold(known, max((each.seq for each in known), default=NOTHING))
+    return fold_statements(known, max((each.seq for each in known), default=NOTHING))
 
 
-def chosen(manifest: Manifest, view: CompiledView, version: str) -> str:
+def find_version_id(manifest: Manifest, view: CompiledView, version: str) -> str:
     """Return the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
     return f"{view.name}/{version}" if version else manifest.serving.get(view.name, view.id)

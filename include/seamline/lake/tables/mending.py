@@ -17,8 +17,8 @@ from seamline.lake.storage import delta_log, set_aside
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.durability import ALWAYS
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.log_damage import damage, opens_below
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.log_damage import find_log_damage, opens_below
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import OutOfStep
 from seamline.model.protocol.seam import NOTHING
@@ -35,14 +35,14 @@ QUARANTINE = "quarantine"
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def lock_table_folder(folder: Path) -> Iterator[None]:
     """Keep a second start on this machine out meanwhile."""
     with (folder / "_mending.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def mend(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
+def mend_tables(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
     """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
 
     OutOfStep where that would take what a power cut cannot have taken; of the master not where a person has
@@ -51,22 +51,22 @@ def mend(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
     folder = layout.warehouse / layout.pipeline
     if not folder.is_dir():
         return []
-    with alone(folder):
-        found = [each for root in roots(folder) if (each := mended(root, now=now))]
+    with lock_table_folder(folder):
+        found = [each for root in list_table_roots(folder) if (each := mend_table_log(root, now=now))]
         found += cut_back(layout, now=now, accepted=accepted)
     return found
 
 
-def roots(folder: Path) -> Iterator[Path]:
+def list_table_roots(folder: Path) -> Iterator[Path]:
     """Return the folders of a pipeline's tables."""
     for place in PLACES:
         for log_folder in sorted(folder.glob(f"{place}/{delta_log.FOLDER}")):
             yield log_folder.parent
 
 
-def mended(root: Path, *, now: datetime) -> str:
+def mend_table_log(root: Path, *, now: datetime) -> str:
     """Set aside the end of one table's log, if it is not whole; say so."""
-    if (found := damage(root)) is None:
+    if (found := find_log_damage(root)) is None:
         return ""
     said = f"{root.name} ends before version {found.version}: {found.why}"
     if root.name in ALWAYS and found.whole:
@@ -86,7 +86,7 @@ def mended(root: Path, *, now: datetime) -> str:
 
 def cut_back(layout: Layout, *, now: datetime, accepted: bool) -> list[str]:
     """Set aside the end of the master that relies on refused records which the quarantine has lost; say so."""
-    match unmatched(layout):
+    match find_unmatched_commit(layout):
         case None:
             return []
         case str() if accepted:
@@ -98,28 +98,28 @@ def cut_back(layout: Layout, *, now: datetime, accepted: bool) -> list[str]:
             return [f"master ends before version {version}: {why}"]
 
 
-def unmatched(layout: Layout) -> tuple[int, str] | str | None:
+def find_unmatched_commit(layout: Layout) -> tuple[int, str] | str | None:
     """Find the first commit of the master that relies on refused records which the quarantine has lost, and say why.
 
     A sentence alone where no power cut has taken them: a statement relies on them, or something that was published.
     """
-    if (held := lost(layout)) is None:
+    if (held := find_quarantine_end(layout)) is None:
         return None
     master = Table.open(layout.table("master"))
-    first = relying(master, MARK + QUARANTINE, held)
+    first = find_relying_version(master, MARK + QUARANTINE, held)
     commit = delta_log.read(master.root, first) if first is not None else None
-    if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= synced(layout):
+    if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= find_synced_epoch(layout):
         return f"the quarantine ends at epoch {held}, and the master relies on later records of it"
     return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
 
 
-def synced(layout: Layout) -> int:
+def find_synced_epoch(layout: Layout) -> int:
     """Return an epoch up to which log and refused records were on disk before something of them was published."""
     history = ManifestTable.ensure(layout).read().history
     return max((each.epoch for some in history.values() for each in some), default=NOTHING)
 
 
-def lost(layout: Layout) -> int | None:
+def find_quarantine_end(layout: Layout) -> int | None:
     """Return where the quarantine ends, if the master relies on more of it.
 
     The master is looked at first: what it relies on was committed before.
@@ -127,13 +127,13 @@ def lost(layout: Layout) -> int | None:
     if not Master.exists(layout):
         return None
     mark = MARK + QUARANTINE
-    relied = look(layout.table("master"), ("txn", mark), lambda table: table.txn(mark))
-    ends = look(layout.table(QUARANTINE), ("txn", EPOCH), lambda table: table.txn(EPOCH))
+    relied = read_cached_table(layout.table("master"), ("txn", mark), lambda table: table.txn(mark))
+    ends = read_cached_table(layout.table(QUARANTINE), ("txn", EPOCH), lambda table: table.txn(EPOCH))
     held = NOTHING if ends is None else ends
     return held if relied is not None and relied > held else None
 
 
-def relying(master: Table, mark: str, held: int) -> int | None:
+def find_relying_version(master: Table, mark: str, held: int) -> int | None:
     """Return the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
     first: int | None = None
     for version in range(master.version, -1, -1):

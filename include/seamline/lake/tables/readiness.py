@@ -10,11 +10,11 @@ from functools import partial
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_files import groups_of, row_of
-from seamline.lake.log.log_lines import LINE, MARK, TAKEN, number, word
+from seamline.lake.log.log_lines import LINE, MARK, TAKEN, read_app_version, read_table_word
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.mending import QUARANTINE
 from seamline.model.errors import OutOfStep, PublishRefused
@@ -25,14 +25,14 @@ from seamline.plan.maintain.repair_steps import Word
 
 def require_repaired(layout: Layout) -> None:
     """Raise OutOfStep where a start has to repair the tables first."""
-    if why := unrepaired(layout):
+    if why := find_repair_reason(layout):
         raise OutOfStep(
             f"The tables of {layout.pipeline} are to be repaired first: {why}.",
             hint="power was lost, or a table restored: start the stream, it repairs them before its first epoch.",
         )
 
 
-def unrepaired(layout: Layout) -> str:
+def find_repair_reason(layout: Layout) -> str:
     """Say why upkeep, builds and publications leave the tables alone until a start has been; empty if they need not.
 
     The ledger is looked at before the master, which holds what it has rows of but for those that a repair has taken
@@ -41,17 +41,20 @@ def unrepaired(layout: Layout) -> str:
     """
     if not Ledger.exists(layout) or not Master.exists(layout):
         return ""
-    ledger = word(Table.open(layout.table("ledger")))
+    ledger = read_table_word(Table.open(layout.table("ledger")))
     master = Master.open(layout)
     if ledger.line != master.table.txn(LINE) and ledger != Word():
         return "the ledger is not of the master's line"
-    if ledger.epoch > max(master.epoch, number(master.table, TAKEN)):
+    if ledger.epoch > max(master.epoch, read_app_version(master.table, TAKEN)):
         return f"the ledger has epoch {ledger.epoch}, and the master ends at {master.epoch}"
-    known = look(layout.table("manifest"), "state", lambda table: ManifestTable(table).read()) or Manifest()
+    known = (
+        read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
+        or Manifest()
+    )
     slices = {id: root for id, root in layout.every_slices().items() if id in known.births}
     for name, root in {QUARANTINE: layout.table(QUARANTINE), **slices}.items():
-        marked = number(master.table, MARK + name)
-        found = word(Table.open(root)) if Table.exists(root) else Word()
+        marked = read_app_version(master.table, MARK + name)
+        found = read_table_word(Table.open(root)) if Table.exists(root) else Word()
         if found.epoch < marked:
             return f"{name} ends at epoch {found.epoch}, and the master relies on it up to {marked}"
         if found.line != master.table.txn(LINE) and found != Word():
@@ -64,7 +67,7 @@ def require_held(layout: Layout, cut: int, generation: str) -> None:
 
     It has lost it since, and reads its records again under another number, which is not in the generation's cut.
     """
-    if cut == NOTHING or not Master.exists(layout) or held(layout, cut):
+    if cut == NOTHING or not Master.exists(layout) or is_epoch_held(layout, cut):
         return
     raise PublishRefused(
         f"Generation {generation} is of epochs up to {cut}, which the log has lost since.",
@@ -72,9 +75,11 @@ def require_held(layout: Layout, cut: int, generation: str) -> None:
     )
 
 
-def held(layout: Layout, number: int) -> bool:
+def is_epoch_held(layout: Layout, number: int) -> bool:
     """Return whether the master holds an epoch: the ledger has its row, or lags behind."""
-    written, last = look(layout.table("ledger"), ("written", number), partial(row_and_last, number)) or (
+    written, last = read_cached_table(
+        layout.table("ledger"), ("written", number), partial(row_and_last, number)
+    ) or (
         False,
         NOTHING,
     )

@@ -16,24 +16,30 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.log.epoch_log import condensed_log, each_epoch, known_epochs
+from seamline.lake.log.epoch_log import each_epoch, known_epochs, read_condensed_log
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.readiness import held
+from seamline.lake.tables.readiness import is_epoch_held
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, ANEW
 from seamline.model.errors import Conflict
-from seamline.model.protocol.condensed import condensed
+from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.batch.batch_plan import cuts_within
-from seamline.plan.batch.rejudging_plan import Verdict, as_judged, floors, narrowed, timed_log
+from seamline.plan.batch.rejudging_plan import (
+    Verdict,
+    apply_verdicts,
+    complete_births,
+    drop_foreign_watermarks,
+    plan_raised_floors,
+)
 
 APP = "seamline.rejudged"
 ATTEMPT, REASON, DETAIL = "attempt", "_reason", "_detail"
@@ -75,7 +81,7 @@ class Rejudged:
     def files(self) -> Files | None:
         """List the files of the rows that count; None where nothing was judged again."""
         attempts = {each.attempt for each in self.verdicts().values()}
-        found = look(self.layout.records(self.hash) / "rows", "files", Files.of)
+        found = read_cached_table(self.layout.records(self.hash) / "rows", "files", Files.of)
         if found is None or not attempts or not found.actions.num_rows:
             return None
         return found.keep(pc.is_in(found.partition(ATTEMPT).cast(pa.string()), pa.array(sorted(attempts))))
@@ -87,7 +93,7 @@ class Rejudged:
         table = Table.ensure(self.layout.records(self.hash) / "verdicts", SCHEMA)
         newest = max((each.epoch for each in verdicts), default=NOTHING)
         while True:
-            if newest > NOTHING and not held(self.layout, newest):
+            if newest > NOTHING and not is_epoch_held(self.layout, newest):
                 raise Conflict(
                     f"Epoch {newest} was lost meanwhile.",
                     hint="its records are read again; look for what is held.",
@@ -102,7 +108,7 @@ class Rejudged:
                 for each in verdicts
             ]
             name = f"{uuid.uuid4().hex}.parquet"
-            file = data_files.write(
+            file = data_files.write_data_file(
                 pa.Table.from_pylist(rows, schema=SCHEMA), table.root, name, stats=["epoch"]
             )
             try:
@@ -115,20 +121,22 @@ class Rejudged:
 
 def verdicts_of(folder: Path) -> Mapping[int, Verdict]:
     """Return the verdicts of a record version by the folder of its tables."""
-    return look(folder / "verdicts", "all", read) or {}
+    return read_cached_table(folder / "verdicts", "all", read) or {}
 
 
 def read(table: Table) -> dict[int, Verdict]:
     """Read every verdict."""
-    return {each.epoch: each for each in map(verdict, table.read(["verdict"])["verdict"].to_pylist())}
+    return {each.epoch: each for each in map(parse_verdict, table.read(["verdict"])["verdict"].to_pylist())}
 
 
-def verdict(text: str) -> Verdict:
+def parse_verdict(text: str) -> Verdict:
     """Read one verdict."""
     return Verdict(**json.loads(text))
 
 
-def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()) -> list[Epoch]:
+def read_reprocessed_log(
+    pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()
+) -> list[Epoch]:
     """Return the log condensed, parted at ``cuts``, as the pipeline's record version judges it where that was done.
 
     Where some epochs were judged again each is read, one after the other: a sum over them says what they were before.
@@ -136,11 +144,11 @@ def judged_log(pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int
     # The verdicts are read first: those on an epoch come after it.
     verdicts = Rejudged(pipeline, layout).verdicts()
     if not verdicts:
-        return list(timed_log(condensed_log(layout, cuts=cuts), pipeline.timed))
-    return condensed(each_of(pipeline, layout, verdicts), cuts)
+        return list(drop_foreign_watermarks(read_condensed_log(layout, cuts=cuts), pipeline.timed))
+    return condense_epochs(each_of(pipeline, layout, verdicts), cuts)
 
 
-def each_judged(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
+def read_reprocessed_epochs(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
     """Return every epoch as the pipeline's record version judges it, where that was done."""
     return each_of(pipeline, layout, Rejudged(pipeline, layout).verdicts())
 
@@ -148,16 +156,18 @@ def each_judged(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
 def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
     """Return every epoch by its verdict, where it has one, and the watermarks that are of the pipeline's clock."""
     # By their own record versions: a verdict puts the pipeline's in their place.
-    return as_judged(timed_log(each_epoch(layout), pipeline.timed), pipeline.record_version, verdicts)
+    return apply_verdicts(
+        drop_foreign_watermarks(each_epoch(layout), pipeline.timed), pipeline.record_version, verdicts
+    )
 
 
-def parted_log(
+def read_split_log(
     pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[str]
 ) -> list[Epoch]:
     """Return the log condensed, parted where some view's interval has rows on both sides of its cut."""
     cuts: set[int] = set()
     while True:
-        found = judged_log(pipeline, layout, cuts=cuts)
+        found = read_reprocessed_log(pipeline, layout, cuts=cuts)
         # What came in the meantime may lie on the other side of another cut.
         if not (more := cuts_within(found, manifest, views)):
             return found
@@ -166,7 +176,7 @@ def parted_log(
 
 def log_beside(layout: Layout, verdicts: Mapping[int, Verdict]) -> Sequence[Epoch]:
     """Return the log to stand beside verdicts: condensed where there are none, else each epoch."""
-    return known_epochs(layout) if verdicts else condensed_log(layout)
+    return known_epochs(layout) if verdicts else read_condensed_log(layout)
 
 
 def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:
@@ -176,8 +186,8 @@ def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str
     def decision(manifest: Manifest) -> list[Statement]:
         now, unknown = datetime.now(UTC), [each for each in wanted if each not in manifest.filled]
         cuts = {manifest.births[each] - 1 for each in unknown if each in manifest.births}
-        log = judged_log(pipeline, layout, cuts=cuts) if cuts else []
-        known = narrowed(manifest, unknown, log, pipeline.record_version, pipeline.grid, now=now)
-        return [*known, *floors(manifest, wanted, verdicts, now=now)]
+        log = read_reprocessed_log(pipeline, layout, cuts=cuts) if cuts else []
+        known = complete_births(manifest, unknown, log, pipeline.record_version, pipeline.grid, now=now)
+        return [*known, *plan_raised_floors(manifest, wanted, verdicts, now=now)]
 
     ManifestTable.ensure(layout).decide(decision)

@@ -10,7 +10,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import late_names, slices_schema
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.kept_panes import said
+from seamline.lake.tables.kept_panes import pane_length_mark
 from seamline.model.compile.compiled_pipeline import CompiledView
 
 PRUNES = ("pane", "from_epoch", "to_epoch")
@@ -27,7 +27,7 @@ class Slices:
     def ensure(cls, layout: Layout, view: CompiledView) -> Slices:
         """Open the slices of a view version, made if they are not there."""
         schema = slices_schema(view)
-        table = Table.ensure(layout.slices(view), schema, txns=said(view))
+        table = Table.ensure(layout.slices(view), schema, txns=pane_length_mark(view))
         return cls(table.holding(schema, late=late_names(view)), view)
 
     def append(self, partials: pa.Table, *, from_epoch: int, to_epoch: int) -> None:
@@ -44,4 +44,8 @@ class Slices:
         whole = partials.append_column("from_epoch", pa.array([from_epoch] * count, pa.int64()))
         whole = whole.append_column("to_epoch", pa.array([to_epoch] * count, pa.int64()))
         name = f"{self.table.token or 0:06d}-{from_epoch:012d}-{to_epoch:012d}.parquet"
-        return [data_files.write(whole.cast(slices_schema(self.view)), self.table.root, name, stats=PRUNES)]
+        return [
+            data_files.write_data_file(
+                whole.cast(slices_schema(self.view)), self.table.root, name, stats=PRUNES
+            )
+        ]

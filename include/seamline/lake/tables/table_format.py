@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import renewing
-from seamline.lake.storage.table_cache import look
-from seamline.lake.tables.claims_table import holding
+from seamline.lake.storage.renewing import keep_renewing
+from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import APP, FORMAT, STAMP
 from seamline.model.errors import NotFound, OtherFormat
 from seamline.model.time.intervals import Interval
-from seamline.runtime.processes import myself
+from seamline.runtime.processes import own_process_name
 
 FIRST = 1
 RENEWED_EVERY = 5.0
@@ -42,7 +42,7 @@ STEPS: tuple[Step, ...] = ()
 
 def format_of(layout: Layout) -> int | None:
     """Return the format of a pipeline's tables; None where it has none yet."""
-    return look(layout.table("manifest"), STAMP, lambda table: table.txn(STAMP) or FIRST)
+    return read_cached_table(layout.table("manifest"), STAMP, lambda table: table.txn(STAMP) or FIRST)
 
 
 def require_format(layout: Layout) -> Layout:
@@ -71,35 +71,38 @@ def migrate(layout: Layout, *, actor: str) -> list[str]:
     if found > FORMAT:
         require_format(layout)
     control, run = ControlTable.ensure(layout), f"migrate-{uuid.uuid4().hex[:6]}"
-    lease = control.take(f"{run} by {actor}", process=myself(), now=datetime.now(UTC))
+    lease = control.take(f"{run} by {actor}", process=own_process_name(), now=datetime.now(UTC))
     beside = ControlTable.ensure(layout)
     try:
-        with renewing(lambda: beside.kept(lease), RENEWED_EVERY), holding(layout, run, actor, [ALWAYS]):
+        with (
+            keep_renewing(lambda: beside.kept(lease), RENEWED_EVERY),
+            claim_intervals(layout, run, actor, [ALWAYS]),
+        ):
             done = []
-            for step in remaining(STEPS, found):
+            for step in list_missing_steps(STEPS, found):
                 control.renew(lease, now=datetime.now(UTC))
                 step.do(layout)
-                stamp(layout, step.to)
+                write_format_version(layout, step.to)
                 done.append(step.name)
-            return [*done, *stamped(layout)]
+            return [*done, *stamp_unversioned_tables(layout)]
     finally:
         control.release(lease)
 
 
-def remaining(steps: Sequence[Step], found: int) -> list[Step]:
+def list_missing_steps(steps: Sequence[Step], found: int) -> list[Step]:
     """List the steps that tables of a version lack."""
     return [step for step in steps if step.to > found]
 
 
-def stamped(layout: Layout) -> list[str]:
+def stamp_unversioned_tables(layout: Layout) -> list[str]:
     """Write the version on tables that were made before there were versions."""
     if Table.open(layout.table("manifest")).txn(STAMP) is not None:
         return []
-    stamp(layout, FORMAT)
+    write_format_version(layout, FORMAT)
     return [f"the version {FORMAT} is written on the tables"]
 
 
-def stamp(layout: Layout, version: int) -> None:
+def write_format_version(layout: Layout, version: int) -> None:
     """Write a version on the tables."""
     table = Table.open(layout.table("manifest"))
     table.append([], txns={STAMP: version, APP: table.version + 1})

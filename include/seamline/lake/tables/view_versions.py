@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.kept_panes import as_kept, kept_in
-from seamline.lake.tables.manifest_table import chosen, manifest_of
+from seamline.lake.tables.manifest_table import find_version_id, manifest_of
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.live_versions import live_views
 from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import NotFound
 
 
-def live(pipeline: CompiledPipeline, layout: Layout) -> CompiledPipeline:
+def add_live_versions(pipeline: CompiledPipeline, layout: Layout) -> CompiledPipeline:
     """Add the versions that the manifest calls live to a definition's own views, which come first."""
     found = live_views(pipeline, manifest_of(layout))
     return as_kept(found, lambda view: kept_in(layout, view))
 
 
-def named(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> CompiledView:
+def find_view(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> CompiledView:
     """Find a view by name: the definition's, or one that it no longer has and that is still served; NotFound."""
     if view := pipeline.view(view_name):
         return view
@@ -29,7 +29,7 @@ def named(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> Compile
     raise NotFound(f"There is no view {asked!r}.", hint=f"there are: {names}.")
 
 
-def served(
+def find_served_version(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, version: str = ""
 ) -> tuple[CompiledPipeline, CompiledView]:
     """Find what answers under the view's name, or the version of that fingerprint, and its pipeline.
@@ -37,7 +37,7 @@ def served(
     Raises NotFound for a version that was never born, ProtocolError where it cannot be made from its stored definition.
     """
     manifest = manifest_of(layout)
-    id = chosen(manifest, view, version)
+    id = find_version_id(manifest, view, version)
     if version and id not in manifest.definitions and id not in [each.id for each in pipeline.views]:
         raise NotFound(
             f"{view.qualified} has no version {version!r}.",

@@ -15,7 +15,7 @@ from seamline.model.errors import SeamlineError
 def main(argv: list[str]) -> int:
     """Run the demo; one clear sentence for what is missing, before anything is started."""
     demo = Demo(Options.parse(argv), Path(__file__).resolve().parents[4])
-    signal.signal(signal.SIGTERM, interrupted)
+    signal.signal(signal.SIGTERM, raise_interrupt)
     try:
         demo.scene.check()
         demo.scene.prepare()
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
         return error.exit_code
 
 
-def interrupted(signum: int, frame: FrameType | None) -> None:
+def raise_interrupt(signum: int, frame: FrameType | None) -> None:
     """Treat SIGTERM as Ctrl-C, so that everything is stopped."""
     raise KeyboardInterrupt
 

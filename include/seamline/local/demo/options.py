@@ -38,7 +38,9 @@ class Options:
             "--exit", action="store_true", help="end by itself; 0 only if the answer is right"
         )
         parser.add_argument("--seconds", type=float, default=120, help="length of the replay")
-        parser.add_argument("--until", type=day, default="", help="replay only flights before this day (UTC)")
+        parser.add_argument(
+            "--until", type=parse_demo_day, default="", help="replay only flights before this day (UTC)"
+        )
         parser.add_argument("--backfill-days", type=int, default=3, help="closed days to rebuild at the end")
         parser.add_argument("--kafka-port", type=int, default=19092)
         parser.add_argument("--airflow-port", type=int, default=18080)
@@ -51,7 +53,7 @@ class Options:
         return parse_moment(self.until) - DAY if self.until else LAST
 
 
-def day(text: str) -> str:
+def parse_demo_day(text: str) -> str:
     """Require a day of 2013 before which a whole one closes, or nothing."""
     if not text:
         return text

@@ -15,7 +15,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.time.intervals import Interval, parse_moment, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 from seamline.serve.read import read
 
 DAY = timedelta(days=1)
@@ -24,26 +24,26 @@ SIGNS = {"certified": "*", "dirty": "~", "open": "o", "building": "."}
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[Epoch], None]]:
+def show_epoch_progress() -> Iterator[Callable[[Epoch], None]]:
     """Return a function that shows the newest epoch on one line; silent where there is no terminal."""
     if not sys.stdout.isatty():
         yield lambda _: None
         return
 
     def show(epoch: Epoch) -> None:
-        mark = stamp(epoch.watermark) if epoch.watermark else "unknown"
+        mark = format_utc_instant(epoch.watermark) if epoch.watermark else "unknown"
         print(f"\r  epoch {epoch.number}, watermark {mark}, {epoch.rows} rows in it    ", end="", flush=True)
 
     yield show
     print(flush=True)
 
 
-def summary(pipeline: CompiledPipeline, layout: Layout) -> None:
+def print_demo_summary(pipeline: CompiledPipeline, layout: Layout) -> None:
     """Print every day, the last two days' rows with their parts, and those days' certificates."""
     view = pipeline.views[0]
     answer: Any = read(view.qualified, format="answer")
     print(f"\n{view.qualified}: flights a day (* certified, ~ dirty, o open: speed layer alone)\n")
-    per_day = days(answer.table)
+    per_day = sum_rows_by_day(answer.table)
     cells = [
         f"{day[:10]} {rows:>5} {SIGNS.get(str(answer.intervals[day].status), '?')}"
         for day, rows in per_day.items()
@@ -56,11 +56,11 @@ def summary(pipeline: CompiledPipeline, layout: Layout) -> None:
         pc.greater_equal(answer.table["window_start"], pa.scalar(parse_moment(last[0])))
     )
     print(f"Served rows of {last[0][:10]} and {last[-1][:10]}, most recent last\n")
-    rows(table)
-    certificates(layout, view, last)
+    print_served_rows(table)
+    print_certificates(layout, view, last)
 
 
-def days(table: pa.Table) -> dict[str, int]:
+def sum_rows_by_day(table: pa.Table) -> dict[str, int]:
     """Add up the rows that were counted per UTC day."""
     found: dict[str, int] = {}
     for start, batch, speed in zip(
@@ -69,12 +69,12 @@ def days(table: pa.Table) -> dict[str, int]:
         table["speed_part"].to_pylist(),
         strict=True,
     ):
-        day = stamp(start.replace(hour=0, minute=0))
+        day = format_utc_instant(start.replace(hour=0, minute=0))
         found[day] = found.get(day, 0) + batch + speed
     return dict(sorted(found.items()))
 
 
-def rows(table: pa.Table) -> None:
+def print_served_rows(table: pa.Table) -> None:
     """Print an answer's rows: the hour, the airline, three measures and where they come from."""
     print(f"  {'hour (UTC)':<18}{'airline':<28}{'flights':>8}{'mean delay':>12}{'planes':>8}  from")
     ordered = table.sort_by([("window_start", "ascending"), ("carrier", "ascending")]).to_pylist()
@@ -90,7 +90,7 @@ def rows(table: pa.Table) -> None:
         )
 
 
-def certificates(layout: Layout, view: CompiledView, wanted: list[str]) -> None:
+def print_certificates(layout: Layout, view: CompiledView, wanted: list[str]) -> None:
     """Print the newest certificate of each day, or that it has none."""
     newest = {each.interval.id: each for each in Certificates.ensure(layout).of(view=view.id)}
     for day in wanted:

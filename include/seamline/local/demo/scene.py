@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from seamline.kafka.connections import KafkaConnection, resolve
+from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.lake.storage.layout import Layout
 from seamline.local import environment, preflight
 from seamline.local.airflow import AirflowStandalone
@@ -73,14 +73,14 @@ class Scene:
 
     def prepare(self) -> None:
         """Remove what an earlier demo left; write the checkout's environment, unless the demo lives elsewhere."""
-        clean(self.options.home)
+        delete_demo_data(self.options.home)
         self.options.home.mkdir(parents=True)
         (self.options.home / "demo.pid").write_text(str(os.getpid()))
         settings = self.standalone.settings()
         if self.options.home == self.root / HOME:
             own = {name: value for name, value in settings.items() if name != "PATH"}
             environment.write_env(self.root, own)
-        os.environ.update(environment.environment(self.root) | settings)
+        os.environ.update(environment.checkout_environment(self.root) | settings)
 
     @property
     def layout(self) -> Layout:
@@ -94,7 +94,7 @@ class Scene:
         try:
             broker.start()
             self.say(f"Kafka is up at 127.0.0.1:{self.options.kafka_port}")
-            yield resolve("kafka_default")
+            yield read_airflow_connection("kafka_default")
         finally:
             broker.stop()
 
@@ -113,7 +113,7 @@ class Scene:
             stop_all()
 
 
-def clean(home: Path) -> None:
+def delete_demo_data(home: Path) -> None:
     """Remove a demo's data; refuse while its demo runs."""
     pid = home / "demo.pid"
     if pid.exists() and psutil.pid_exists(int(pid.read_text())) and int(pid.read_text()) != os.getpid():

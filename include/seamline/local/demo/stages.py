@@ -19,11 +19,11 @@ from seamline.lake.storage.layout import Layout
 from seamline.local.demo import report
 from seamline.local.demo.options import DAY, Options
 from seamline.local.demo.scene import Scene
-from seamline.local.flights import Span, replay
-from seamline.model.compile.catalog import load
+from seamline.local.flights import Span, replay_flights
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import NotFound, SetupError
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.time.intervals import Interval, floor_to, parse_moment, stamp
+from seamline.model.time.intervals import Interval, floor_to, format_utc_instant, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
 
 DAGS = ("flights__batch", "flights__audit", "flights__upkeep", "flights__stream")
@@ -46,13 +46,13 @@ class Demo:
 
     def run(self) -> int:
         """Do everything; give the exit code."""
-        pipeline = load(self.scene.root / "include" / "pipelines").pipeline("flights")
+        pipeline = load_catalog(self.scene.root / "include" / "pipelines").pipeline("flights")
         topic = pipeline.definition.source.topics[0]
         with self.scene.broker() as connection, self.scene.airflow() as api:
             with TopicAdmin(connection) as admin:
                 admin.create_topic(topic, PARTITIONS)
             self.say(f"topic {topic} has {PARTITIONS} partitions")
-            wait("Airflow to read the DAGs", lambda: not missing(api), 120)
+            wait_for_condition("Airflow to read the DAGs", lambda: not list_missing_dags(api), 120)
             for dag in DAGS:
                 api.unpause(dag)
             self.await_stream()
@@ -67,7 +67,7 @@ class Demo:
             for side in ("merged", "batch", "speed"):
                 self.keep_answer(side, side)
             self.keep_answer("airports", "merged", view="delay_by_airport")
-            report.summary(pipeline, self.layout)
+            report.print_demo_summary(pipeline, self.layout)
             right = self.verify(connection, topic)
             self.say(f"done; Airflow is at {self.scene.url}, login admin / {self.scene.password}")
             self.say(f"the pages of this pipeline: {self.scene.url}/seamline/pipelines/flights")
@@ -79,13 +79,13 @@ class Demo:
     def await_stream(self) -> None:
         """Wait until the reconcile DAG has brought the stream up."""
         heartbeat = self.options.home / "streams" / "flights" / "driver.json"
-        wait("the stream to come up", heartbeat.exists, 240)
+        wait_for_condition("the stream to come up", heartbeat.exists, 240)
         self.say("the stream is up, started by the DAG flights__stream")
 
     def replay(self, connection: KafkaConnection, topic: str, api: AirflowApi) -> None:
         """Send the flights; build what has closed when half of them are through."""
         work = multiprocessing.get_context("spawn").Process(
-            target=send,
+            target=run_replay_process,
             args=(connection, topic, self.journal, self.options.seconds, self.options.until),
             daemon=True,
         )
@@ -93,17 +93,17 @@ class Demo:
         self.say(f"replaying the flights in about {self.options.seconds:.0f} s")
         half = floor_to(START + (self.options.end - START) * 0.4, DAY)
         built = self.options.seconds < 60
-        with report.progress() as show:
+        with report.show_epoch_progress() as show:
             while work.is_alive():
                 work.join(1.0)
-                last = newest(self.layout)
+                last = newest_ledger_epoch(self.layout)
                 if last is None or last.watermark is None:
                     continue
                 show(last)
                 if not built and last.edge and last.watermark >= half:
                     built = True
                     api.trigger(BATCH, range_conf(Interval(START, half), "closed while replaying"))
-                    self.say(f"asked for the days up to {stamp(half)} while the replay goes on")
+                    self.say(f"asked for the days up to {format_utc_instant(half)} while the replay goes on")
         if work.exitcode:
             raise SetupError(f"The replay ended with code {work.exitcode}.", hint="see the lines above.")
         self.say("every flight is sent")
@@ -114,19 +114,23 @@ class Demo:
             ends = admin.end_offsets(topic)
 
         def drained() -> bool:
-            master, last = Master.open(self.layout), newest(self.layout)
+            master, last = Master.open(self.layout), newest_ledger_epoch(self.layout)
             if last is None or last.watermark is None or master.edge != master.epoch:
                 return False
-            read = sum(len(part) for epoch in epochs(self.layout) for part in epoch.ranges)
+            read = sum(len(part) for epoch in list_ledger_epochs(self.layout) for part in epoch.ranges)
             return read == sum(ends.values()) and last.watermark >= self.options.end
 
-        wait("the stream to read everything", drained, 600)
+        wait_for_condition("the stream to read everything", drained, 600)
         self.say(f"the speed layer has all {sum(ends.values()):,} records; no batch has been needed for that")
 
     def batch(self, api: AirflowApi, span: Interval, reason: str) -> None:
         """Build a range of days in one run of the batch DAG."""
         run = api.trigger(BATCH, range_conf(span, reason))
-        self.finish(api, run, f"days {stamp(span.start)} to {stamp(span.end)} built in one run")
+        self.finish(
+            api,
+            run,
+            f"days {format_utc_instant(span.start)} to {format_utc_instant(span.end)} built in one run",
+        )
 
     def backfill(self, api: AirflowApi) -> None:
         """Rebuild the last closed days with Airflow's own command."""
@@ -186,30 +190,32 @@ class Demo:
         return subprocess.run(command, check=False, env=os.environ).returncode == 0
 
 
-def send(connection: KafkaConnection, topic: str, journal: Path, seconds: float, until: str) -> None:
+def run_replay_process(
+    connection: KafkaConnection, topic: str, journal: Path, seconds: float, until: str
+) -> None:
     """Replay in a process of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end = parse_moment(until) if until else None
-    replay(connection, topic, PARTITIONS, journal, seconds=seconds, span=Span(end=end))
+    replay_flights(connection, topic, PARTITIONS, journal, seconds=seconds, span=Span(end=end))
 
 
 def range_conf(span: Interval, reason: str) -> dict[str, str]:
     """Fill in the batch DAG's form."""
-    return {"from": stamp(span.start), "to": stamp(span.end), "reason": reason}
+    return {"from": format_utc_instant(span.start), "to": format_utc_instant(span.end), "reason": reason}
 
 
-def epochs(layout: Layout) -> list[Epoch]:
+def list_ledger_epochs(layout: Layout) -> list[Epoch]:
     """List the ledger, empty before there is one."""
     return Ledger.ensure(layout).epochs() if Ledger.exists(layout) else []
 
 
-def newest(layout: Layout) -> Epoch | None:
+def newest_ledger_epoch(layout: Layout) -> Epoch | None:
     """Return the newest ledger row."""
-    found = epochs(layout)
+    found = list_ledger_epochs(layout)
     return found[-1] if found else None
 
 
-def missing(api: AirflowApi) -> list[str]:
+def list_missing_dags(api: AirflowApi) -> list[str]:
     """List the DAGs that Airflow has not parsed yet; SetupError if it cannot."""
     if errors := api.import_errors():
         raise SetupError(f"Airflow cannot load the DAGs.\n{errors[0]}", hint="mend what the last line says.")
@@ -222,7 +228,7 @@ def missing(api: AirflowApi) -> list[str]:
     return found
 
 
-def wait(what: str, done: Callable[[], bool], seconds: float) -> None:
+def wait_for_condition(what: str, done: Callable[[], bool], seconds: float) -> None:
     """Wait for a condition; SetupError when it does not come about."""
     until = time.monotonic() + seconds
     while not done():

@@ -12,7 +12,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, examine
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_with_problems
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError, NotFound, SeamlineError
 
@@ -49,7 +49,7 @@ class Catalog:
         return pipeline, view
 
 
-def load(folder: Path) -> Catalog:
+def load_catalog(folder: Path) -> Catalog:
     """Import every ``*.py`` of a folder (not ``_*.py``) and compile the pipelines found in it."""
     if not folder.is_dir():
         raise NotFound(f"There is no folder {folder} of definitions.", hint="set SEAMLINE_PIPELINES.")
@@ -57,13 +57,13 @@ def load(folder: Path) -> Catalog:
     problems: list[DefinitionError] = []
     for file in definition_files(folder):
         try:
-            found = declared(file)
+            found = load_definition_file(file)
         except DefinitionError as problem:
             problems.append(problem.at(file=str(file)))
             continue
         for pipeline in found:
             try:
-                compiled, wrong = examined(pipeline)
+                compiled, wrong = compile_definition(pipeline)
             except DefinitionError as problem:
                 problems.append(problem)
                 continue
@@ -96,10 +96,10 @@ def definition_files(folder: Path) -> list[Path]:
     return [file for file in python_files(folder) if not file.name.startswith("_")]
 
 
-def examined(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
+def compile_definition(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
     """Compile a definition, or list every problem it has; DefinitionError for whatever Python raises of a setting."""
     try:
-        return examine(pipeline)
+        return compile_with_problems(pipeline)
     except SeamlineError:
         raise
     except Exception as error:
@@ -132,22 +132,22 @@ class Loaded:
 _known: dict[Path, Loaded] = {}
 
 
-def known(folder: Path) -> Catalog:
+def load_cached_catalog(folder: Path) -> Catalog:
     """Load a folder, and not again until one of its files, those that start with ``_`` included, is another.
 
     One with problems is loaded again after a while.
     """
     try:
-        files = tuple((file.name, *looks(file)) for file in python_files(folder))
+        files = tuple((file.name, *read_file_identity(file)) for file in python_files(folder))
     except FileNotFoundError:
-        return load(folder)
+        return load_catalog(folder)
     held = _known.get(folder)
     if held is None or held.files != files or not held.lasts:
-        held = _known[folder] = Loaded(files, load(folder), time.monotonic())
+        held = _known[folder] = Loaded(files, load_catalog(folder), time.monotonic())
     return held.found
 
 
-def looks(file: Path) -> tuple[int, int, int]:
+def read_file_identity(file: Path) -> tuple[int, int, int]:
     """Distinguish a file from another in its place."""
     found = file.stat()
     return found.st_ino, found.st_mtime_ns, found.st_size
@@ -162,7 +162,7 @@ class Source(SourceFileLoader):
         return self.source_to_code(self.get_data(path), path)
 
 
-def declared(file: Path) -> list[Pipeline]:
+def load_definition_file(file: Path) -> list[Pipeline]:
     """Run a definition file and list its pipelines; DefinitionError with the line where it fails."""
     name = f"seamline_definitions_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file, loader=Source(name, str(file)))

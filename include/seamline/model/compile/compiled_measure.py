@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from seamline.model.compile.problems import NAME, Problems, boolean
+from seamline.model.compile.problems import NAME, Problems, compile_condition
 from seamline.model.definition.pipeline import View
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.measures import Derived, Formula, Measure, Part, Ratio, Sum, family
+from seamline.model.measures import Derived, Formula, Measure, Part, Ratio, Sum, strip_type_parameters
 from seamline.model.measures.monoid import NUMBERS
 from seamline.model.types.schema import Field, Schema, parse_type
 
@@ -65,31 +65,33 @@ def compile_measures(view: View, schema: Schema, problems: Problems) -> tuple[Co
     owners: dict[object, str] = {}
 
     def attempt(name: str, make: Callable[[], CompiledMeasure]) -> None:
-        found = problems.attempt(place(view, name), view.origin, make)
+        found = problems.attempt(format_measure_place(view, name), view.origin, make)
         if found is not None:
             made[name] = found
 
     stated = {name for name, each in view.measures.items() if not isinstance(each, Derived)}
     for name, measure in view.measures.items():
         if name in stated:
-            attempt(name, partial(stateful, name, measure, schema, owners))
+            attempt(name, partial(compile_stateful_measure, name, measure, schema, owners))
     for name, measure in view.measures.items():
         if isinstance(measure, Formula):
-            attempt(name, partial(formulated, name, measure, schema, owners))
+            attempt(name, partial(compile_formula, name, measure, schema, owners))
         elif isinstance(measure, Ratio) and not {measure.above, measure.below} & (stated - made.keys()):
-            attempt(name, partial(divided, name, measure, made))
+            attempt(name, partial(compile_ratio, name, measure, made))
     return tuple(made[name] for name in view.measures if name in made)
 
 
-def place(view: View, name: str) -> str:
+def format_measure_place(view: View, name: str) -> str:
     """Name a measure's field in the definition."""
     return f"views[{view.name}].measures[{name}]"
 
 
-def stateful(name: str, measure: Measure, schema: Schema, owners: dict[object, str]) -> CompiledMeasure:
+def compile_stateful_measure(
+    name: str, measure: Measure, schema: Schema, owners: dict[object, str]
+) -> CompiledMeasure:
     """Compile a measure that has a state; DefinitionError. ``owners`` are the states so far and their names."""
     if measure.where:
-        boolean(measure.where, schema)
+        compile_condition(measure.where, schema)
     if measure.of:
         measure.check(compile_expression(measure.of, schema).type.spark)
     elif measure.kind != "count":
@@ -100,7 +102,9 @@ def stateful(name: str, measure: Measure, schema: Schema, owners: dict[object, s
     return CompiledMeasure(name, measure, expression, input, owners.setdefault(state, name))
 
 
-def formulated(name: str, formula: Formula, schema: Schema, owners: dict[object, str]) -> CompiledMeasure:
+def compile_formula(
+    name: str, formula: Formula, schema: Schema, owners: dict[object, str]
+) -> CompiledMeasure:
     """Compile the parts of a formula and what it makes of them; DefinitionError."""
     if not formula.made_of:
         raise DefinitionError(
@@ -116,7 +120,7 @@ def formulated(name: str, formula: Formula, schema: Schema, owners: dict[object,
                 f"The part {part!r} is {measure!r}, no measure that has a state.",
                 hint="a formula is over counts, sums and the like; write the ratio into it.",
             )
-        operands.append(stateful(f"{name}__{part}", measure, schema, owners))
+        operands.append(compile_stateful_measure(f"{name}__{part}", measure, schema, owners))
     columns = zip(formula.made_of, operands, strict=True)
     shown = compile_expression(
         formula.sql, Schema(tuple(Field(part, parse_type(each.result, part)) for part, each in columns))
@@ -129,7 +133,7 @@ def formulated(name: str, formula: Formula, schema: Schema, owners: dict[object,
     return CompiledMeasure(name, formula, None, shown.type.spark, name, tuple(operands), shown)
 
 
-def divided(name: str, ratio: Ratio, known: Mapping[str, CompiledMeasure]) -> CompiledMeasure:
+def compile_ratio(name: str, ratio: Ratio, known: Mapping[str, CompiledMeasure]) -> CompiledMeasure:
     """Find the operands of a ratio; DefinitionError where they are no numbers of the view."""
     if ratio.of or ratio.where:
         raise DefinitionError(
@@ -148,4 +152,4 @@ def divided(name: str, ratio: Ratio, known: Mapping[str, CompiledMeasure]) -> Co
 
 def is_number(measure: CompiledMeasure) -> bool:
     """Return whether a measure presents one number."""
-    return family(measure.result) in NUMBERS
+    return strip_type_parameters(measure.result) in NUMBERS

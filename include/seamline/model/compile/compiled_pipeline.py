@@ -9,9 +9,9 @@ from functools import partial
 from seamline.model.compile.compiled_measure import CompiledMeasure
 from seamline.model.compile.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
 from seamline.model.compile.defaults import NEWEST, PAST, past_of
-from seamline.model.compile.evolution import Timed, added_columns, needed
-from seamline.model.compile.fingerprint import BOUNDS, clock, reads_exactly, record_version
-from seamline.model.compile.lookup_join import check_decorating
+from seamline.model.compile.evolution import Timed, list_used_columns, parse_added_columns
+from seamline.model.compile.fingerprint import BOUNDS, event_time_identity, reads_exactly, record_version
+from seamline.model.compile.lookup_join import check_decorating_lookups
 from seamline.model.compile.problems import NAME, Problems
 from seamline.model.compile.record_rules import Record, check_source, compile_record
 from seamline.model.definition.formats import Format, format_of
@@ -19,7 +19,15 @@ from seamline.model.definition.pipeline import DIGITS, DURABILITY, EXACT, ROUNDE
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
 from seamline.model.memory import parse_memory
-from seamline.model.time.intervals import FIRST, LAST, Grid, floor_to, parse_duration, parse_moment, stamp
+from seamline.model.time.intervals import (
+    FIRST,
+    LAST,
+    Grid,
+    floor_to,
+    format_utc_instant,
+    parse_duration,
+    parse_moment,
+)
 from seamline.model.time.zone_clock import SECOND
 from seamline.model.types.schema import Schema
 
@@ -31,8 +39,8 @@ __all__ = [
     "CompiledView",
     "Problems",
     "compile_pipeline",
-    "examine",
-    "rounded_version",
+    "compile_with_problems",
+    "rounded_record_version",
 ]
 
 
@@ -91,7 +99,7 @@ class CompiledPipeline:
         return next((view for view in self.views if view.name == name), None)
 
 
-def rounded_version(pipeline: CompiledPipeline) -> str:
+def rounded_record_version(pipeline: CompiledPipeline) -> str:
     """Return the record version of rows whose DECIMAL columns were read as once; empty where there are none."""
     if not pipeline.exact:
         return ""
@@ -101,13 +109,13 @@ def rounded_version(pipeline: CompiledPipeline) -> str:
 
 def compile_pipeline(pipeline: Pipeline) -> CompiledPipeline:
     """Check and compile a definition; raise the first of its problems."""
-    compiled, problems = examine(pipeline)
+    compiled, problems = compile_with_problems(pipeline)
     if compiled is None:
         raise problems[0]
     return compiled
 
 
-def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
+def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
     """Compile a definition, or list every problem it has."""
     problems = Problems()
     source, origin = pipeline.source, pipeline.origin
@@ -146,13 +154,13 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     check_defaults(pipeline, problems)
     if parsed is None or format is None or grid is None or future is None:
         return None, problems.found
-    added = added_columns(source, parsed, problems)
+    added = parse_added_columns(source, parsed, problems)
     problems.attempt("source.format", source.origin, lambda: format.check(parsed.with_(*added)))
     record = compile_record(pipeline, parsed, problems, added)
     if pipeline.transform and record.transform is None:
         return None, problems.found
     check_source(pipeline, record.schema, problems)
-    judged = needed(added, lambda some, found: compile_record(pipeline, parsed, found, some))
+    judged = list_used_columns(added, lambda some, found: compile_record(pipeline, parsed, found, some))
     views = tuple(
         version_of_view(pipeline, view, made, record, grid, judged)
         for view in pipeline.views
@@ -161,7 +169,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
     if len(views) == len(pipeline.views):
         items = [view.explode.item for view in views if view.explode]
         keyed = [Schema(view.keys) for view in views]
-        check_decorating(pipeline, record.schema.with_(*items), keyed, problems)
+        check_decorating_lookups(pipeline, record.schema.with_(*items), keyed, problems)
     if problems.found or very_late is None:
         return None, problems.found
     version = record_version(pipeline, added, judged)
@@ -177,7 +185,7 @@ def examine(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[Definitio
         version,
         within,
         exact=reads_exactly(pipeline) and any(field.type.decimals for field in record.parsed.fields),
-        clock=clock(pipeline),
+        clock=event_time_identity(pipeline),
     ), []
 
 
@@ -199,7 +207,7 @@ def grid_of(pipeline: Pipeline) -> Grid:
     if not FIRST <= start < LAST:
         raise DefinitionError(
             f"{pipeline.batch.start} is too near to the calendar's end.",
-            hint=f"start at {stamp(FIRST)} or later, and before {stamp(LAST)}.",
+            hint=f"start at {format_utc_instant(FIRST)} or later, and before {format_utc_instant(LAST)}.",
             field="start",
         )
     if floor_to(start, length) != start:

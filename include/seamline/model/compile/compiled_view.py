@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from seamline.model.compile.compiled_measure import CompiledMeasure, compile_measures
-from seamline.model.compile.compiled_measure import place as measure_place
-from seamline.model.compile.evolution import needed
+from seamline.model.compile.compiled_measure import format_measure_place as measure_place
+from seamline.model.compile.evolution import list_used_columns
 from seamline.model.compile.explode import Explode, compile_explode
-from seamline.model.compile.fingerprint import fingerprint
+from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.lookup_join import Join, compile_decorations
-from seamline.model.compile.problems import Problems, boolean, find, known
+from seamline.model.compile.problems import Problems, compile_condition, find_column, format_known_columns
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.pipeline import Expect, Pipeline, View
 from seamline.model.definition.windows import CountWindow, Window
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
-from seamline.model.measures import Part, family
+from seamline.model.measures import Part, strip_type_parameters
 from seamline.model.time.intervals import Grid
 from seamline.model.time.window_arithmetic import Ruling, Windows
 from seamline.model.time.zone_clock import MICROSECOND
@@ -119,8 +119,8 @@ def version_of_view(
         fields = tuple(field for field in record.parsed.fields if field not in left_out)
         compile_view(pipeline, view, replace(record, parsed=Schema(fields)), grid, found)
 
-    uses = needed(record.added, without)
-    return replace(made, uses=uses, fingerprint=fingerprint(pipeline, view, judged, uses))
+    uses = list_used_columns(record.added, without)
+    return replace(made, uses=uses, fingerprint=fingerprint_view(pipeline, view, judged, uses))
 
 
 def compile_view(
@@ -134,26 +134,28 @@ def compile_view(
     schema = record.schema.with_(explode.item) if explode else record.schema
     keys: list[Field] = []
     for name in view.keys:
-        key = find(schema, name)
+        key = find_column(schema, name)
         if key is None:
-            problems.note(f"{place}.keys", view.origin, f"There is no column {name!r}.", known(schema))
+            problems.note(
+                f"{place}.keys", view.origin, f"There is no column {name!r}.", format_known_columns(schema)
+            )
         elif key.type.spark in ("DOUBLE", "BINARY") or key.type.nested:
             problems.note(
                 f"{place}.keys", view.origin, f"{name} is {key.type.spark}.", "a key must compare exactly."
             )
-        elif trouble := taken(view, name, [each.name for each in keys]):
+        elif trouble := find_key_conflict(view, name, [each.name for each in keys]):
             problems.note(f"{place}.keys", view.origin, trouble, "rename it, or name it anew in select=.")
         else:
             keys.append(key)
     where = (
-        problems.attempt(f"{place}.where", view.origin, lambda: boolean(view.where, schema))
+        problems.attempt(f"{place}.where", view.origin, lambda: compile_condition(view.where, schema))
         if view.where
         else None
     )
-    windows = problems.attempt(f"{place}.window", view.origin, lambda: laid(view.window, grid))
+    windows = problems.attempt(f"{place}.window", view.origin, lambda: align_windows(view.window, grid))
     if isinstance(view.window, CountWindow):
-        keys += counting(view, problems)
-    sets = grouping_sets(view, problems)
+        keys += compile_count_window(view, problems)
+    sets = compile_grouping_sets(view, problems)
     for name in view.measures:
         if name in RESERVED + PRESENTED or name in [key.lower() for key in view.keys]:
             problems.note(
@@ -189,7 +191,7 @@ def compile_view(
     )
 
 
-def taken(view: View, name: str, keys: Sequence[str]) -> str:
+def find_key_conflict(view: View, name: str, keys: Sequence[str]) -> str:
     """Say why a column cannot be a key by its name, empty where it can: engines tell no case of letters apart."""
     lower, measures = name.lower(), [measure for measure in view.measures if isinstance(measure, str)]
     if lower in (*RESERVED, *PRESENTED, GROUPING):
@@ -206,14 +208,14 @@ def state_names(measures: Sequence[CompiledMeasure]) -> list[str]:
     return [name for each in sources for name in (*(part.name for part in each.parts), each.beyond) if name]
 
 
-def laid(window: Window, grid: Grid) -> Windows:
+def align_windows(window: Window, grid: Grid) -> Windows:
     """Make a view's windows ready for its intervals; DefinitionError for what is none."""
     if not isinstance(window, Window):
         raise DefinitionError(f"{window!r} is not a window.", hint='write Tumbling("1 hour").')
     return window.laid(grid)
 
 
-def counting(view: View, problems: Problems) -> list[Field]:
+def compile_count_window(view: View, problems: Problems) -> list[Field]:
     """Return the key that numbers count windows; note what such a view cannot have beside them."""
     for setting, why in (
         ("explode", "The items of a record have no order of their own."),
@@ -243,7 +245,7 @@ def pane_of(windows: Windows, interval: timedelta) -> timedelta:
     return interval
 
 
-def grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
+def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
     """Check the grouping sets and give each in the order of the keys; one of all keys where none is declared."""
     if not view.grouping_sets:
         number = (NUMBER,) if isinstance(view.window, CountWindow) else ()
@@ -284,7 +286,7 @@ def grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]
 
 def check_expectations(view: View, measures: Sequence[CompiledMeasure], problems: Problems) -> None:
     """Note what is expected of columns that are not there, and bounds for what has no order."""
-    types = {measure.name: family(measure.result) for measure in measures}
+    types = {measure.name: strip_type_parameters(measure.result) for measure in measures}
     for expect in view.expect:
         bounded = (expect.at_least, expect.at_most) != (None, None)
         if expect.column not in view.measures and expect.column not in view.keys:

@@ -23,7 +23,7 @@ ANEW = " exact"
 """What stands behind an added DECIMAL that is read by its own digits, where none of ``schema=`` says so."""
 
 
-def added_columns(source: KafkaSource, base: Schema, problems: Problems) -> tuple[Field, ...]:
+def parse_added_columns(source: KafkaSource, base: Schema, problems: Problems) -> tuple[Field, ...]:
     """Read the columns that the topic got after those of ``base``; what is wrong is noted and left out."""
     declared, found = source.added, list[Field]()
     if not isinstance(declared, list | tuple) or not all(isinstance(each, str) for each in declared):
@@ -32,7 +32,7 @@ def added_columns(source: KafkaSource, base: Schema, problems: Problems) -> tupl
         )
         return ()
     for text in declared:
-        field = problems.attempt("source.added", source.origin, lambda text=text: one(text))  # type: ignore[misc]
+        field = problems.attempt("source.added", source.origin, lambda text=text: parse_added_column(text))  # type: ignore[misc]
         if field is None:
             continue
         if base.with_(*found).field(field.name):
@@ -51,7 +51,7 @@ def added_columns(source: KafkaSource, base: Schema, problems: Problems) -> tupl
     return tuple(found)
 
 
-def one(text: str) -> Field:
+def parse_added_column(text: str) -> Field:
     """Read one added column; DefinitionError where it is not one, or not one that may be absent."""
     fields = Schema.parse(text).fields
     if len(fields) > 1:
@@ -64,7 +64,7 @@ def one(text: str) -> Field:
     return fields[0]
 
 
-def needed(
+def list_used_columns(
     added: Sequence[Field], attempt: Callable[[Sequence[Field], Problems], object]
 ) -> tuple[Field, ...]:
     """List the added columns without which ``attempt`` has a problem: those that are used there."""
@@ -77,22 +77,22 @@ def needed(
     return tuple(found)
 
 
-def extended(hash: str, added: Iterable[Field], *, fresh: bool = False) -> str:
+def extend_record_version(hash: str, added: Iterable[Field], *, fresh: bool = False) -> str:
     """Write a record version; ``fresh``: the added columns are the first with exact decimals."""
-    return AND.join([hash, *(spelled(field, fresh=fresh) for field in added)])
+    return AND.join([hash, *(serialize_added_column(field, fresh=fresh) for field in added)])
 
 
-def spelled(field: Field, *, fresh: bool) -> str:
+def serialize_added_column(field: Field, *, fresh: bool) -> str:
     """Write an added column as record versions name it."""
     return f"{field.name} {field.type}{ANEW if fresh and field.type.decimals else ''}"
 
 
-def fits(one: str, other: str) -> bool:
+def is_compatible_version(one: str, other: str) -> bool:
     """Return whether the rows of two record versions may stand beside each other."""
     return all(a == b for a, b in zip(one.split(AND), other.split(AND), strict=False))
 
 
-def earlier(version: str) -> tuple[str, ...]:
+def list_earlier_versions(version: str) -> tuple[str, ...]:
     """List the record versions with the first of its added columns, from none to all of them."""
     parts = version.split(AND)
     return tuple(AND.join(parts[: at + 1]) for at in range(len(parts)))
@@ -100,7 +100,7 @@ def earlier(version: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Timed:
-    """By what a definition tells event time: its record version, and its clock (``fingerprint.clock``).
+    """By what a definition tells event time: its record version, and its clock (``fingerprint.event_time_identity``).
 
     A watermark is about event times, so those of another clock say nothing here.
     """
@@ -110,7 +110,11 @@ class Timed:
 
     def tells(self, epoch: Epoch) -> bool:
         """Return whether an epoch's event times are of this clock; one that is silent says so by its record version."""
-        return epoch.clock == self.clock if epoch.clock else fits(epoch.record_version, self.version)
+        return (
+            epoch.clock == self.clock
+            if epoch.clock
+            else is_compatible_version(epoch.record_version, self.version)
+        )
 
     def mark(self, epoch: Epoch | None) -> datetime | None:
         """Return the watermark at an epoch, None where it is of another clock."""
@@ -123,14 +127,14 @@ def require_order(version: str, held: Iterable[Epoch]) -> None:
     for epoch in held:
         known, *theirs = epoch.record_version.split(AND)
         columns = version.replace(ANEW, ""), epoch.record_version.replace(ANEW, "")
-        if epoch.rows and known == hash and not fits(*columns):
+        if epoch.rows and known == hash and not is_compatible_version(*columns):
             raise ProtocolError(
-                f"Epoch {epoch.number} was read with added=[{quoted(theirs)}], and the definition says "
-                f"added=[{quoted(ours)}].",
+                f"Epoch {epoch.number} was read with added=[{format_quoted_columns(theirs)}], and the definition says "
+                f"added=[{format_quoted_columns(ours)}].",
                 hint="keep the columns and types of then, in their order; add what is new at the end.",
             )
 
 
-def quoted(columns: Iterable[str]) -> str:
+def format_quoted_columns(columns: Iterable[str]) -> str:
     """Write columns as a definition does."""
     return ", ".join(f'"{each}"' for each in columns)

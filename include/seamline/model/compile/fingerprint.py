@@ -9,8 +9,8 @@ from dataclasses import fields
 from typing import Any
 
 from seamline.model.compile.defaults import past_of
-from seamline.model.compile.evolution import extended
-from seamline.model.compile.lookup_join import pinned
+from seamline.model.compile.evolution import extend_record_version
+from seamline.model.compile.lookup_join import list_pinned_lookups
 from seamline.model.compile.transform import makes_exactly
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Pipeline, View
@@ -27,7 +27,7 @@ DEFAULTS = {each.name: each.default for each in fields(KafkaSource) if each.name
 """What records may cost where a definition does not say: versions of before there were bounds keep their names."""
 
 
-def digest(facts: Any) -> str:
+def hash_json_facts(facts: Any) -> str:
     """Hash JSON-like facts to 12 hex digits, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -44,9 +44,9 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "transform": transform_facts(pipeline) if pipeline.transform else None,
         "lookups": [
             [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix]
-            for each in pinned(pipeline)
+            for each in list_pinned_lookups(pipeline)
         ],
-        "added": added_facts(uses, fresh=exact_later(pipeline)),
+        "added": added_column_facts(uses, fresh=exact_later(pipeline)),
         "decimals": EXACT if exact_first(pipeline) else "",
         "bounds": [[name, bound] for name, bound in bounds_of(source).items() if bound != DEFAULTS[name]],
     }
@@ -63,14 +63,14 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
     }
 
 
-def clock(pipeline: Pipeline) -> str:
+def event_time_identity(pipeline: Pipeline) -> str:
     """Say by what event times are told: a column, with a hash of the steps that make it where the source has none."""
     name, steps = pipeline.source.event_time, list(pipeline.select.items())
     made = [pair[0] for pair in steps]
     made_here = steps[: made.index(name) + 1] if name in made else []
     own = transform_facts(pipeline) if pipeline.transform else None
     added = own and any(field.name == name for field in Schema.parse(pipeline.transform_schema).fields)
-    return f"{name} {digest([made_here, own])}" if made_here or added else name
+    return f"{name} {hash_json_facts([made_here, own])}" if made_here or added else name
 
 
 def bounds_of(source: KafkaSource) -> dict[str, int]:
@@ -85,7 +85,7 @@ def transform_facts(pipeline: Pipeline) -> list[str]:
     return [code, pipeline.transform_schema, pipeline.transform_version, *exact]
 
 
-def added_facts(uses: Iterable[Field], *, fresh: bool) -> list[list[str]]:
+def added_column_facts(uses: Iterable[Field], *, fresh: bool) -> list[list[str]]:
     """List added columns that are used, with their types; one that is not used changes nothing."""
     return sorted(
         [field.name, field.type.spark, *([EXACT] if fresh and field.type.decimals else [])] for field in uses
@@ -116,12 +116,16 @@ def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterab
 
     Parsed columns are a cache under it.
     """
-    return extended(digest(record_facts(pipeline, uses)), added, fresh=exact_later(pipeline))
+    return extend_record_version(
+        hash_json_facts(record_facts(pipeline, uses)), added, fresh=exact_later(pipeline)
+    )
 
 
 def measure_facts(measure: Measure) -> dict[str, Any]:
     """List what a measure is; a condition only where there is one, so that old versions keep their names."""
-    given = {name: listed(value) for name, value in vars(measure).items() if name != "where" or value}
+    given = {
+        name: convert_to_list(value) for name, value in vars(measure).items() if name != "where" or value
+    }
     if isinstance(measure, Formula):
         given["made_of"] = {name: measure_facts(part) for name, part in measure.made_of.items()}
     if isinstance(measure, Own):
@@ -129,7 +133,7 @@ def measure_facts(measure: Measure) -> dict[str, Any]:
     return {"kind": measure.kind, **given}
 
 
-def listed(value: Any) -> Any:
+def convert_to_list(value: Any) -> Any:
     """Write a tuple as the list that JSON has."""
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
@@ -141,7 +145,7 @@ def view_facts(
 
     Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
     """
-    used = added_facts(uses, fresh=exact_later(pipeline))
+    used = added_column_facts(uses, fresh=exact_later(pipeline))
     return {
         "topic": pipeline.source.topics[0] if len(pipeline.source.topics) == 1 else pipeline.source.topics,
         "record": record_facts(pipeline, judged),
@@ -156,8 +160,8 @@ def view_facts(
     }
 
 
-def fingerprint(
+def fingerprint_view(
     pipeline: Pipeline, view: View, judged: Iterable[Field] = (), uses: Iterable[Field] = ()
 ) -> str:
     """Hash what can change a view's numbers, as ``view_facts`` lists it; its tables are named by it."""
-    return digest(view_facts(pipeline, view, judged, uses))
+    return hash_json_facts(view_facts(pipeline, view, judged, uses))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.evolution import fits
+from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.protocol.epoch import Epoch
@@ -36,7 +36,7 @@ def why_still(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> str:
         stored, view = version_of(pipeline, manifest, id)
     except ProtocolError as problem:
         return problem.message
-    if not fits(stored.record_version, pipeline.record_version):
+    if not is_compatible_version(stored.record_version, pipeline.record_version):
         return (
             f"its rows are of record version {stored.record_version}, the kernel's {pipeline.record_version}"
         )
@@ -58,7 +58,7 @@ def require_grid(pipeline: CompiledPipeline, manifest: Manifest, log: Iterable[E
     counted = {
         stored.definition.batch.interval: stored.grid.length
         for id, birth in manifest.births.items()
-        if birth == newest and (stored := stored_with(pipeline, manifest, id))
+        if birth == newest and (stored := find_birth_pipeline(pipeline, manifest, id))
     }
     if not counted or pipeline.grid.length in counted.values() or not any(each.accepted for each in log):
         return
@@ -71,7 +71,7 @@ def require_grid(pipeline: CompiledPipeline, manifest: Manifest, log: Iterable[E
     )
 
 
-def stored_with(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> CompiledPipeline | None:
+def find_birth_pipeline(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> CompiledPipeline | None:
     """Return the pipeline that a version was born with; None where it cannot be made any more."""
     try:
         return version_of(pipeline, manifest, id)[0]
@@ -79,7 +79,7 @@ def stored_with(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> Comp
         return None
 
 
-def foremost(pipeline: CompiledPipeline) -> tuple[CompiledView, ...]:
+def list_primary_views(pipeline: CompiledPipeline) -> tuple[CompiledView, ...]:
     """Return one version for each name of a view, the definition's own where there is one."""
     first: dict[str, CompiledView] = {}
     for view in pipeline.views:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from seamline.model.compile.evolution import fits
+from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.compile.problems import NAME, Problems
 from seamline.model.definition.pipeline import Lookup, Pipeline
 from seamline.model.errors import DefinitionError
@@ -34,20 +34,20 @@ class Join:
     columns: tuple[tuple[str, Field], ...]
 
 
-def pinned(pipeline: Pipeline) -> tuple[Lookup, ...]:
+def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
     """List the look-ups of which a column is named in what makes a row or a view, or in another such look-up."""
-    used = words(texts(pipeline))
+    used = extract_identifiers(list_pipeline_expressions(pipeline))
     found: list[Lookup] = []
     for lookup in reversed(pipeline.lookups):
         if used & {row_name(lookup, each).lower() for each in lookup.columns}:
             found.insert(0, lookup)
-            used |= words(lookup.on.values())
+            used |= extract_identifiers(lookup.on.values())
     return tuple(found)
 
 
-def decorating(pipeline: Pipeline) -> tuple[Lookup, ...]:
+def list_decorating_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
     """List the look-ups that are not pinned."""
-    feeding = pinned(pipeline)
+    feeding = list_pinned_lookups(pipeline)
     return tuple(lookup for lookup in pipeline.lookups if lookup not in feeding)
 
 
@@ -63,17 +63,17 @@ def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
     """Return the versions of look-ups that the last epoch of a record version had; none before the first."""
     found: Mapping[str, str] = {}
     for epoch in epochs:
-        if epoch.lookups and fits(epoch.record_version, record_version):
+        if epoch.lookups and is_compatible_version(epoch.record_version, record_version):
             found = epoch.lookups
     return found
 
 
-def words(some: Iterable[str]) -> set[str]:
+def extract_identifiers(some: Iterable[str]) -> set[str]:
     """List all that could be a name of a column."""
     return {word.lower() for text in some for word in WORD.findall(text)}
 
 
-def texts(pipeline: Pipeline) -> Iterator[str]:
+def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     """List the expressions and names by which a pipeline uses columns."""
     yield from (pipeline.source.event_time, *pipeline.source.event_id)
     yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
@@ -81,18 +81,18 @@ def texts(pipeline: Pipeline) -> Iterator[str]:
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
         for measure in view.measures.values():
-            yield from said(measure)
+            yield from list_measure_texts(measure)
 
 
-def said(value: object) -> Iterator[str]:
+def list_measure_texts(value: object) -> Iterator[str]:
     """List the texts in a measure, and in those that it is made of."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Measure):
-        yield from said(vars(value))
+        yield from list_measure_texts(vars(value))
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from said(each)
+            yield from list_measure_texts(each)
 
 
 def row_name(lookup: Lookup, column: str) -> str:
@@ -134,7 +134,7 @@ def compile_decorations(
     """Compile the look-ups whose columns a view shows beside its keys; ``taken`` are names it has for others."""
     row = keys.with_(*(Field(name, STRING) for name in taken))
     found = []
-    for lookup in decorating(pipeline):
+    for lookup in list_decorating_lookups(pipeline):
         join = compile_lookup(lookup, row, keys, problems) if asks_only(lookup, keys) else None
         if join is not None:
             found.append(join)
@@ -142,10 +142,12 @@ def compile_decorations(
     return tuple(found)
 
 
-def check_decorating(pipeline: Pipeline, row: Schema, views: Iterable[Schema], problems: Problems) -> None:
+def check_decorating_lookups(
+    pipeline: Pipeline, row: Schema, views: Iterable[Schema], problems: Problems
+) -> None:
     """Note look-ups that neither a row nor a view has a use for; ``row`` are all columns, ``views`` keys of each."""
     keys = list(views)
-    for lookup in decorating(pipeline):
+    for lookup in list_decorating_lookups(pipeline):
         if any(asks_only(lookup, each) for each in keys):
             continue
         if compile_lookup(lookup, Schema(()), row, problems) is not None:
@@ -165,7 +167,7 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
         made = problems.attempt(
             f"{place}.on[{column}]",
             lookup.origin,
-            lambda text=text: exact(text, seen),  # type: ignore[misc]
+            lambda text=text: compile_exact_key(text, seen),  # type: ignore[misc]
         )
         if made is not None:
             keys.append((column, made))
@@ -195,7 +197,7 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
     return Join(lookup.name, lookup.table, tuple(keys), tuple(columns))
 
 
-def exact(text: str, seen: Schema) -> Expression:
+def compile_exact_key(text: str, seen: Schema) -> Expression:
     """Compile what a key must equal; DefinitionError where that cannot be told exactly."""
     made = compile_expression(text, seen)
     if made.type.spark in INEXACT or made.type.nested:

@@ -38,7 +38,7 @@ class Problems:
         )
 
 
-def boolean(text: str, schema: Schema) -> Expression:
+def compile_condition(text: str, schema: Schema) -> Expression:
     """Compile a condition; DefinitionError where it is not one."""
     expression = compile_expression(text, schema)
     if expression.type.spark != "BOOLEAN":
@@ -46,11 +46,11 @@ def boolean(text: str, schema: Schema) -> Expression:
     return expression
 
 
-def find(schema: Schema, name: str) -> Field | None:
+def find_column(schema: Schema, name: str) -> Field | None:
     """Find a column by its exact name."""
     return next((field for field in schema.fields if field.name == name), None)
 
 
-def known(schema: Schema) -> str:
+def format_known_columns(schema: Schema) -> str:
     """Say which columns there are."""
     return f"the schema has {', '.join(field.name for field in schema.fields)}."

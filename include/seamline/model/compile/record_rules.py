@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from seamline.model.compile.lookup_join import Join, check_lookups, compile_lookup, pinned
-from seamline.model.compile.problems import NAME, Problems, boolean, known
+from seamline.model.compile.lookup_join import Join, check_lookups, compile_lookup, list_pinned_lookups
+from seamline.model.compile.problems import NAME, Problems, compile_condition, format_known_columns
 from seamline.model.compile.transform import Transform, makes_exactly
 from seamline.model.definition.pipeline import Origin, Pipeline, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
@@ -103,7 +103,7 @@ def compile_record(
     seen = parsed.with_(*transform.schema.fields) if transform else parsed
     check_lookups(pipeline, problems)
     lookups: list[Join] = []
-    for lookup in pinned(pipeline):
+    for lookup in list_pinned_lookups(pipeline):
         join = compile_lookup(lookup, seen, seen.with_(*METADATA), problems)
         if join is not None:
             lookups.append(join)
@@ -116,14 +116,16 @@ def compile_record(
             )
         elif seen.field(name):
             problems.note(place, origin, f"There is a column {name!r} already.", "choose another name.")
-        elif (made := attempt(text, seen, place, origin, problems)) is not None:
+        elif (made := compile_record_expression(text, seen, place, origin, problems)) is not None:
             derived.append((Field(name, made.type), made))
             seen = seen.with_(derived[-1][0])
     wide = seen.with_(*METADATA)
     rules = tuple(compile_rules(pipeline, wide, problems))
     sides = tuple(compile_sides(pipeline.side, wide, origin, problems))
     where = (
-        problems.attempt("where", origin, lambda: boolean(pipeline.where, wide)) if pipeline.where else None
+        problems.attempt("where", origin, lambda: compile_condition(pipeline.where, wide))
+        if pipeline.where
+        else None
     )
     return Record(
         parsed,
@@ -163,7 +165,9 @@ def compile_transform(
     return Transform(name, schema, tuple(field.name for field in base.fields), makes_exactly(pipeline))
 
 
-def attempt(text: str, seen: Schema, place: str, origin: Origin, problems: Problems) -> Expression | None:
+def compile_record_expression(
+    text: str, seen: Schema, place: str, origin: Origin, problems: Problems
+) -> Expression | None:
     """Compile an expression over the columns so far and what Kafka knows."""
     return problems.attempt(place, origin, lambda: compile_expression(text, seen.with_(*METADATA)))
 
@@ -176,7 +180,7 @@ def compile_rules(
         condition = problems.attempt(
             f"rules[{rule.name}].condition",
             rule.origin,
-            lambda r=rule: boolean(r.condition, schema),  # type: ignore[misc]
+            lambda r=rule: compile_condition(r.condition, schema),  # type: ignore[misc]
         )
         if condition is not None:
             yield rule, condition
@@ -193,7 +197,7 @@ def compile_sides(
                 place, origin, f"{name!r} is not a name.", "lower case letters, digits, underscores."
             )
             continue
-        condition = problems.attempt(place, origin, lambda t=text: boolean(t, schema))  # type: ignore[misc]
+        condition = problems.attempt(place, origin, lambda t=text: compile_condition(t, schema))  # type: ignore[misc]
         if condition is not None:
             yield name, condition
 
@@ -225,7 +229,9 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
             if found is None and name == PROCESSING_TIME and field.endswith("time"):
                 continue
             if found is None:
-                problems.note(field, source.origin, f"There is no column {name!r}.", known(schema))
+                problems.note(
+                    field, source.origin, f"There is no column {name!r}.", format_known_columns(schema)
+                )
             elif field.endswith("time") and found.type != TIMESTAMP:
                 problems.note(field, source.origin, f"{name} is {found.type}.", "declare it TIMESTAMP.")
             elif found.type.nested:

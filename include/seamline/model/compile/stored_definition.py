@@ -40,13 +40,13 @@ KIND, CONTENT = "is", "of"
 
 def to_json(pipeline: Pipeline) -> str:
     """Write a whole definition, without the lines its author wrote it on; the inverse of ``from_json``."""
-    return json.dumps(plain(pipeline), separators=(",", ":"))
+    return json.dumps(encode_definition_part(pipeline), separators=(",", ":"))
 
 
 def from_json(text: str) -> Pipeline:
     """Read what ``to_json`` wrote; DefinitionError for anything else, also for words of a later release."""
     try:
-        found = built(json.loads(text))
+        found = decode_definition_part(json.loads(text))
     except (ValueError, TypeError, KeyError) as error:
         raise DefinitionError(
             f"A stored definition cannot be read: {type(error).__name__}: {error}.",
@@ -57,47 +57,56 @@ def from_json(text: str) -> Pipeline:
     return found
 
 
-def plain(value: Any) -> Any:
+def encode_definition_part(value: Any) -> Any:
     """Return a part of a definition as JSON; every JSON object says what it ``is``."""
     made = type(value)
     if made is CLASSES.get(made.__name__):
-        kept = {each.name: plain(getattr(value, each.name)) for each in fields(made) if each.compare}
+        kept = {
+            each.name: encode_definition_part(getattr(value, each.name))
+            for each in fields(made)
+            if each.compare
+        }
         return {KIND: made.__name__, CONTENT: kept}
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {KIND: "mapping", CONTENT: [[plain(key), plain(each)] for key, each in value.items()]}
+        return {
+            KIND: "mapping",
+            CONTENT: [
+                [encode_definition_part(key), encode_definition_part(each)] for key, each in value.items()
+            ],
+        }
     if isinstance(value, tuple):
-        return {KIND: "tuple", CONTENT: [plain(each) for each in value]}
+        return {KIND: "tuple", CONTENT: [encode_definition_part(each) for each in value]}
     if isinstance(value, Sequence):
-        return [plain(each) for each in value]
+        return [encode_definition_part(each) for each in value]
     raise DefinitionError(
         f"{type(value).__name__} cannot be stored with a view's birth.",
         hint=f"a definition is made of {', '.join(CLASSES)}.",
     )
 
 
-def built(value: Any) -> Any:
-    """Return what ``plain`` wrote."""
+def decode_definition_part(value: Any) -> Any:
+    """Return what ``encode_definition_part`` wrote."""
     if isinstance(value, list):
-        return [built(each) for each in value]
+        return [decode_definition_part(each) for each in value]
     if not isinstance(value, dict):
         return value
     kind, content = value[KIND], value[CONTENT]
     if kind == "mapping":
-        return {built(key): built(each) for key, each in content}
+        return {decode_definition_part(key): decode_definition_part(each) for key, each in content}
     if kind == "tuple":
-        return tuple(built(each) for each in content)
+        return tuple(decode_definition_part(each) for each in content)
     made = CLASSES[kind]
     if made is KafkaSource:
         # Stored before numbers kept their digits, where it does not say.
         content = {"decimals": ROUNDED, **content}
     origin = {"origin": ORIGIN} if any(each.name == "origin" for each in fields(made)) else {}
-    return made(**origin, **{name: built(each) for name, each in content.items()})
+    return made(**origin, **{name: decode_definition_part(each) for name, each in content.items()})
 
 
 @lru_cache(maxsize=256)
-def revived(id: str, text: str) -> tuple[CompiledPipeline, CompiledView]:
+def compile_stored_version(id: str, text: str) -> tuple[CompiledPipeline, CompiledView]:
     """Compile a stored definition and find the view version ``name/fingerprint`` in it; DefinitionError."""
     definition = from_json(text)
     try:
@@ -132,7 +141,7 @@ def version_of(
             hint="a version is born when its stream starts; see seamline status.",
         )
     try:
-        return revived(id, manifest.definitions[id])
+        return compile_stored_version(id, manifest.definitions[id])
     except SeamlineError as problem:
         raise ProtocolError(
             f"{pipeline.name}.{id} cannot be made from its stored definition: {problem.message}",

@@ -25,7 +25,7 @@ class Origin:
     line: int
 
 
-def author() -> Origin:
+def find_caller_origin() -> Origin:
     """Find the nearest caller outside this package (and outside generated dataclass code)."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, "<")):
@@ -33,9 +33,9 @@ def author() -> Origin:
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
-def remembered() -> Origin:
+def declare_origin_field() -> Origin:
     """Declare the field that keeps the author's line; it takes no part in equality or fingerprints."""
-    return field(default_factory=author, compare=False, repr=False, kw_only=True)
+    return field(default_factory=find_caller_origin, compare=False, repr=False, kw_only=True)
 
 
 DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
@@ -77,7 +77,7 @@ class KafkaSource:
     max_record_parts: int = 500_000
     max_stray_intervals: int = 1_000
     decimals: str = DIGITS
-    origin: Origin = remembered()
+    origin: Origin = declare_origin_field()
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class Rule:
 
     name: str
     condition: str
-    origin: Origin = remembered()
+    origin: Origin = declare_origin_field()
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Lookup:
     on: Mapping[str, str]
     columns: Sequence[str]
     prefix: str = ""
-    origin: Origin = remembered()
+    origin: Origin = declare_origin_field()
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Expect:
     at_least: float | None = None
     at_most: float | None = None
     not_null: bool = False
-    origin: Origin = remembered()
+    origin: Origin = declare_origin_field()
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class View:
     explode: Mapping[str, str] = field(default_factory=dict)
     expect: Sequence[Expect] = ()
     grouping_sets: Sequence[Sequence[str]] = ()
-    origin: Origin = remembered()
+    origin: Origin = declare_origin_field()
 
 
 DURABILITY = ("replay", "fsync")
@@ -233,7 +233,7 @@ class Pipeline:
     on_alert: str = ""
     description: str = ""
     defaults: str = ""
-    origin: Origin = remembered()
+    origin: Origin = declare_origin_field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transform", name_of(self.transform))

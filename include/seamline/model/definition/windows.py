@@ -61,7 +61,7 @@ class Tumbling(Window):
         return parse_duration(self.size)
 
     def laid(self, grid: Grid) -> Ruling:
-        return ruled(grid, self.length, self.length, self.length, self.offset, self.zone)
+        return build_zone_ruling(grid, self.length, self.length, self.length, self.offset, self.zone)
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Sliding(Window):
 
     def laid(self, grid: Grid) -> Ruling:
         size, slide = self.length, parse_duration(self.slide)
-        divides(size, slide, f"A slide of {self.slide}", self.size)
-        return ruled(grid, size, slide, size, self.offset, self.zone)
+        require_even_division(size, slide, f"A slide of {self.slide}", self.size)
+        return build_zone_ruling(grid, size, slide, size, self.offset, self.zone)
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class Cumulating(Window):
 
     def laid(self, grid: Grid) -> Ruling:
         size, step = self.length, parse_duration(self.step)
-        divides(size, step, f"A step of {self.step}", self.size)
-        return ruled(grid, size, size, step, self.offset, self.zone)
+        require_even_division(size, step, f"A step of {self.step}", self.size)
+        return build_zone_ruling(grid, size, size, step, self.offset, self.zone)
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,13 @@ class CountWindow(Window):
     def laid(self, grid: Grid) -> Ruling:
         if not isinstance(self.events, int) or self.events < 1:
             raise DefinitionError(f"{self.events!r} events make no window.", hint="CountWindow(100).")
-        return ruled(grid, grid.length, grid.length, grid.length, "", "UTC")
+        return build_zone_ruling(grid, grid.length, grid.length, grid.length, "", "UTC")
 
 
 WINDOWS: tuple[type[Window], ...] = (Tumbling, Sliding, Cumulating, Global, Session, CountWindow)
 
 
-def divides(size: timedelta, part: timedelta, named: str, whole: str) -> None:
+def require_even_division(size: timedelta, part: timedelta, named: str, whole: str) -> None:
     """Refuse a slide or a step that is longer than the size or does not divide it."""
     if part > size:
         raise DefinitionError(
@@ -167,7 +167,9 @@ def divides(size: timedelta, part: timedelta, named: str, whole: str) -> None:
         )
 
 
-def ruled(grid: Grid, size: timedelta, slide: timedelta, step: timedelta, offset: str, zone: str) -> Ruling:
+def build_zone_ruling(
+    grid: Grid, size: timedelta, slide: timedelta, step: timedelta, offset: str, zone: str
+) -> Ruling:
     """Rule windows on a zone's clock; DefinitionError where clocks or panes do not allow it."""
     shifted = parse_duration(offset) if offset else timedelta()
     if shifted >= slide:

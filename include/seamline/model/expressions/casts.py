@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from seamline.model.expressions.arithmetic import narrowed, once
-from seamline.model.expressions.coercion import coerced, column_digits, wider_decimal
+from seamline.model.expressions.arithmetic import narrow_integer, refuse_failing_constant
+from seamline.model.expressions.coercion import coerce_term, column_digits, wider_decimal
 from seamline.model.expressions.terms import (
     INTEGERS,
     RANGES,
     Guard,
     Term,
-    floating,
-    integer,
-    refuse,
-    unconditional,
+    build_double_literal,
+    build_expression_error,
+    build_integer_literal,
+    require_infallible_term,
 )
 from seamline.model.types.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType
 
 SPACE = r"[\x00-\x20\x7F]*"
 
 
-def cast(term: Term, target: SqlType, *, tried: bool = False) -> Term:
+def compile_cast(term: Term, target: SqlType, *, tried: bool = False) -> Term:
     """Compile CAST, or TRY_CAST, which gives NULL where CAST would fail."""
     if tried:
-        certain = cast(unconditional(term, "try_cast"), target)
+        certain = compile_cast(require_infallible_term(term, "try_cast"), target)
         value = certain.duckdb
         for guard in certain.guards:
             value = f"(CASE WHEN {guard.condition_duckdb} THEN NULL ELSE {value} END)"
@@ -37,29 +37,29 @@ def cast(term: Term, target: SqlType, *, tried: bool = False) -> Term:
         return replace(base, duckdb=f"CAST(NULL AS {target.duckdb})")
     if term.type == target:
         return term
-    return spelled_out(term, target) or once(converted(base, term, target))
+    return fold_literal_cast(term, target) or refuse_failing_constant(compile_conversion(base, term, target))
 
 
-def spelled_out(term: Term, target: SqlType) -> Term | None:
+def fold_literal_cast(term: Term, target: SqlType) -> Term | None:
     """Turn a cast of a literal into the literal: 5L and 1.5D arrive as casts."""
     if isinstance(term.literal, bool) or term.literal is None or not term.numeric:
         return None
     if target == DOUBLE:
-        return floating(float(term.literal))  # type: ignore[arg-type]
+        return build_double_literal(float(term.literal))  # type: ignore[arg-type]
     if target in INTEGERS and isinstance(term.literal, int):
         low, high = RANGES[target]
-        return integer(term.literal, target) if low <= term.literal <= high else None
+        return build_integer_literal(term.literal, target) if low <= term.literal <= high else None
     return None
 
 
-def converted(base: Term, term: Term, target: SqlType) -> Term:
+def compile_conversion(base: Term, term: Term, target: SqlType) -> Term:
     """Choose the conversion by both types; refused where there is none that is exact."""
     assert term.type is not None
     if target.kind is Kind.DECIMAL or term.type.kind is Kind.DECIMAL:
         return to_or_from_decimal(base, term, target)
     make = CONVERSIONS.get((term.type, target))
     if make is None:
-        raise refuse(
+        raise build_expression_error(
             f"{base.spark} turns {term.type} into {target}, which engines do differently.",
             "declare the column with that type in the schema, or compare in its own type.",
         )
@@ -69,38 +69,38 @@ def converted(base: Term, term: Term, target: SqlType) -> Term:
 def to_or_from_decimal(base: Term, term: Term, target: SqlType) -> Term:
     """Compile a cast that loses no digit."""
     if target == DOUBLE:
-        return replace(base, duckdb=coerced(term, DOUBLE).duckdb)
+        return replace(base, duckdb=coerce_term(term, DOUBLE).duckdb)
     exact = term.type in INTEGERS or (term.type is not None and term.type.kind is Kind.DECIMAL)
     if target.kind is Kind.DECIMAL and exact and wider_decimal(column_digits(term.type), target) == target:
         return replace(base, duckdb=f"CAST({term.duckdb} AS {target.duckdb})")
-    raise refuse(
+    raise build_expression_error(
         f"{base.spark} may lose digits.", "cast to a DECIMAL with room for all of them, or to DOUBLE."
     )
 
 
-def plain(base: Term, term: Term) -> Term:
+def cast_as_duckdb(base: Term, term: Term) -> Term:
     """Cast as DuckDB does."""
     assert base.type is not None
     return replace(base, duckdb=f"CAST({term.duckdb} AS {base.type.duckdb})", bounds=term.bounds)
 
 
-def shortened(base: Term, term: Term) -> Term:
+def cast_bigint_to_int(base: Term, term: Term) -> Term:
     """Cast BIGINT to INT."""
-    return narrowed(base, term.duckdb, term.range)
+    return narrow_integer(base, term.duckdb, term.range)
 
 
-def truncated(base: Term, term: Term) -> Term:
+def cast_double_to_integer(base: Term, term: Term) -> Term:
     """Cast DOUBLE to an integer: cut behind the point; NaN and what is out of range fail."""
     assert base.type is not None
     low, high = RANGES[base.type]
-    value, x = saturated("trunc", term.duckdb, base.type), term.duckdb
+    value, x = saturated_integer_sql("trunc", term.duckdb, base.type), term.duckdb
     outside = f"(isnan({x}) OR floor({x}) > CAST({high} AS DOUBLE) OR ceil({x}) < CAST({low} AS DOUBLE))"
     return replace(
         base, duckdb=value, guards=(*base.guards, Guard(outside, f"{base.spark} does not fit {base.type}"))
     )
 
 
-def saturated(function: str, x: str, type_: SqlType) -> str:
+def saturated_integer_sql(function: str, x: str, type_: SqlType) -> str:
     """Turn a DOUBLE into an integer that stays at the ends of its range, as Java does; NaN is 0."""
     low, high = RANGES[type_]
     return (
@@ -111,7 +111,7 @@ def saturated(function: str, x: str, type_: SqlType) -> str:
     )
 
 
-def parsed(base: Term, term: Term) -> Term:
+def cast_text_to_integer(base: Term, term: Term) -> Term:
     """Cast text to an integer: digits with a sign, blanks around them."""
     assert base.type is not None
     number = f"regexp_extract({term.duckdb}, '^{SPACE}([+-]?[0-9]+){SPACE}$', 1)"
@@ -124,42 +124,42 @@ def parsed(base: Term, term: Term) -> Term:
     )
 
 
-def nonzero(base: Term, term: Term) -> Term:
+def cast_number_to_boolean(base: Term, term: Term) -> Term:
     """Cast a number to BOOLEAN."""
     return replace(base, duckdb=f"({term.duckdb} <> 0)")
 
 
 def day_of(base: Term, term: Term) -> Term:
     """Cast an instant to its UTC day."""
-    return replace(base, duckdb=f"CAST({clock(term)} AS DATE)")
+    return replace(base, duckdb=f"CAST({utc_timestamp_sql(term)} AS DATE)")
 
 
-def midnight(base: Term, term: Term) -> Term:
+def cast_date_to_timestamp(base: Term, term: Term) -> Term:
     """Cast a day to its first instant in UTC."""
-    return replace(base, duckdb=coerced(term, TIMESTAMP).duckdb)
+    return replace(base, duckdb=coerce_term(term, TIMESTAMP).duckdb)
 
 
-def clock(term: Term) -> str:
+def utc_timestamp_sql(term: Term) -> str:
     """Return DuckDB's zoneless timestamp of an instant in UTC; never asks for the session's zone."""
     return f"make_timestamp(epoch_us({term.duckdb}))"
 
 
 CONVERSIONS: dict[tuple[SqlType, SqlType], Callable[[Term, Term], Term]] = {
-    (INT, BIGINT): plain,
-    (INT, DOUBLE): plain,
-    (BIGINT, DOUBLE): plain,
-    (BOOLEAN, INT): plain,
-    (BOOLEAN, BIGINT): plain,
-    (INT, STRING): plain,
-    (BIGINT, STRING): plain,
-    (BOOLEAN, STRING): plain,
-    (BIGINT, INT): shortened,
-    (DOUBLE, INT): truncated,
-    (DOUBLE, BIGINT): truncated,
-    (STRING, INT): parsed,
-    (STRING, BIGINT): parsed,
-    (INT, BOOLEAN): nonzero,
-    (BIGINT, BOOLEAN): nonzero,
+    (INT, BIGINT): cast_as_duckdb,
+    (INT, DOUBLE): cast_as_duckdb,
+    (BIGINT, DOUBLE): cast_as_duckdb,
+    (BOOLEAN, INT): cast_as_duckdb,
+    (BOOLEAN, BIGINT): cast_as_duckdb,
+    (INT, STRING): cast_as_duckdb,
+    (BIGINT, STRING): cast_as_duckdb,
+    (BOOLEAN, STRING): cast_as_duckdb,
+    (BIGINT, INT): cast_bigint_to_int,
+    (DOUBLE, INT): cast_double_to_integer,
+    (DOUBLE, BIGINT): cast_double_to_integer,
+    (STRING, INT): cast_text_to_integer,
+    (STRING, BIGINT): cast_text_to_integer,
+    (INT, BOOLEAN): cast_number_to_boolean,
+    (BIGINT, BOOLEAN): cast_number_to_boolean,
     (TIMESTAMP, DATE): day_of,
-    (DATE, TIMESTAMP): midnight,
+    (DATE, TIMESTAMP): cast_date_to_timestamp,
 }

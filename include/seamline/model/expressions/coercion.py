@@ -8,8 +8,26 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from seamline.model.expressions.terms import INTEGERS, NULL, Term, day, floating, instant, refuse
-from seamline.model.types.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType, decimal
+from seamline.model.expressions.terms import (
+    INTEGERS,
+    NULL,
+    Term,
+    build_date_literal,
+    build_double_literal,
+    build_expression_error,
+    build_timestamp_literal,
+)
+from seamline.model.types.schema import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    SqlType,
+    build_decimal_type,
+)
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
@@ -19,10 +37,10 @@ def parse_day(text: str) -> Term:
     """Read ``2013-01-31``; other spellings mean different days to different engines."""
     try:
         if DAY.fullmatch(text):
-            return day(date.fromisoformat(text))
+            return build_date_literal(date.fromisoformat(text))
     except ValueError:
         pass
-    raise refuse(f"{text!r} is not a date.", "write it as 2013-01-31.")
+    raise build_expression_error(f"{text!r} is not a date.", "write it as 2013-01-31.")
 
 
 def parse_instant(text: str) -> Term:
@@ -30,10 +48,12 @@ def parse_instant(text: str) -> Term:
     try:
         if MOMENT.fullmatch(text):
             moment = datetime.fromisoformat(text)
-            return instant(moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC))
+            return build_timestamp_literal(moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC))
     except (ValueError, OverflowError):
         pass
-    raise refuse(f"{text!r} is not a timestamp.", "write it as 2013-01-31 10:15:00 or 2013-01-31T10:15:00Z.")
+    raise build_expression_error(
+        f"{text!r} is not a timestamp.", "write it as 2013-01-31 10:15:00 or 2013-01-31T10:15:00Z."
+    )
 
 
 def digits_of(term: Term) -> SqlType:
@@ -41,16 +61,18 @@ def digits_of(term: Term) -> SqlType:
     if term.type is not None and term.type.kind is Kind.DECIMAL:
         return term.type
     if term.type == INT and isinstance(term.literal, int):
-        return decimal(len(str(abs(term.literal))), 0)
+        return build_decimal_type(len(str(abs(term.literal))), 0)
     if term.literal is not None:
-        raise refuse(f"{term.spark} meets a DECIMAL.", "write the number without L or a cast, or cast both.")
+        raise build_expression_error(
+            f"{term.spark} meets a DECIMAL.", "write the number without L or a cast, or cast both."
+        )
     return column_digits(term.type)
 
 
 def column_digits(type_: SqlType | None) -> SqlType:
     """Return the DECIMAL type that holds every value of an exact type."""
     if type_ in INTEGERS:
-        return decimal(10 if type_ == INT else 20, 0)
+        return build_decimal_type(10 if type_ == INT else 20, 0)
     assert type_ is not None
     return type_
 
@@ -58,17 +80,19 @@ def column_digits(type_: SqlType | None) -> SqlType:
 def wider_decimal(left: SqlType, right: SqlType) -> SqlType:
     """Return the DECIMAL that holds both; refused where Spark would start to round."""
     scale = max(left.scale, right.scale)
-    return fitting(max(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+    return require_decimal_width(
+        max(left.precision - left.scale, right.precision - right.scale) + scale, scale
+    )
 
 
-def fitting(precision: int, scale: int) -> SqlType:
+def require_decimal_width(precision: int, scale: int) -> SqlType:
     """Return DECIMAL(precision, scale); refused above 38 digits."""
     if precision > 38:
-        raise refuse(
+        raise build_expression_error(
             f"The result needs {precision} digits, and Spark would round it to 38.",
             "cast the operands to DOUBLE, or declare narrower DECIMALs.",
         )
-    return decimal(precision, scale)
+    return build_decimal_type(precision, scale)
 
 
 def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlType | None:
@@ -80,7 +104,7 @@ def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlTy
     present = [term for term in terms if term.type is not None]
     for term in present:
         if term.type is not None and term.type.nested:
-            raise refuse(
+            raise build_expression_error(
                 f"{term.spark} is {term.type}, which has parts.", "name one of them: a.b, a[0], a['key']."
             )
     result: SqlType | None = present[0].type if present else None
@@ -99,20 +123,20 @@ def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlTy
     if {term.type for term in present} == {DATE, TIMESTAMP}:
         return TIMESTAMP
     kinds = " and ".join(dict.fromkeys(str(term.type) for term in present))
-    raise refuse(
+    raise build_expression_error(
         f"{', '.join(term.spark for term in present)} are {kinds}.",
         "bring them to one type with a cast; Spark's silent casts from and to text are not taken.",
     )
 
 
-def coerced(term: Term, wanted: SqlType) -> Term:
+def coerce_term(term: Term, wanted: SqlType) -> Term:
     """Bring a term to a wider type as Spark would without being asked."""
     if term.type == wanted:
         return term
-    return replace(term, type=wanted, duckdb=coerced_duckdb(term, wanted), literal=None)
+    return replace(term, type=wanted, duckdb=coercion_sql(term, wanted), literal=None)
 
 
-def coerced_duckdb(term: Term, wanted: SqlType) -> str:
+def coercion_sql(term: Term, wanted: SqlType) -> str:
     """Spell the widening for DuckDB."""
     if term.type is None:
         return f"CAST({NULL.duckdb} AS {wanted.duckdb})"
@@ -120,23 +144,23 @@ def coerced_duckdb(term: Term, wanted: SqlType) -> str:
         return f"make_timestamptz(epoch_us(CAST({term.duckdb} AS TIMESTAMP)))"
     if wanted == DOUBLE and term.type.kind is Kind.DECIMAL:
         if isinstance(term.literal, Decimal):
-            return floating(float(term.literal)).duckdb
+            return build_double_literal(float(term.literal)).duckdb
         if term.type.precision > 15:
-            raise refuse(
+            raise build_expression_error(
                 f"{term.spark} is {term.type}, and engines turn more than 15 digits into DOUBLE differently.",
                 "declare the column DOUBLE, or a narrower DECIMAL.",
             )
     return f"CAST({term.duckdb} AS {wanted.duckdb})"
 
 
-def pair(left: Term, right: Term) -> tuple[Term, Term]:
+def coerce_operands(left: Term, right: Term) -> tuple[Term, Term]:
     """Bring two sides of a comparison to one type; text beside a DATE or TIMESTAMP must be a literal."""
-    left, right = dated(left, right), dated(right, left)
+    left, right = parse_temporal_literal(left, right), parse_temporal_literal(right, left)
     wanted = common_type([left, right], literal_digits=True) or INT
-    return coerced(left, wanted), coerced(right, wanted)
+    return coerce_term(left, wanted), coerce_term(right, wanted)
 
 
-def dated(term: Term, other: Term) -> Term:
+def parse_temporal_literal(term: Term, other: Term) -> Term:
     """Read a text literal that is compared with a DATE or a TIMESTAMP."""
     if term.type != STRING or not isinstance(term.literal, str):
         return term

@@ -9,13 +9,13 @@ from decimal import Decimal
 from sqlglot import exp
 
 from seamline.model.expressions import conditions, parts, terms
-from seamline.model.expressions.arithmetic import arithmetic, negated
-from seamline.model.expressions.casts import cast
+from seamline.model.expressions.arithmetic import compile_arithmetic, compile_negation
+from seamline.model.expressions.casts import compile_cast
 from seamline.model.expressions.coercion import parse_day, parse_instant
-from seamline.model.expressions.functions import call, concat, trimmed
+from seamline.model.expressions.functions import compile_concat, compile_function_call, compile_trim
 from seamline.model.expressions.grammar import read
 from seamline.model.expressions.refused import REFUSED
-from seamline.model.expressions.terms import RANGES, Expression, Term, refuse
+from seamline.model.expressions.terms import RANGES, Expression, Term, build_expression_error
 from seamline.model.types.schema import (
     BIGINT,
     BINARY,
@@ -27,7 +27,7 @@ from seamline.model.types.schema import (
     TIMESTAMP,
     Schema,
     SqlType,
-    decimal,
+    build_decimal_type,
 )
 
 ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
@@ -61,7 +61,7 @@ def compile_expression(text: str, schema: Schema) -> Expression:
     """Compile Spark SQL over a schema's columns; ExpressionError for whatever cannot be made equal."""
     term = Compiler(schema).term(read(text))
     if term.type is None:
-        raise refuse(f"{text!r} is always NULL.", "give it a type: CAST(NULL AS STRING).")
+        raise build_expression_error(f"{text!r} is always NULL.", "give it a type: CAST(NULL AS STRING).")
     guards = tuple(dict.fromkeys(term.guards))
     return Expression(text, term.spark, term.duckdb, term.type, term.columns, guards)
 
@@ -76,15 +76,17 @@ class Compiler:
         """Compile a node of any kind."""
         kind = type(node)
         if kind in ARITHMETIC:
-            return arithmetic(ARITHMETIC[kind], *self.sides(node))
+            return compile_arithmetic(ARITHMETIC[kind], *self.sides(node))
         if kind in COMPARISON:
-            return conditions.compared(COMPARISON[kind], *self.sides(node))
+            return conditions.compile_comparison(COMPARISON[kind], *self.sides(node))
         if kind in LOGIC:
-            return conditions.connected(LOGIC[kind], *self.sides(node))
+            return conditions.compile_and_or(LOGIC[kind], *self.sides(node))
         form = FORMS.get(kind)
         if form is None:
             hint = HINTS.get(kind, "docs/expressions.md lists the forms that are taken.")
-            raise refuse(f"{node.sql(dialect='spark')!r} is not taken in an expression.", hint)
+            raise build_expression_error(
+                f"{node.sql(dialect='spark')!r} is not taken in an expression.", hint
+            )
         return form(self, node)
 
     def sides(self, node: exp.Expr) -> tuple[Term, Term]:
@@ -107,20 +109,24 @@ class Compiler:
             bounds=RANGES.get(field.type),
         )
         for name in others:
-            term = parts.member(term, name)
+            term = parts.compile_member_access(term, name)
         return term
 
     def dot(self, node: exp.Expr) -> Term:
         """Compile a name behind something that is no name itself: ``lines[0].sku``."""
         if not isinstance(node.expression, exp.Identifier):
-            raise refuse(f"{node.sql(dialect='spark')!r} is not taken in an expression.", "name a part: a.b.")
-        return parts.member(self.term(node.this), node.expression.name)
+            raise build_expression_error(
+                f"{node.sql(dialect='spark')!r} is not taken in an expression.", "name a part: a.b."
+            )
+        return parts.compile_member_access(self.term(node.this), node.expression.name)
 
     def bracket(self, node: exp.Expr) -> Term:
         """Compile ``array[0]`` and ``map['key']``."""
         if len(node.expressions) != 1:
-            raise refuse(f"{node.sql(dialect='spark')!r} is not taken in an expression.", "give one index.")
-        return parts.item(self.term(node.this), self.term(node.expressions[0]))
+            raise build_expression_error(
+                f"{node.sql(dialect='spark')!r} is not taken in an expression.", "give one index."
+            )
+        return parts.compile_item_access(self.term(node.this), self.term(node.expressions[0]))
 
     def unknown(self, node: exp.Expr, first: str) -> Exception:
         """Make the error of a name that is no column."""
@@ -128,26 +134,28 @@ class Compiler:
         close = difflib.get_close_matches(first.lower(), [name.lower() for name in names], n=3)
         near = [name for name in names if name.lower() in close]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}."
-        return refuse(f"There is no column {node.sql(dialect='spark')!r}.", REFUSED.get(first.lower(), hint))
+        return build_expression_error(
+            f"There is no column {node.sql(dialect='spark')!r}.", REFUSED.get(first.lower(), hint)
+        )
 
     def literal(self, node: exp.Expr) -> Term:
         """Return a literal Spark's type."""
         if node.args.get("is_string"):
-            return terms.string(node.name)
+            return terms.build_string_literal(node.name)
         if "e" in node.name.lower():
-            return terms.floating(float(node.name))
+            return terms.build_double_literal(float(node.name))
         if "." in node.name:
-            return terms.exact(Decimal(node.name))
-        return terms.integer(int(node.name))
+            return terms.build_decimal_literal(Decimal(node.name))
+        return terms.build_integer_literal(int(node.name))
 
     def negative(self, node: exp.Expr) -> Term:
         """Compile a minus sign; before a number it is part of it."""
         inner = node.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
-            return self.literal(minus(inner))
+            return self.literal(negate_literal(inner))
         if isinstance(inner, exp.TryCast) and isinstance(inner.this, exp.Literal) and inner.this.is_number:
-            return self.cast(exp.TryCast(this=minus(inner.this), to=inner.args["to"]))
-        return negated(terms.definite(self.term(node.this)))
+            return self.cast(exp.TryCast(this=negate_literal(inner.this), to=inner.args["to"]))
+        return compile_negation(terms.refuse_null_constant(self.term(node.this)))
 
     def cast(self, node: exp.Expr) -> Term:
         """Compile CAST, TRY_CAST and the literals that sqlglot reads as casts."""
@@ -156,12 +164,18 @@ class Compiler:
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
             return parse_day(source.name) if target == DATE else parse_instant(source.name)
         if target.precision and isinstance(source, exp.Literal) and source.is_string:
-            return terms.exact(Decimal(source.name)) if is_decimal(source.name) else self.no_type(node)
-        return cast(self.term(source), target, tried=bool(node.args.get("safe")))
+            return (
+                terms.build_decimal_literal(Decimal(source.name))
+                if is_decimal(source.name)
+                else self.no_type(node)
+            )
+        return compile_cast(self.term(source), target, tried=bool(node.args.get("safe")))
 
     def no_type(self, node: exp.Expr) -> Term:
         """Refuse a cast."""
-        raise refuse(f"{node.sql(dialect='spark')} is not taken.", "write the number itself, such as 1.5.")
+        raise build_expression_error(
+            f"{node.sql(dialect='spark')} is not taken.", "write the number itself, such as 1.5."
+        )
 
     def type_of(self, node: exp.Expr) -> SqlType:
         """Read the type of a cast."""
@@ -171,9 +185,9 @@ class Compiler:
                 *(int(each.name) for each in node.expressions),
                 *[10, 0][len(node.expressions) :],
             ]
-            return decimal(precision, scale)
+            return build_decimal_type(precision, scale)
         if kind not in TYPES or node.expressions:
-            raise refuse(
+            raise build_expression_error(
                 f"Type {node.sql(dialect='spark')} is not taken.",
                 "use INT, BIGINT, DOUBLE, DECIMAL, STRING, BOOLEAN, DATE or TIMESTAMP.",
             )
@@ -182,26 +196,30 @@ class Compiler:
     def between(self, node: exp.Expr) -> Term:
         """Compile BETWEEN."""
         if node.args.get("symmetric"):
-            raise refuse("BETWEEN SYMMETRIC is not taken.", "put the smaller bound first.")
-        return conditions.between(
+            raise build_expression_error("BETWEEN SYMMETRIC is not taken.", "put the smaller bound first.")
+        return conditions.compile_between(
             self.term(node.this), self.term(node.args["low"]), self.term(node.args["high"])
         )
 
     def within(self, node: exp.Expr) -> Term:
         """Compile IN over a list."""
         if not node.expressions:
-            raise refuse(
+            raise build_expression_error(
                 f"{node.sql(dialect='spark')} is not IN over a list.", "list the values: x IN (1, 2)."
             )
-        return conditions.within(self.term(node.this), [self.term(each) for each in node.expressions])
+        return conditions.compile_in_list(
+            self.term(node.this), [self.term(each) for each in node.expressions]
+        )
 
     def like(self, node: exp.Expr) -> Term:
         """Compile LIKE, with its ESCAPE where there is one."""
         inner, escape = (node.this, node.expression.name) if isinstance(node, exp.Escape) else (node, "\\")
         if not isinstance(inner, exp.Like) or isinstance(inner.expression, (exp.Any, exp.All)):
-            raise refuse(f"{node.sql(dialect='spark')} is not taken.", "join single LIKEs with OR or AND.")
-        term = conditions.like(self.term(inner.this), self.term(inner.expression), escape)
-        return conditions.inverted(term) if inner.args.get("negate") else term
+            raise build_expression_error(
+                f"{node.sql(dialect='spark')} is not taken.", "join single LIKEs with OR or AND."
+            )
+        term = conditions.compile_like(self.term(inner.this), self.term(inner.expression), escape)
+        return conditions.compile_not(term) if inner.args.get("negate") else term
 
     def test(self, node: exp.Expr) -> Term:
         """Compile IS NULL, IS TRUE, IS FALSE."""
@@ -210,7 +228,9 @@ class Compiler:
             return conditions.is_null(tested)
         if isinstance(node.expression, exp.Boolean):
             return conditions.is_truth(tested, bool(node.expression.this))
-        raise refuse(f"{node.sql(dialect='spark')} is not taken.", "IS takes NULL, TRUE or FALSE.")
+        raise build_expression_error(
+            f"{node.sql(dialect='spark')} is not taken.", "IS takes NULL, TRUE or FALSE."
+        )
 
     def case(self, node: exp.Expr) -> Term:
         """Compile CASE with or without an operand."""
@@ -219,36 +239,40 @@ class Compiler:
         for branch in node.args["ifs"]:
             condition = self.term(branch.this)
             if operand is not None:
-                condition = conditions.compared("=", self.term(operand), condition)
+                condition = conditions.compile_comparison("=", self.term(operand), condition)
             branches.append((condition, self.term(branch.args["true"])))
         default = node.args.get("default")
-        return conditions.case(branches, self.term(default) if default is not None else None)
+        return conditions.compile_case(branches, self.term(default) if default is not None else None)
 
     def choice(self, node: exp.Expr) -> Term:
         """Compile IF(condition, value, value)."""
         default = node.args.get("false")
         branch = (self.term(node.this), self.term(node.args["true"]))
-        return conditions.case([branch], self.term(default) if default is not None else None)
+        return conditions.compile_case([branch], self.term(default) if default is not None else None)
 
     def trim(self, node: exp.Expr) -> Term:
         """Compile TRIM with its own grammar."""
         letters = node.args.get("expression")
         side = str(node.args.get("position") or "BOTH").upper()
-        return trimmed(self.term(node.this), self.term(letters) if letters is not None else None, side)
+        return compile_trim(self.term(node.this), self.term(letters) if letters is not None else None, side)
 
     def joined(self, node: exp.Expr) -> Term:
         """Compile || between texts."""
-        return concat(self.sides(node))
+        return compile_concat(self.sides(node))
 
     def function(self, node: exp.Expr) -> Term:
         """Compile a call by its name."""
         name = str(node.this)
         if name.lower() == "header" and self.schema.field("_headers") and len(node.expressions) == 1:
-            return parts.item(self.term(exp.column("_headers")), self.term(node.expressions[0]))
-        return call(name, [] if name.lower() in REFUSED else [self.term(each) for each in node.expressions])
+            return parts.compile_item_access(
+                self.term(exp.column("_headers")), self.term(node.expressions[0])
+            )
+        return compile_function_call(
+            name, [] if name.lower() in REFUSED else [self.term(each) for each in node.expressions]
+        )
 
 
-def minus(number: exp.Expr) -> exp.Literal:
+def negate_literal(number: exp.Expr) -> exp.Literal:
     """Put a minus sign into a number: the least INT and BIGINT cannot be written without it."""
     return exp.Literal(this=f"-{number.name}", is_string=False)
 
@@ -262,7 +286,7 @@ FORMS: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {
     exp.Anonymous: Compiler.function,
     exp.Between: Compiler.between,
     exp.Bracket: Compiler.bracket,
-    exp.Boolean: lambda _, node: terms.boolean(bool(node.this)),
+    exp.Boolean: lambda _, node: terms.build_boolean_literal(bool(node.this)),
     exp.Case: Compiler.case,
     exp.Cast: Compiler.cast,
     exp.Column: Compiler.column,
@@ -275,10 +299,10 @@ FORMS: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {
     exp.Like: Compiler.like,
     exp.Literal: Compiler.literal,
     exp.Neg: Compiler.negative,
-    exp.Not: lambda self, node: conditions.inverted(self.term(node.this)),
+    exp.Not: lambda self, node: conditions.compile_not(self.term(node.this)),
     exp.Null: lambda *_: terms.NULL,
-    exp.NullSafeEQ: lambda self, node: conditions.same(*self.sides(node)),
-    exp.NullSafeNEQ: lambda self, node: conditions.same(*self.sides(node), negate=True),
+    exp.NullSafeEQ: lambda self, node: conditions.compile_null_safe_equal(*self.sides(node)),
+    exp.NullSafeNEQ: lambda self, node: conditions.compile_null_safe_equal(*self.sides(node), negate=True),
     exp.Paren: lambda self, node: self.term(node.this),
     exp.Trim: Compiler.trim,
     exp.TryCast: Compiler.cast,

@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from seamline.model.expressions.coercion import coerced, common_type, pair
+from seamline.model.expressions.coercion import coerce_operands, coerce_term, common_type
 from seamline.model.expressions.terms import (
     NULL,
     Term,
     any_nullable,
+    build_expression_error,
     columns_of,
-    definite,
     left_first,
-    quoted,
-    refuse,
-    unconditional,
+    quote_duckdb_string,
+    refuse_null_constant,
+    require_infallible_term,
 )
 from seamline.model.types.schema import BOOLEAN, DOUBLE, STRING, SqlType
 
 
-def truth(term: Term, place: str) -> Term:
+def require_condition(term: Term, place: str) -> Term:
     """Require a condition."""
     if term.type is None:
         return replace(term, type=BOOLEAN, duckdb="CAST(NULL AS BOOLEAN)")
     if term.type != BOOLEAN:
-        raise refuse(
+        raise build_expression_error(
             f"{term.spark} is {term.type}; {place} takes conditions.", "compare it: x <> 0, x IS NOT NULL."
         )
     return term
 
 
-def compared(operator: str, left: Term, right: Term) -> Term:
+def compile_comparison(operator: str, left: Term, right: Term) -> Term:
     """Compile = <> < <= > >= ."""
-    one, two = pair(definite(left), definite(right))
+    one, two = coerce_operands(refuse_null_constant(left), refuse_null_constant(right))
     return Term(
         BOOLEAN,
         f"({left.spark} {operator} {right.spark})",
@@ -44,9 +44,9 @@ def compared(operator: str, left: Term, right: Term) -> Term:
     )
 
 
-def same(left: Term, right: Term, *, negate: bool = False) -> Term:
+def compile_null_safe_equal(left: Term, right: Term, *, negate: bool = False) -> Term:
     """Compile <=>, for which NULL equals NULL."""
-    one, two = pair(left, right)
+    one, two = coerce_operands(left, right)
     spark = f"({left.spark} <=> {right.spark})"
     word = "IS DISTINCT FROM" if negate else "IS NOT DISTINCT FROM"
     return Term(
@@ -59,9 +59,12 @@ def same(left: Term, right: Term, *, negate: bool = False) -> Term:
     )
 
 
-def between(value: Term, low: Term, high: Term) -> Term:
+def compile_between(value: Term, low: Term, high: Term) -> Term:
     """Compile BETWEEN; Spark looks at the upper bound only if the lower one holds."""
-    above, below = compared(">=", value, low), compared("<=", value, unconditional(high, "BETWEEN"))
+    above, below = (
+        compile_comparison(">=", value, low),
+        compile_comparison("<=", value, require_infallible_term(high, "BETWEEN")),
+    )
     return replace(
         above,
         spark=f"({value.spark} BETWEEN {low.spark} AND {high.spark})",
@@ -71,16 +74,16 @@ def between(value: Term, low: Term, high: Term) -> Term:
     )
 
 
-def within(value: Term, items: Sequence[Term]) -> Term:
+def compile_in_list(value: Term, items: Sequence[Term]) -> Term:
     """Compile IN over a list; a NULL in it makes a miss unknown."""
-    terms = [definite(value), *(unconditional(item, "IN") for item in items)]
+    terms = [refuse_null_constant(value), *(require_infallible_term(item, "IN") for item in items)]
     wanted = common_type(terms)
     assert wanted is not None
     if wanted == DOUBLE and len(items) > 10:
-        raise refuse(
+        raise build_expression_error(
             "IN has more than 10 items on a DOUBLE.", "round it and cast to INT, or use comparisons."
         )
-    first, *rest = (coerced(term, wanted).duckdb for term in terms)
+    first, *rest = (coerce_term(term, wanted).duckdb for term in terms)
     return Term(
         BOOLEAN,
         f"({value.spark} IN ({', '.join(item.spark for item in items)}))",
@@ -91,11 +94,13 @@ def within(value: Term, items: Sequence[Term]) -> Term:
     )
 
 
-def connected(word: str, left: Term, right: Term) -> Term:
+def compile_and_or(word: str, left: Term, right: Term) -> Term:
     """Compile AND and OR: the left side is always evaluated, the right one not."""
-    one, two = truth(left, word), unconditional(truth(right, word), word)
+    one, two = require_condition(left, word), require_infallible_term(require_condition(right, word), word)
     if one.guards and not two.columns:
-        raise refuse(f"{left.spark} can fail beside a constant.", f"leave the constant out of the {word}.")
+        raise build_expression_error(
+            f"{left.spark} can fail beside a constant.", f"leave the constant out of the {word}."
+        )
     return Term(
         BOOLEAN,
         f"({left.spark} {word} {right.spark})",
@@ -106,9 +111,9 @@ def connected(word: str, left: Term, right: Term) -> Term:
     )
 
 
-def inverted(term: Term) -> Term:
+def compile_not(term: Term) -> Term:
     """Compile NOT."""
-    one = truth(term, "NOT")
+    one = require_condition(term, "NOT")
     return replace(one, spark=f"(NOT {term.spark})", duckdb=f"(NOT {one.duckdb})", literal=None)
 
 
@@ -127,7 +132,7 @@ def is_null(term: Term) -> Term:
 
 def is_truth(term: Term, value: bool) -> Term:
     """Compile IS TRUE and IS FALSE."""
-    one, word = truth(term, "IS"), "TRUE" if value else "FALSE"
+    one, word = require_condition(term, "IS"), "TRUE" if value else "FALSE"
     return replace(
         one,
         spark=f"({term.spark} IS {word})",
@@ -137,22 +142,26 @@ def is_truth(term: Term, value: bool) -> Term:
     )
 
 
-def chosen(terms: Sequence[Term], place: str) -> tuple[SqlType, list[str]]:
+def coerce_choices(terms: Sequence[Term], place: str) -> tuple[SqlType, list[str]]:
     """Bring the values a form chooses from to one type."""
     wanted = common_type(terms)
     if wanted is None:
-        raise refuse(f"Every value of {place} is NULL.", "give one a type: CAST(NULL AS STRING).")
-    return wanted, [coerced(term, wanted).duckdb for term in terms]
+        raise build_expression_error(
+            f"Every value of {place} is NULL.", "give one a type: CAST(NULL AS STRING)."
+        )
+    return wanted, [coerce_term(term, wanted).duckdb for term in terms]
 
 
-def case(branches: Sequence[tuple[Term, Term]], otherwise: Term | None) -> Term:
+def compile_case(branches: Sequence[tuple[Term, Term]], otherwise: Term | None) -> Term:
     """Compile CASE; only its first condition is always evaluated."""
     default = otherwise or NULL
-    conditions = [truth(condition, "CASE") for condition, _ in branches]
-    values = [unconditional(value, "CASE") for value in [*(value for _, value in branches), default]]
+    conditions = [require_condition(condition, "CASE") for condition, _ in branches]
+    values = [
+        require_infallible_term(value, "CASE") for value in [*(value for _, value in branches), default]
+    ]
     for condition in conditions[1:]:
-        unconditional(condition, "CASE")
-    wanted, texts = chosen(values, "CASE")
+        require_infallible_term(condition, "CASE")
+    wanted, texts = coerce_choices(values, "CASE")
     pairs = list(zip(conditions, texts, strict=False))
     spark = " ".join(f"WHEN {c.spark} THEN {v.spark}" for c, v in branches)
     duckdb = " ".join(f"WHEN {condition.duckdb} THEN {text}" for condition, text in pairs)
@@ -166,12 +175,12 @@ def case(branches: Sequence[tuple[Term, Term]], otherwise: Term | None) -> Term:
     )
 
 
-def coalesced(terms: Sequence[Term]) -> Term:
+def compile_coalesce(terms: Sequence[Term]) -> Term:
     """Compile COALESCE; only its first value is always evaluated."""
     first, *others = terms
     for other in others:
-        unconditional(other, "COALESCE")
-    wanted, texts = chosen(terms, "COALESCE")
+        require_infallible_term(other, "COALESCE")
+    wanted, texts = coerce_choices(terms, "COALESCE")
     return Term(
         wanted,
         f"coalesce({', '.join(term.spark for term in terms)})",
@@ -184,7 +193,7 @@ def coalesced(terms: Sequence[Term]) -> Term:
 
 def null_if(left: Term, right: Term) -> Term:
     """Compile NULLIF, which keeps the type of its first value."""
-    equal = compared("=", left, right)
+    equal = compile_comparison("=", left, right)
     return replace(
         equal,
         type=left.type,
@@ -194,33 +203,34 @@ def null_if(left: Term, right: Term) -> Term:
     )
 
 
-def like(text: Term, pattern: Term, escape: str = "\\") -> Term:
+def compile_like(text: Term, pattern: Term, escape: str = "\\") -> Term:
     """Compile LIKE with a literal pattern, read by Spark's rules: an escape must escape something."""
     if text.type != STRING or not isinstance(pattern.literal, str):
-        raise refuse(
+        raise build_expression_error(
             f"{text.spark} LIKE {pattern.spark} is not text LIKE a literal.", "use contains or startswith."
         )
     if len(escape) != 1 or escape in "%_":
-        raise refuse(f"{escape!r} cannot escape.", "use one character other than % and _.")
+        raise build_expression_error(f"{escape!r} cannot escape.", "use one character other than % and _.")
     escaped = "" if escape == "\\" else f" ESCAPE '{escape}'".replace("'''", "'\\''")
+    like = quote_duckdb_string(normalize_like_pattern(pattern.literal, escape))
     return Term(
         BOOLEAN,
         f"({text.spark} LIKE {pattern.spark}{escaped})",
-        f"({definite(text).duckdb} LIKE {quoted(portable(pattern.literal, escape))} ESCAPE '\\')",
+        f"({refuse_null_constant(text).duckdb} LIKE {like} ESCAPE '\\')",
         text.nullable,
         text.columns,
         text.guards,
     )
 
 
-def portable(pattern: str, escape: str) -> str:
+def normalize_like_pattern(pattern: str, escape: str) -> str:
     """Spell a pattern with a backslash as its escape."""
     out, letters = [], iter(pattern)
     for letter in letters:
         if letter == escape:
             meant = next(letters, "")
             if not meant or meant not in ("%", "_", escape):
-                raise refuse(
+                raise build_expression_error(
                     f"Pattern {pattern!r} escapes nothing.", f"write {escape * 2} for a {escape} itself."
                 )
             out.append("\\" + meant if meant in "%_\\" else meant)

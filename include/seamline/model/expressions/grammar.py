@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
-from seamline.model.expressions.terms import refuse
+from seamline.model.expressions.terms import build_expression_error
 
 KEPT = {name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "TRIM")}
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -33,7 +33,9 @@ def read(text: str) -> exp.Expr:
         tree = sqlglot.parse_one(text, dialect=PlainSpark)
     except (ParseError, TokenError) as error:
         first = str(error).splitlines()[0] if str(error) else "it cannot be read"
-        raise refuse(f"{text!r} is not an expression: {first}", "write one Spark SQL expression.") from None
+        raise build_expression_error(
+            f"{text!r} is not an expression: {first}", "write one Spark SQL expression."
+        ) from None
     for node in tree.walk():
         check_precedence(node)
     return tree
@@ -45,6 +47,6 @@ def check_precedence(node: exp.Expr) -> None:
         return
     sides = [node.this, node.args.get("expression"), node.args.get("low"), node.args.get("high")]
     if any(isinstance(side, PREDICATES) for side in sides):
-        raise refuse(
+        raise build_expression_error(
             f"{node.sql(dialect='spark')} chains comparisons.", "add parentheses around one of them."
         )

@@ -8,17 +8,17 @@ from seamline.model.expressions.terms import (
     RANGES,
     Guard,
     Term,
+    build_expression_error,
     columns_of,
-    definite,
-    refuse,
-    unconditional,
+    refuse_null_constant,
+    require_infallible_term,
 )
 from seamline.model.types.schema import BOOLEAN, INT, Kind, SqlType
 
 INEXACT = (Kind.DOUBLE, Kind.STRUCT, Kind.ARRAY, Kind.MAP)
 
 
-def part(whole: Term, type_: SqlType | None, spark: str, duckdb: str) -> Term:
+def build_part_term(whole: Term, type_: SqlType | None, spark: str, duckdb: str) -> Term:
     """Make the term of a part: NULL where it, or what it is a part of, is not there."""
     assert type_ is not None
     bounds = RANGES.get(type_)
@@ -30,43 +30,47 @@ def kind_of(term: Term) -> Kind | None:
     return term.type.kind if term.type else None
 
 
-def member(whole: Term, name: str) -> Term:
+def compile_member_access(whole: Term, name: str) -> Term:
     """Compile ``a.b``."""
     if whole.type is None or kind_of(whole) is not Kind.STRUCT:
-        raise refuse(
+        raise build_expression_error(
             f"{whole.spark}.{name}: {whole.spark} is {whole.type or 'NULL'} and has no named parts.",
             "only a STRUCT has them; a MAP's value is a['key'], an ARRAY's item a[0].",
         )
     field = next((each for each in whole.type.fields if each.name.lower() == name.lower()), None)
     if field is None:
         names = ", ".join(each.name for each in whole.type.fields)
-        raise refuse(f"{whole.spark} has no part {name!r}.", f"it has {names}.")
-    return part(whole, field.type, f"{whole.spark}.`{field.name}`", f'({whole.duckdb})."{field.name}"')
+        raise build_expression_error(f"{whole.spark} has no part {name!r}.", f"it has {names}.")
+    return build_part_term(
+        whole, field.type, f"{whole.spark}.`{field.name}`", f'({whole.duckdb})."{field.name}"'
+    )
 
 
-def item(whole: Term, index: Term) -> Term:
+def compile_item_access(whole: Term, index: Term) -> Term:
     """Compile ``a[0]``, which fails beyond the array's end as in Spark, and ``m['key']``."""
     if kind_of(whole) is Kind.MAP:
-        return value(whole, index, f"{whole.spark}[{index.spark}]")
-    place = position(whole, index, least=0)
+        return compile_map_value(whole, index, f"{whole.spark}[{index.spark}]")
+    place = require_array_index(whole, index, least=0)
     beyond = f"(len({whole.duckdb}) <= {place})"
     spark = f"{whole.spark}[{index.spark}]"
-    found = element(whole, place + 1, spark)
+    found = compile_array_element(whole, place + 1, spark)
     return replace(found, guards=(*found.guards, Guard(beyond, f"{spark} is beyond the array's end")))
 
 
-def get(whole: Term, index: Term) -> Term:
+def compile_array_get(whole: Term, index: Term) -> Term:
     """Compile get(array, 0): NULL beyond the array's end."""
-    return element(whole, position(whole, index, least=0) + 1, f"get({whole.spark}, {index.spark})")
+    return compile_array_element(
+        whole, require_array_index(whole, index, least=0) + 1, f"get({whole.spark}, {index.spark})"
+    )
 
 
 def element_at(whole: Term, index: Term) -> Term:
     """Compile element_at(map, 'key') and element_at(array, 1), which fails beyond the array's end."""
     spark = f"element_at({whole.spark}, {index.spark})"
     if kind_of(whole) is Kind.MAP:
-        return value(whole, index, spark)
-    place = position(whole, index, least=1)
-    found = element(whole, place, spark)
+        return compile_map_value(whole, index, spark)
+    place = require_array_index(whole, index, least=1)
+    found = compile_array_element(whole, place, spark)
     beyond = Guard(f"(len({whole.duckdb}) < {place})", f"{spark} is beyond the array's end")
     return replace(found, guards=(*found.guards, beyond))
 
@@ -75,59 +79,63 @@ def try_element_at(whole: Term, index: Term) -> Term:
     """Compile try_element_at(array, 1) and (map, 'key'): NULL where there is none."""
     spark = f"try_element_at({whole.spark}, {index.spark})"
     if kind_of(whole) is Kind.MAP:
-        return value(whole, index, spark)
-    return element(whole, position(whole, index, least=1), spark)
+        return compile_map_value(whole, index, spark)
+    return compile_array_element(whole, require_array_index(whole, index, least=1), spark)
 
 
-def position(whole: Term, index: Term, *, least: int) -> int:
+def require_array_index(whole: Term, index: Term, *, least: int) -> int:
     """Require an array and a literal place in it."""
     if kind_of(whole) is not Kind.ARRAY:
-        raise refuse(
+        raise build_expression_error(
             f"{whole.spark} is {whole.type or 'NULL'}, no ARRAY.", "only an ARRAY or a MAP has items."
         )
     if not isinstance(index.literal, int) or isinstance(index.literal, bool) or index.literal < least:
-        raise refuse(
+        raise build_expression_error(
             f"{index.spark} is no literal index of {whole.spark}.", f"write a whole number from {least} on."
         )
     return index.literal
 
 
-def element(whole: Term, place: int, spark: str) -> Term:
+def compile_array_element(whole: Term, place: int, spark: str) -> Term:
     """Take an array's item by its place from 1; NULL beyond the end."""
     assert whole.type is not None
-    return part(whole, whole.type.element, spark, f"({whole.duckdb})[{place}]")
+    return build_part_term(whole, whole.type.element, spark, f"({whole.duckdb})[{place}]")
 
 
-def value(whole: Term, key: Term, spark: str) -> Term:
+def compile_map_value(whole: Term, key: Term, spark: str) -> Term:
     """Take a map's value; NULL where the key is not there."""
     assert whole.type is not None
     if not isinstance(key.literal, str):
-        raise refuse(f"{key.spark} is no literal key of {whole.spark}.", "write the key as text: m['key'].")
-    return part(whole, whole.type.element, spark, f"({whole.duckdb})[{key.duckdb}]")
+        raise build_expression_error(
+            f"{key.spark} is no literal key of {whole.spark}.", "write the key as text: m['key']."
+        )
+    return build_part_term(whole, whole.type.element, spark, f"({whole.duckdb})[{key.duckdb}]")
 
 
-def size(whole: Term) -> Term:
+def compile_size(whole: Term) -> Term:
     """Compile size of an array or a map; NULL of NULL."""
     lengths = {Kind.ARRAY: "len", Kind.MAP: "cardinality"}
     kind = kind_of(whole)
     if kind not in lengths:
-        raise refuse(f"{whole.spark} is {whole.type or 'NULL'}, no ARRAY or MAP.", "length takes text.")
+        raise build_expression_error(
+            f"{whole.spark} is {whole.type or 'NULL'}, no ARRAY or MAP.", "length takes text."
+        )
     made = f"CAST({lengths[kind]}({whole.duckdb}) AS INTEGER)"
-    return replace(part(whole, INT, f"size({whole.spark})", made), nullable=whole.nullable)
+    return replace(build_part_term(whole, INT, f"size({whole.spark})", made), nullable=whole.nullable)
 
 
 def array_contains(whole: Term, sought: Term) -> Term:
     """Compile array_contains; NULL where a NULL among the items might have been it."""
     if whole.type is None or kind_of(whole) is not Kind.ARRAY or kind_of(sought) in INEXACT:
-        raise refuse(
+        raise build_expression_error(
             f"array_contains looks for {sought.type or 'NULL'} in {whole.type or 'NULL'}.",
             "it takes an ARRAY and text, a whole number, a DECIMAL, a day, an instant or a BOOLEAN.",
         )
-    if definite(sought).type != whole.type.element:
-        raise refuse(
+    if refuse_null_constant(sought).type != whole.type.element:
+        raise build_expression_error(
             f"{whole.spark} is {whole.type}; {sought.spark} is {sought.type}.", "cast what is sought."
         )
-    unconditional(sought, "array_contains")
+    require_infallible_term(sought, "array_contains")
     items, one = whole.duckdb, sought.duckdb
     unknown = f"{items} IS NULL OR {one} IS NULL"
     duckdb = (

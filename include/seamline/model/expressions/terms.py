@@ -8,7 +8,17 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from seamline.model.errors import ExpressionError
-from seamline.model.types.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType, decimal
+from seamline.model.types.schema import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    SqlType,
+    build_decimal_type,
+)
 
 Literal = bool | int | float | Decimal | str | date | datetime
 RANGES = {INT: (-(2**31), 2**31 - 1), BIGINT: (-(2**63), 2**63 - 1)}
@@ -69,7 +79,7 @@ class Term:
 NULL = Term(None, "NULL", "NULL")
 
 
-def refuse(what: str, hint: str) -> ExpressionError:
+def build_expression_error(what: str, hint: str) -> ExpressionError:
     """Make the error of a form that is wrong or cannot be made equal."""
     return ExpressionError(what, hint=hint)
 
@@ -95,81 +105,87 @@ def left_first(left: Term, right: Term) -> tuple[Guard, ...]:
     return left.guards + right_guards
 
 
-def unconditional(term: Term, place: str) -> Term:
+def require_infallible_term(term: Term, place: str) -> Term:
     """Refuse a term that can fail where Spark evaluates it for some rows only."""
     if term.guards:
-        raise refuse(
+        raise build_expression_error(
             f"{term.spark} can fail, and {place} decides by row whether it is evaluated at all.",
             "use try_divide, try_add, try_subtract, try_multiply or try_cast there; they give NULL instead.",
         )
     return term
 
 
-def definite(term: Term) -> Term:
+def refuse_null_constant(term: Term) -> Term:
     """Refuse what is a constant and may be NULL: engines fold it away differently."""
     if term.type is None or (term.nullable and not term.columns):
-        raise refuse(
+        raise build_expression_error(
             f"{term.spark} is a constant that may be NULL.", "test for NULL with IS NULL or IS NOT NULL."
         )
     return term
 
 
-def quoted(text: str) -> str:
+def quote_duckdb_string(text: str) -> str:
     """Quote a DuckDB string."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def string(text: str) -> Term:
+def build_string_literal(text: str) -> Term:
     """Make a string literal."""
     if any(ord(letter) < 32 and letter not in "\n\r\t" for letter in text):
-        raise refuse("A string literal has a control character in it.", "only \\n, \\r and \\t are taken.")
+        raise build_expression_error(
+            "A string literal has a control character in it.", "only \\n, \\r and \\t are taken."
+        )
     escaped = text
     for plain, spelled in (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         escaped = escaped.replace(plain, spelled)
-    return Term(STRING, f"'{escaped}'", quoted(text), nullable=False, literal=text)
+    return Term(STRING, f"'{escaped}'", quote_duckdb_string(text), nullable=False, literal=text)
 
 
-def integer(value: int, type_: SqlType | None = None) -> Term:
+def build_integer_literal(value: int, type_: SqlType | None = None) -> Term:
     """Make an INT or BIGINT literal; the type Spark would choose unless given."""
     wanted = type_ or next((each for each in INTEGERS if RANGES[each][0] <= value <= RANGES[each][1]), None)
     if wanted is None:
-        return exact(Decimal(value))
+        return build_decimal_literal(Decimal(value))
     suffix = "L" if wanted is BIGINT else ""
     duckdb = f"CAST({value} AS {wanted.duckdb})"
     return Term(wanted, f"{value}{suffix}", duckdb, nullable=False, literal=value, bounds=(value, value))
 
 
-def exact(value: Decimal) -> Term:
+def build_decimal_literal(value: Decimal) -> Term:
     """Make a DECIMAL literal of the width Spark gives it: 1.5 is DECIMAL(2,1)."""
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
     precision = max(len(digits), scale)
     if precision > 38:
-        raise refuse(f"{value} has more than 38 digits.", "write it as a DOUBLE: with an exponent or a D.")
-    type_ = decimal(precision, scale)
+        raise build_expression_error(
+            f"{value} has more than 38 digits.", "write it as a DOUBLE: with an exponent or a D."
+        )
+    type_ = build_decimal_type(precision, scale)
     return Term(type_, f"{value:f}BD", f"CAST('{value:f}' AS {type_.duckdb})", nullable=False, literal=value)
 
 
-def floating(value: float) -> Term:
+def build_double_literal(value: float) -> Term:
     """Make a DOUBLE literal."""
     if not math.isfinite(value):
-        raise refuse("The number is too large for a DOUBLE.", "the largest is 1.7976931348623157e308.")
+        raise build_expression_error(
+            "The number is too large for a DOUBLE.", "the largest is 1.7976931348623157e308."
+        )
     return Term(DOUBLE, f"{value!r}D", f"CAST('{value!r}' AS DOUBLE)", nullable=False, literal=value)
 
 
-def boolean(value: bool) -> Term:
+def build_boolean_literal(value: bool) -> Term:
     """Make TRUE or FALSE."""
     word = "TRUE" if value else "FALSE"
     return Term(SqlType(Kind.BOOLEAN), word, word, nullable=False, literal=value)
 
 
-def day(value: date) -> Term:
+def build_date_literal(value: date) -> Term:
     """Make a DATE literal."""
     text = f"DATE '{value.isoformat()}'"
     return Term(DATE, text, text, nullable=False, literal=value)
 
 
-def instant(value: datetime) -> Term:
+def build_timestamp_literal(value: datetime) -> Term:
     """Make a TIMESTAMP literal from an aware moment in UTC."""
     text = value.replace(tzinfo=None).isoformat(sep=" ")
     return Term(TIMESTAMP, f"TIMESTAMP '{text}Z'", f"TIMESTAMPTZ '{text}+00'", nullable=False, literal=value)

@@ -30,7 +30,7 @@ from seamline.model.measures.language import (
     variance,
 )
 from seamline.model.measures.moments import Deviation, Variance
-from seamline.model.measures.monoid import Measure, Part, Place, family
+from seamline.model.measures.monoid import Measure, Part, Place, strip_type_parameters
 from seamline.model.measures.ordered import First, Last
 from seamline.model.measures.own import Monoid, Own
 from seamline.model.measures.plain import Average, Count, Maximum, Minimum, Sum
@@ -88,7 +88,6 @@ __all__ = [
     "count",
     "count_true",
     "distinct",
-    "family",
     "first",
     "formula",
     "histogram",
@@ -101,6 +100,7 @@ __all__ = [
     "quantiles",
     "ratio",
     "stddev",
+    "strip_type_parameters",
     "sum",
     "top",
     "variance",

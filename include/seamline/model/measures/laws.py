@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Protocol
 
 from seamline.model.errors import MeasureFailed
-from seamline.model.measures.values import small
+from seamline.model.measures.values import list_sample_values
 from seamline.model.types.schema import SqlType
 
 FEW = 4
@@ -47,14 +47,14 @@ def broken_law(measure: Lawful, type: SqlType) -> str:
 
     States are compared by what they present, doubles to six digits.
     """
-    values = small(type)
+    values = list_sample_values(type)
     try:
         if found := unlike_itself(measure, values):
             return found
         for law in LAWS:
-            for lists in cases(values):
+            for lists in generate_law_cases(values):
                 if law(measure, *lists):
-                    return law(measure, *least(measure, law, lists))
+                    return law(measure, *shrink_counterexample(measure, law, lists))
     except MeasureFailed as error:
         return error.message
     return ""
@@ -64,12 +64,12 @@ def unlike_itself(measure: Lawful, values: Sequence[Any]) -> str:
     """Find a value of which two states differ."""
     for value in values:
         one, other = (measure.present(measure.prepare(own(value))) for _ in range(2))
-        if not near(one, other):
+        if not is_nearly_equal(one, other):
             return f"{measure.name}.prepare({value!r}) presents {one!r}, and another time {other!r}."
     return ""
 
 
-def cases(values: Sequence[Any]) -> Iterator[Lists]:
+def generate_law_cases(values: Sequence[Any]) -> Iterator[Lists]:
     """Return three lists of values each: all triples of single simple values, then random lists."""
     for triple in product(values[:FEW], repeat=3):
         yield tuple([value] for value in triple)
@@ -78,7 +78,7 @@ def cases(values: Sequence[Any]) -> Iterator[Lists]:
         yield tuple(dice.choices(values, k=dice.randrange(5)) for _ in range(3))
 
 
-def fold(measure: Lawful, values: Sequence[Any]) -> Any:
+def fold_values(measure: Lawful, values: Sequence[Any]) -> Any:
     """Make the state of many values."""
     return reduce(measure.plus, (measure.prepare(own(value)) for value in values), None)
 
@@ -88,13 +88,13 @@ def own(value: Any) -> Any:
     return deepcopy(value) if isinstance(value, list | dict) else value
 
 
-def swaps(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
+def find_commutativity_breach(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
     """Say where a + b is not b + a."""
     one, other = (
-        measure.present(measure.plus(fold(measure, left), fold(measure, right)))
+        measure.present(measure.plus(fold_values(measure, left), fold_values(measure, right)))
         for left, right in ((a, b), (b, a))
     )
-    if near(one, other):
+    if is_nearly_equal(one, other):
         return ""
     return (
         f"{measure.name}.plus does not commute: of a = {a} and b = {b}, a + b presents {one!r} and "
@@ -102,13 +102,13 @@ def swaps(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
     )
 
 
-def groups(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
+def find_associativity_breach(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
     """Say where (a + b) + c is not a + (b + c)."""
-    x, y, z = (fold(measure, each) for each in (a, b, c))
+    x, y, z = (fold_values(measure, each) for each in (a, b, c))
     one = measure.present(measure.plus(measure.plus(x, y), z))
-    x, y, z = (fold(measure, each) for each in (a, b, c))
+    x, y, z = (fold_values(measure, each) for each in (a, b, c))
     other = measure.present(measure.plus(x, measure.plus(y, z)))
-    if near(one, other):
+    if is_nearly_equal(one, other):
         return ""
     return (
         f"{measure.name}.plus is not associative: of a = {a}, b = {b} and c = {c}, (a + b) + c presents {one!r} "
@@ -116,11 +116,11 @@ def groups(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
     )
 
 
-def cuts(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
+def find_split_breach(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
     """Say where values folded one by one are not the merge of their parts."""
-    whole = measure.present(fold(measure, [*a, *b, *c]))
-    parts = measure.present(reduce(measure.plus, (fold(measure, each) for each in (c, a, b))))
-    if near(whole, parts):
+    whole = measure.present(fold_values(measure, [*a, *b, *c]))
+    parts = measure.present(reduce(measure.plus, (fold_values(measure, each) for each in (c, a, b))))
+    if is_nearly_equal(whole, parts):
         return ""
     return (
         f"{measure.name}: what {[*a, *b, *c]} presents depends on where it is cut: {whole!r} value by value, "
@@ -128,38 +128,43 @@ def cuts(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
     )
 
 
-def keeps(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
+def find_mutation_breach(measure: Lawful, a: list[Any], b: list[Any], c: list[Any]) -> str:
     """Say where merging or presenting changes what is merged or presented."""
-    left, right = fold(measure, a), fold(measure, b)
+    left, right = fold_values(measure, a), fold_values(measure, b)
     before = deepcopy((left, right))
     measure.present(measure.plus(left, right))
     measure.present(left)
-    if near((left, right), before):
+    if is_nearly_equal((left, right), before):
         return ""
     return f"{measure.name} changes the states that it is given: {before} were {(left, right)} afterwards."
 
 
 Law = Callable[[Lawful, list[Any], list[Any], list[Any]], str]
-LAWS: tuple[Law, ...] = (swaps, groups, cuts, keeps)
+LAWS: tuple[Law, ...] = (
+    find_commutativity_breach,
+    find_associativity_breach,
+    find_split_breach,
+    find_mutation_breach,
+)
 
 
-def least(measure: Lawful, law: Law, lists: Lists) -> Lists:
+def shrink_counterexample(measure: Lawful, law: Law, lists: Lists) -> Lists:
     """Leave out values as long as the law stays broken."""
     for at, values in enumerate(lists):
         for place in range(len(values)):
             fewer = (*lists[:at], [*values[:place], *values[place + 1 :]], *lists[at + 1 :])
             if law(measure, *fewer):
-                return least(measure, law, fewer)
+                return shrink_counterexample(measure, law, fewer)
     return lists
 
 
-def near(one: Any, other: Any) -> bool:
+def is_nearly_equal(one: Any, other: Any) -> bool:
     """Compare what is presented, part by part; doubles to six digits."""
     if isinstance(one, float) and isinstance(other, float):
         both_nan = math.isnan(one) and math.isnan(other)
         return both_nan or math.isclose(one, other, rel_tol=DIGITS, abs_tol=DIGITS**2)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(near, one, other))
+        return len(one) == len(other) and all(map(is_nearly_equal, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(near(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(is_nearly_equal(one[name], other[name]) for name in one)
     return bool(one == other)

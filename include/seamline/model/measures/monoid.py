@@ -30,7 +30,7 @@ class Part:
     late: bool = False
 
 
-def family(type: str) -> str:
+def strip_type_parameters(type: str) -> str:
     """Drop a type's parameters: ``DECIMAL(10,2)`` is ``DECIMAL``."""
     return type.partition("(")[0].partition("<")[0]
 
@@ -65,7 +65,7 @@ class Measure:
 
     def check(self, input: str) -> None:
         """Raise DefinitionError where the expression's type has no meaning for this measure."""
-        if family(input) not in self.takes:
+        if strip_type_parameters(input) not in self.takes:
             raise DefinitionError(
                 f"{self.kind}({self.of}) takes {', '.join(self.takes)}; the expression is {input}.",
                 hint="cast the expression, or use another measure.",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from seamline.model.errors import DefinitionError, MeasureFailed
 from seamline.model.measures.laws import broken_law
 from seamline.model.measures.monoid import Measure, Part, Place
-from seamline.model.measures.values import stored
+from seamline.model.measures.values import normalize_stored_value
 from seamline.model.types.schema import Kind, Schema, SqlType, parse_type
 from seamline.model.user_code import class_hash, class_of
 
@@ -81,7 +81,7 @@ class Loaded:
     def checked(self, method: str, value: Any, type: SqlType) -> Any:
         """Return a value as a table does; MeasureFailed where its type cannot hold it."""
         try:
-            return stored(value, type)
+            return normalize_stored_value(value, type)
         except TypeError as error:
             raise MeasureFailed(
                 f"{self.name}.{method} gave what does not fit: {error}.", hint=TOTAL
@@ -99,7 +99,7 @@ class Loaded:
 
 
 @lru_cache(maxsize=64)
-def loaded(name: str) -> Loaded:
+def load_user_measure(name: str) -> Loaded:
     """Find a user's measure by ``module:class``; DefinitionError where it is none."""
     found = class_of(name)
     lacking = [each for each in (*METHODS, "state", "result") if not hasattr(found, each)]
@@ -112,7 +112,7 @@ def loaded(name: str) -> Loaded:
     made = ", ".join(f"{field.name}: {field.type.spark}" for field in state.fields)
     result = parse_type(found.result, "result")  # type: ignore[attr-defined]
     types = [*(field.type for field in state.fields), result]
-    if Kind.MAP in {kind for type in types for kind in kinds(type)}:
+    if Kind.MAP in {kind for type in types for kind in list_type_kinds(type)}:
         raise DefinitionError(
             f"{name!r} keeps a MAP.", hint="an ARRAY of STRUCT<key: .., value: ..> does it."
         )
@@ -125,16 +125,16 @@ def loaded(name: str) -> Loaded:
     return Loaded(name, instance, class_hash(found), parse_type(f"STRUCT<{made}>", "state"), result)
 
 
-def kinds(type: SqlType) -> set[Kind]:
+def list_type_kinds(type: SqlType) -> set[Kind]:
     """List the kinds of a type and of its parts."""
     parts = [*(field.type for field in type.fields), *([type.element] if type.element else [])]
-    return {type.kind}.union(*map(kinds, parts))
+    return {type.kind}.union(*map(list_type_kinds, parts))
 
 
 @lru_cache(maxsize=64)
-def lawless(name: str, input: str) -> str:
+def explain_broken_law(name: str, input: str) -> str:
     """Say which law a user's measure breaks over values of a type, with the counter-example; empty if none."""
-    return broken_law(loaded(name), parse_type(input, "of"))
+    return broken_law(load_user_measure(name), parse_type(input, "of"))
 
 
 @dataclass(frozen=True)
@@ -152,19 +152,19 @@ class Own(Measure):
     @property
     def loaded(self) -> Loaded:
         """The class."""
-        return loaded(self.by)
+        return load_user_measure(self.by)
 
     @property
     def monoid(self) -> tuple[Any, ...]:
         return (self.kind, self.by, self.version)
 
     def check(self, input: str) -> None:
-        if Kind.MAP in kinds(parse_type(input, "of")):
+        if Kind.MAP in list_type_kinds(parse_type(input, "of")):
             raise DefinitionError(
                 f"own({self.of!r}) is of {input}.", hint="take what you need out of the MAP."
             )
         self.loaded  # noqa: B018 - raises what is wrong with it
-        if broken := lawless(self.by, input):
+        if broken := explain_broken_law(self.by, input):
             raise DefinitionError(
                 broken,
                 hint="prepare takes every value (None adds nothing), and a state keeps all that merging needs: "

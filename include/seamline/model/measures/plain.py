@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from seamline.model.measures.monoid import INTEGERS, NUMBERS, ORDERED, Measure, Part, Place, family
+from seamline.model.measures.monoid import (
+    INTEGERS,
+    NUMBERS,
+    ORDERED,
+    Measure,
+    Part,
+    Place,
+    strip_type_parameters,
+)
 from seamline.model.types.decimals import EXACT
 from seamline.model.types.schema import Kind, parse_type
 
@@ -76,7 +84,7 @@ class Sum(Measure):
 
     def total(self, input: str) -> str:
         """Return the type in which values are added up."""
-        if family(input) == "DECIMAL":
+        if strip_type_parameters(input) == "DECIMAL":
             return f"DECIMAL(38,{input.rstrip(')').split(',')[1].strip()})"
         return "DECIMAL(38,0)" if input in INTEGERS else "DOUBLE"
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import islice, product
 from typing import Any
 
-from seamline.model.types.decimals import fitted
+from seamline.model.types.decimals import rescale_decimal
 from seamline.model.types.schema import Kind, SqlType
 
 PLAIN: Mapping[Kind, type | tuple[type, ...]] = {
@@ -25,24 +25,24 @@ PLAIN: Mapping[Kind, type | tuple[type, ...]] = {
 BITS = {Kind.INT: 31, Kind.BIGINT: 63}
 
 
-def stored(value: Any, type: SqlType) -> Any:
+def normalize_stored_value(value: Any, type: SqlType) -> Any:
     """Return a value as it comes back from a table; TypeError where the type cannot hold it."""
     if value is None:
         return None
     if type.kind is Kind.STRUCT and isinstance(value, Mapping):
         if set(value) != {field.name for field in type.fields}:
             raise TypeError(f"{value!r} has not the fields of {type}")
-        return {field.name: stored(value[field.name], field.type) for field in type.fields}
+        return {field.name: normalize_stored_value(value[field.name], field.type) for field in type.fields}
     if type.kind is Kind.ARRAY and type.element and isinstance(value, list | tuple):
-        return [stored(each, type.element) for each in value]
+        return [normalize_stored_value(each, type.element) for each in value]
     expected = PLAIN.get(type.kind, ())
     fits = isinstance(value, expected) and isinstance(value, bool) == (type.kind is Kind.BOOLEAN)
     if not fits or isinstance(value, datetime) != (type.kind is Kind.TIMESTAMP):
         raise TypeError(f"{value!r} is no {type}")
-    return exactly(value, type)
+    return normalize_plain_value(value, type)
 
 
-def exactly(value: Any, type: SqlType) -> Any:
+def normalize_plain_value(value: Any, type: SqlType) -> Any:
     """Return a plain value in the one form of its type; TypeError where it does not fit."""
     match type.kind:
         case Kind.INT | Kind.BIGINT if not -(2 ** BITS[type.kind]) <= value < 2 ** BITS[type.kind]:
@@ -50,7 +50,7 @@ def exactly(value: Any, type: SqlType) -> Any:
         case Kind.DOUBLE:
             return float(value)
         case Kind.DECIMAL:
-            return digits(Decimal(value), type)
+            return normalize_decimal(Decimal(value), type)
         case Kind.TIMESTAMP if value.tzinfo is None:
             raise TypeError(f"{value!r} has no time zone")
         case Kind.TIMESTAMP:
@@ -58,25 +58,25 @@ def exactly(value: Any, type: SqlType) -> Any:
     return value
 
 
-def digits(value: Decimal, type: SqlType) -> Decimal:
+def normalize_decimal(value: Decimal, type: SqlType) -> Decimal:
     """Return a decimal with all digits of its scale; TypeError where it has more, or is too large."""
     try:
-        return fitted(value, type.precision, type.scale)
+        return rescale_decimal(value, type.precision, type.scale)
     except ValueError as error:
         raise TypeError(str(error)) from None
 
 
-def small(type: SqlType) -> list[Any]:
+def list_sample_values(type: SqlType) -> list[Any]:
     """List a few values of a type, the simplest first; sums of the doubles among them are exact."""
     numbers = [0, 1, 3, -1, 2, 10, -7, 100]
     match type.kind:
         case Kind.STRUCT:
-            columns = [small(field.type) for field in type.fields]
-            rows = islice(zip(*(column * 8 for column in shifted(columns)), strict=False), 12)
+            columns = [list_sample_values(field.type) for field in type.fields]
+            rows = islice(zip(*(column * 8 for column in rotate_columns(columns)), strict=False), 12)
             names = [field.name for field in type.fields]
             return [dict(zip(names, row, strict=True)) for row in rows]
         case Kind.ARRAY:
-            items = small(type.element) if type.element else []
+            items = list_sample_values(type.element) if type.element else []
             return [
                 [],
                 *([each] for each in items[:3]),
@@ -99,6 +99,6 @@ def small(type: SqlType) -> list[Any]:
     return others.get(type.kind, numbers)
 
 
-def shifted(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def rotate_columns(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Turn each column by one more than the one before it, so that rows differ in their parts."""
     return [[*column[at % len(column) :], *column[: at % len(column)]] for at, column in enumerate(columns)]

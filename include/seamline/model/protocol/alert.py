@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 
 class Kind(StrEnum):
@@ -35,7 +35,7 @@ class Standing:
 
     def __str__(self) -> str:
         about = f" {self.subject}" if self.subject else ""
-        began = f" (since {stamp(self.at.replace(microsecond=0))})" if self.at else ""
+        began = f" (since {format_utc_instant(self.at.replace(microsecond=0))})" if self.at else ""
         return f"{self.kind}{about}: {self.message}{began}"
 
 

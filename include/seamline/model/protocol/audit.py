@@ -9,8 +9,16 @@ from datetime import datetime
 from enum import StrEnum
 
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.holes import rest
-from seamline.model.protocol.offset_runs import Run, Runs, both, less, size, spelled, united
+from seamline.model.protocol.holes import list_missing_ranges
+from seamline.model.protocol.offset_runs import (
+    Run,
+    Runs,
+    count_run_offsets,
+    format_offset_runs,
+    intersect_offset_runs,
+    merge_offset_runs,
+    subtract_offset_runs,
+)
 from seamline.model.protocol.offsets import Lane, OffsetRange
 
 
@@ -70,12 +78,16 @@ class LaneEvidence:
     @property
     def absent(self) -> list[Run]:
         """Offsets that were read and of which the log has no record."""
-        return less(self.read, self.held)
+        return subtract_offset_runs(self.read, self.held)
 
     @property
     def askable(self) -> list[Run]:
         """Those of them that Kafka can still be asked about."""
-        return both(self.absent, [self.kept]) if self.kept and self.kept[0] < self.kept[1] else []
+        return (
+            intersect_offset_runs(self.absent, [self.kept])
+            if self.kept and self.kept[0] < self.kept[1]
+            else []
+        )
 
 
 @dataclass(frozen=True)
@@ -97,22 +109,22 @@ class LaneAudit:
     waiting: int
 
 
-def audited(evidence: LaneEvidence) -> tuple[LaneAudit, list[Finding]]:
+def audit_lane(evidence: LaneEvidence) -> tuple[LaneAudit, list[Finding]]:
     """Judge a lane."""
     kept, read, held = evidence.kept, evidence.read, evidence.held
     read_to = max((end for runs in (read, evidence.passed) for _, end in runs), default=0)
     read_to = max(read_to, evidence.read_to or 0)
-    lost = both(evidence.absent, evidence.there)
-    askable = size(evidence.askable)
+    lost = intersect_offset_runs(evidence.absent, evidence.there)
+    askable = count_run_offsets(evidence.askable)
     audit = LaneAudit(
         lane=evidence.lane,
         first=kept[0] if kept else None,
         end=kept[1] if kept else None,
         read_to=read_to,
-        records=size(held),
-        blank=askable - size(lost),
-        untold=size(evidence.absent) - askable,
-        holes=size(evidence.passed),
+        records=count_run_offsets(held),
+        blank=askable - count_run_offsets(lost),
+        untold=count_run_offsets(evidence.absent) - askable,
+        holes=count_run_offsets(evidence.passed),
         waiting=max(kept[1] - max(read_to, kept[0]), 0) if kept else 0,
     )
     return audit, [*of_lane(evidence, lost, read_to)]
@@ -127,23 +139,30 @@ def of_lane(evidence: LaneEvidence, lost: Runs, read_to: int) -> Iterator[Findin
         )
         yield Finding(Wrong.TRUNCATED, place, read_to - evidence.kept[1], said)
     if lost:
-        said = f"{size(lost)} records that Kafka has were read and are not in the log: {spelled(lost)}"
-        yield Finding(Wrong.LOST, place, size(lost), said)
+        said = (
+            f"{count_run_offsets(lost)} records that Kafka has were read and are not in the log: "
+            + format_offset_runs(lost)
+        )
+        yield Finding(Wrong.LOST, place, count_run_offsets(lost), said)
     if evidence.twice:
-        runs = united((offset, offset + 1) for offset in evidence.twice)
+        runs = merge_offset_runs((offset, offset + 1) for offset in evidence.twice)
         more = sum(evidence.twice.values()) - len(evidence.twice)
-        said = f"{size(runs)} records are in the log more than once, {more} times too often: {spelled(runs)}"
+        said = f"{count_run_offsets(runs)} records are in the log more than once, {more} times too often: "
+        said += format_offset_runs(runs)
         yield Finding(Wrong.DUPLICATE, place, more, said)
-    if unstated := less(evidence.held, evidence.read):
-        said = f"{size(unstated)} records in the log are of no epoch's ranges: {spelled(unstated)}"
-        yield Finding(Wrong.UNSTATED, place, size(unstated), said)
+    if unstated := subtract_offset_runs(evidence.held, evidence.read):
+        said = (
+            f"{count_run_offsets(unstated)} records in the log are of no epoch's ranges: "
+            + format_offset_runs(unstated)
+        )
+        yield Finding(Wrong.UNSTATED, place, count_run_offsets(unstated), said)
 
 
 def ranges_of(ledger: Iterable[Epoch]) -> tuple[dict[Lane, list[Run]], dict[Lane, list[Run]]]:
     """Return what epochs have read of each lane, and what was passed over and not filled since."""
     epochs = list(ledger)
     read = (part for epoch in epochs if epoch.kind is not Kind.HOLE for part in epoch.ranges)
-    passed = (part for parts in rest(epochs).values() for part in parts)
+    passed = (part for parts in list_missing_ranges(epochs).values() for part in parts)
     return by_lane(read), by_lane(passed)
 
 
@@ -152,7 +171,7 @@ def by_lane(parts: Iterable[OffsetRange]) -> dict[Lane, list[Run]]:
     found: dict[Lane, list[Run]] = {}
     for part in parts:
         found.setdefault(part.lane, []).append((part.start, part.end))
-    return {lane: united(runs) for lane, runs in found.items()}
+    return {lane: merge_offset_runs(runs) for lane, runs in found.items()}
 
 
 @dataclass(frozen=True)
@@ -173,7 +192,7 @@ class Stated:
     rows: int
 
 
-def miscounted(ledger: Iterable[Epoch], rows: Rows) -> list[Finding]:
+def list_miscounted_epochs(ledger: Iterable[Epoch], rows: Rows) -> list[Finding]:
     """List the epochs of which the log has other rows than the ledger says."""
     found = []
     for epoch in ledger:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from seamline.model.time.intervals import Interval, parse_moment, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 CLOSED = "watermark has passed the end"
 
@@ -113,7 +113,7 @@ class Certificate:
                 "cut": self.cut,
                 "run": self.run,
                 "reason": self.reason,
-                "at": stamp(self.at),
+                "at": format_utc_instant(self.at),
                 "checks": [[check.name, check.passed, check.found] for check in self.checks],
                 "made": vars(self.made),
                 "provisional": self.provisional,
@@ -144,7 +144,7 @@ def only_open(checks: Sequence[Check]) -> bool:
     return [check.name for check in checks if not check.passed] == [CLOSED]
 
 
-def judge(evidence: Evidence) -> tuple[Check, ...]:
+def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     """Turn evidence into checks (rule 12); counts come from the ledger first, expectations last."""
     left_out = evidence.duplicates + evidence.not_selected
     expected = evidence.rows_read - left_out + evidence.exploded
@@ -161,7 +161,7 @@ def judge(evidence: Evidence) -> tuple[Check, ...]:
         Check(
             CLOSED,
             mark is not None and mark >= end,
-            f"watermark {stamp(mark) if mark else 'unknown'} at the cut, end {stamp(end)}",
+            f"watermark {format_utc_instant(mark) if mark else 'unknown'} at the cut, end {format_utc_instant(end)}",
         ),
         Check(
             "rows read = rows in the ledger",

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from seamline.model.time.intervals import Interval, parse_moment, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 
 @dataclass(frozen=True)
 class Claim:
     """The intervals in ``spans`` are ``run``'s; ``owner`` asked for it.
 
-    ``process`` is who renews it, as ``processes.myself`` names it: ``beat`` rises each time, and no two claims have the
+    ``process`` is who renews it, as ``own_process_name`` says: ``beat`` rises each time, and no two claims have the
     same ``slot`` at once. Between two tasks of a run nobody does, and it holds until ``until`` by the clocks of all.
     """
 
@@ -33,7 +33,7 @@ class Claim:
         return self.run, self.process, self.until, self.beat
 
     def __str__(self) -> str:
-        return f"run {self.run} of {self.owner} since {stamp(self.since)}"
+        return f"run {self.run} of {self.owner} since {format_utc_instant(self.since)}"
 
     def meets(self, interval: Interval) -> bool:
         """Return whether it is about an interval or a part of it."""
@@ -43,7 +43,7 @@ class Claim:
         """Write it as JSON-like facts; what a renewal changes is not among them."""
         spans, moments = [str(span) for span in self.spans], {"since": self.since, "until": self.until}
         kept = {name: value for name, value in vars(self).items() if name != "beat"}
-        return {**kept, "spans": spans, **{name: stamp(at) for name, at in moments.items()}}
+        return {**kept, "spans": spans, **{name: format_utc_instant(at) for name, at in moments.items()}}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Claim:
@@ -53,11 +53,11 @@ class Claim:
         return cls(**{**row, **moments, "spans": spans})
 
 
-def running(claims: Iterable[Claim], interval: Interval) -> Claim | None:
+def find_running_claim(claims: Iterable[Claim], interval: Interval) -> Claim | None:
     """Return the claim that an interval is under, if any."""
     return next((each for each in claims if each.meets(interval)), None)
 
 
-def conflicting(claims: Iterable[Claim], run: str, spans: Sequence[Interval]) -> Claim | None:
+def find_conflicting_claim(claims: Iterable[Claim], run: str, spans: Sequence[Interval]) -> Claim | None:
     """Return another run's claim that a run's spans would meet, if any."""
     return next((each for each in claims if each.run != run and any(map(each.meets, spans))), None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Comparison:
 
     def to_json(self) -> str:
         """Write it as it is kept."""
-        return json.dumps({**asdict(self), "at": stamp(self.at)})
+        return json.dumps({**asdict(self), "at": format_utc_instant(self.at)})
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:

@@ -15,7 +15,7 @@ from typing import Any
 
 from seamline.model.protocol.epoch import Epoch, Kind
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -50,25 +50,25 @@ def runs_of(epoch: Epoch) -> Runs:
     return epoch.runs if isinstance(epoch, Summed) else ((epoch.number, epoch.number),)
 
 
-def arrived(epoch: Epoch, interval: str) -> tuple[int, int]:
+def find_arrival_epochs(epoch: Epoch, interval: str) -> tuple[int, int]:
     """Return the first and the last epoch of a row that brought rows of an interval; it has some."""
     return epoch.arrived[interval] if isinstance(epoch, Summed) else (epoch.number, epoch.number)
 
 
-def refusing(epoch: Epoch, reason: str) -> tuple[int, datetime]:
+def find_last_refusal(epoch: Epoch, reason: str) -> tuple[int, datetime]:
     """Return the last epoch of a row that refused a record for a reason, and when it was; it has refused some."""
     return epoch.refusing[reason] if isinstance(epoch, Summed) else (epoch.number, epoch.committed_at)
 
 
-def condensed(epochs: Iterable[Epoch], cuts: Iterable[int] = ()) -> list[Epoch]:
+def condense_epochs(epochs: Iterable[Epoch], cuts: Iterable[int] = ()) -> list[Epoch]:
     """Condense rows of a log, in order, some of which may be sums already; no sum crosses one of ``cuts``.
 
     The sums of a run end with its last edge, and with its last epoch: the newest edge of a log is a row's number.
     """
-    return list(sums(epochs, sorted(set(cuts))))
+    return list(sum_epoch_runs(epochs, sorted(set(cuts))))
 
 
-def sums(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
+def sum_epoch_runs(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
     """Return the rows of a condensed log."""
     run = Run()
     at = 0
@@ -131,10 +131,10 @@ class Run:
         """Return the sums."""
         for rows in (self.rows[: self.edge], self.rows[self.edge :]):
             if rows:
-                yield summed(rows) if len(rows) > 1 else rows[0]
+                yield sum_epochs(rows) if len(rows) > 1 else rows[0]
 
 
-def summed(rows: list[Epoch]) -> Summed:
+def sum_epochs(rows: list[Epoch]) -> Summed:
     """Add up rows that follow each other."""
     totals: dict[str, dict[str, int]] = {"accepted": {}, "refused": {}, "late": {}, "very_late": {}}
     spans: dict[Lane, tuple[int, int]] = {}
@@ -150,10 +150,10 @@ def summed(rows: list[Epoch]) -> Summed:
         for lane, at in row.max_event_time.items():
             largest[lane] = max(at, largest.get(lane, at))
         for interval in row.accepted:
-            first, last = arrived(row, interval)
+            first, last = find_arrival_epochs(row, interval)
             came[interval] = (came.get(interval, (first, 0))[0], last)
         for reason in row.refused:
-            turned[reason] = refusing(row, reason)
+            turned[reason] = find_last_refusal(row, reason)
     end = rows[-1]
     facts: dict[str, Any] = dict(totals)
     return Summed(
@@ -169,7 +169,7 @@ def summed(rows: list[Epoch]) -> Summed:
         lookups=next((row.lookups for row in reversed(rows) if row.lookups), {}),
         before=rows[0].before,
         count=count_of(rows),
-        runs=tuple(touching(run for row in rows for run in runs_of(row))),
+        runs=tuple(merge_adjacent_runs(run for row in rows for run in runs_of(row))),
         clock=end.clock,
         arrived=came,
         refusing=turned,
@@ -177,7 +177,7 @@ def summed(rows: list[Epoch]) -> Summed:
     )
 
 
-def touching(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def merge_adjacent_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Join runs, in order, that touch."""
     last: tuple[int, int] | None = None
     for first, end in runs:
@@ -193,14 +193,16 @@ def touching(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 def to_text(rows: Iterable[Epoch]) -> str:
     """Write a condensed log as JSON."""
-    return json.dumps([[json.loads(row.to_json()), extra(row)] for row in rows], separators=(",", ":"))
+    return json.dumps(
+        [[json.loads(row.to_json()), list_sum_fields(row)] for row in rows], separators=(",", ":")
+    )
 
 
-def extra(row: Epoch) -> dict[str, object] | None:
+def list_sum_fields(row: Epoch) -> dict[str, object] | None:
     """Return what a sum has beside an epoch's fields."""
     if not isinstance(row, Summed):
         return None
-    turned = {reason: (number, stamp(at)) for reason, (number, at) in row.refusing.items()}
+    turned = {reason: (number, format_utc_instant(at)) for reason, (number, at) in row.refusing.items()}
     return {"count": row.count, "runs": row.runs, "arrived": dict(row.arrived), "refusing": turned}
 
 

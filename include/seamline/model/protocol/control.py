@@ -27,7 +27,7 @@ class Desired(StrEnum):
 class Lease:
     """Who may run the driver: ``token`` fences everyone before, ``beat`` rises with every renewal.
 
-    ``process`` is the holder's, as ``processes.myself`` names it; empty where that is not told. ``renewed`` is the
+    ``process`` is the holder's, as ``own_process_name`` says; empty where that is not told. ``renewed`` is the
     last time by the holder's own clock: it is shown to people, and decides nothing.
     """
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.model.time.intervals import Interval, parse_moment, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 
 class Kind(StrEnum):
@@ -73,15 +73,17 @@ class Epoch:
             {
                 "number": self.number,
                 "token": self.token,
-                "committed_at": stamp(self.committed_at),
+                "committed_at": format_utc_instant(self.committed_at),
                 "record_version": self.record_version,
                 "kind": self.kind.value,
                 "edge": self.edge,
                 "ranges": [[str(r.lane), r.start, r.end] for r in self.ranges],
                 "accepted": dict(self.accepted),
                 "refused": dict(self.refused),
-                "max_event_time": {str(lane): stamp(at) for lane, at in self.max_event_time.items()},
-                "watermark": stamp(self.watermark) if self.watermark else None,
+                "max_event_time": {
+                    str(lane): format_utc_instant(at) for lane, at in self.max_event_time.items()
+                },
+                "watermark": format_utc_instant(self.watermark) if self.watermark else None,
                 "frontiers": dict(self.frontiers),
                 "lookups": dict(self.lookups),
                 "reason": self.reason,

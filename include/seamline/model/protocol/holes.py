@@ -14,8 +14,8 @@ from typing import Any
 
 from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance
-from seamline.model.time.intervals import Interval, parse_moment, stamp
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance_vector
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 
 @dataclass(frozen=True, order=True)
@@ -76,7 +76,7 @@ class AcceptedGap:
             "end": self.gap.end,
             "actor": self.actor,
             "reason": self.reason,
-            "at": stamp(self.at),
+            "at": format_utc_instant(self.at),
             "bounds": str(self.bounds) if self.bounds else None,
         }
 
@@ -92,7 +92,7 @@ class AcceptedGap:
         )
 
 
-def positions(ledger: Iterable[Epoch]) -> dict[Lane, int]:
+def list_end_offsets(ledger: Iterable[Epoch]) -> dict[Lane, int]:
     """Return the end offset of every lane that was read, those closed by a hole left out."""
     ends: dict[Lane, int] = {}
     for epoch in ledger:
@@ -104,17 +104,17 @@ def positions(ledger: Iterable[Epoch]) -> dict[Lane, int]:
     return ends
 
 
-def closed(ledger: Iterable[Epoch]) -> set[Lane]:
+def list_closed_lanes(ledger: Iterable[Epoch]) -> set[Lane]:
     """List the lanes that ended with their topic."""
     found = (epoch for epoch in ledger if epoch.kind is Kind.HOLE)
     return {part.lane for epoch in found for part in epoch.ranges if not len(part)}
 
 
-def gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
+def find_gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
     """List what lies between the log as it was read and topics whose lanes begin at ``beginnings``."""
     found = []
     there = {lane.topic_id for lane in beginnings}
-    for lane, end in sorted(positions(ledger).items()):
+    for lane, end in sorted(list_end_offsets(ledger).items()):
         if lane.topic_id not in there:
             found.append(Gap(lane, end, None))
         elif end < beginnings.get(lane, end):
@@ -122,13 +122,13 @@ def gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
     return tuple(found)
 
 
-def undecided(found: Iterable[Gap], accepted: Iterable[AcceptedGap]) -> tuple[Gap, ...]:
+def list_undecided_gaps(found: Iterable[Gap], accepted: Iterable[AcceptedGap]) -> tuple[Gap, ...]:
     """Leave out the gaps that lie in one that somebody has accepted."""
     decided = [each.gap for each in accepted]
-    return tuple(gap for gap in found if not any(covers(each, gap) for each in decided))
+    return tuple(gap for gap in found if not any(is_gap_covered(each, gap) for each in decided))
 
 
-def covers(decided: Gap, gap: Gap) -> bool:
+def is_gap_covered(decided: Gap, gap: Gap) -> bool:
     """Return whether every offset of a gap is in one that was decided on."""
     if decided.lane != gap.lane or decided.start > gap.start:
         return False
@@ -147,7 +147,7 @@ def to_register(
     A decision about offsets that were read in the meantime is over, and so is one about a lane that was closed.
     """
     known = list(ledger)
-    ends, over = positions(known), closed(known)
+    ends, over = list_end_offsets(known), list_closed_lanes(known)
     waiting = []
     for each in accepted:
         lane, start, end = each.gap.lane, each.gap.start, each.gap.end
@@ -164,7 +164,7 @@ def to_register(
     return waiting
 
 
-def refusal(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> SeamlineError:
+def build_gap_error(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> SeamlineError:
     """Say what is gone and what a person can do about it; ``topics`` are the ids by name."""
     listed = "; ".join(map(str, found))
     hint = (
@@ -182,25 +182,29 @@ def refusal(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> S
     return OffsetGap(f"Kafka has deleted records of {names} before they were read: {listed}.", hint=hint)
 
 
-def holes(ledger: Iterable[Epoch]) -> list[Epoch]:
+def list_open_holes(ledger: Iterable[Epoch]) -> list[Epoch]:
     """List the register: the epochs of kind hole that are not filled by now."""
     known = list(ledger)
-    lacking = rest(known)
+    lacking = list_missing_ranges(known)
     return [epoch for epoch in known if epoch.number in lacking]
 
 
-def rest(ledger: Iterable[Epoch]) -> dict[int, tuple[OffsetRange, ...]]:
+def list_missing_ranges(ledger: Iterable[Epoch]) -> dict[int, tuple[OffsetRange, ...]]:
     """Return what is still missing of each hole, by its number; of a lane that ended with its topic the empty range."""
     missing: dict[int, tuple[OffsetRange, ...]] = {}
     for epoch in ledger:
         if epoch.kind is Kind.HOLE:
             missing[epoch.number] = epoch.ranges
         elif epoch.kind is Kind.AMEND:
-            missing = {number: without(parts, epoch.ranges) for number, parts in missing.items()}
+            missing = {
+                number: subtract_offset_ranges(parts, epoch.ranges) for number, parts in missing.items()
+            }
     return {number: parts for number, parts in missing.items() if parts}
 
 
-def without(parts: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+def subtract_offset_ranges(
+    parts: Iterable[OffsetRange], taken: Iterable[OffsetRange]
+) -> tuple[OffsetRange, ...]:
     """Take ranges out of others; an empty range stays as it is."""
     left = list(parts)
     for cut in taken:
@@ -216,33 +220,43 @@ def cut_out(part: OffsetRange, cut: OffsetRange) -> list[OffsetRange]:
     return [piece for piece in pieces if piece.end > piece.start]
 
 
-def overlap(part: OffsetRange, other: OffsetRange) -> OffsetRange | None:
+def intersect_offset_ranges(part: OffsetRange, other: OffsetRange) -> OffsetRange | None:
     """Return what two ranges share, None for nothing."""
     start, end = max(part.start, other.start), min(part.end, other.end)
     return OffsetRange(part.lane, start, end) if part.lane == other.lane and start < end else None
 
 
-def fillable(ledger: Iterable[Epoch], asked: Iterable[OffsetRange], beginnings: Vector) -> list[OffsetRange]:
+def list_fillable_ranges(
+    ledger: Iterable[Epoch], asked: Iterable[OffsetRange], beginnings: Vector
+) -> list[OffsetRange]:
     """List what was asked to be filled, is still missing, and Kafka still has: from ``beginnings`` on."""
-    missing = [part for parts in rest(ledger).values() for part in parts if part.lane in beginnings]
+    missing = [
+        part for parts in list_missing_ranges(ledger).values() for part in parts if part.lane in beginnings
+    ]
     there = [OffsetRange(part.lane, beginnings[part.lane], part.end) for part in missing]
-    had = [both for part, kept in zip(missing, there, strict=True) if (both := overlap(part, kept))]
-    return sorted({both for part in had for wanted in asked if (both := overlap(part, wanted))})
+    had = [
+        both
+        for part, kept in zip(missing, there, strict=True)
+        if (both := intersect_offset_ranges(part, kept))
+    ]
+    return sorted(
+        {both for part in had for wanted in asked if (both := intersect_offset_ranges(part, wanted))}
+    )
 
 
-def joined(ledger: Iterable[Epoch]) -> bool:
+def is_ledger_contiguous(ledger: Iterable[Epoch]) -> bool:
     """Return whether each range starts where its lane ends, and what amends it was in a hole and in no other amend."""
     ends: Vector = {}
     open_: tuple[OffsetRange, ...] = ()
     for epoch in ledger:
         if epoch.kind is Kind.AMEND:
-            left = without(open_, epoch.ranges)
+            left = subtract_offset_ranges(open_, epoch.ranges)
             if sum(map(len, open_)) - sum(map(len, left)) != sum(map(len, epoch.ranges)):
                 return False
             open_ = left
             continue
         try:
-            ends = advance(ends, epoch.ranges)
+            ends = advance_vector(ends, epoch.ranges)
         except OffsetGap:
             return False
         if epoch.kind is Kind.HOLE:
@@ -250,16 +264,16 @@ def joined(ledger: Iterable[Epoch]) -> bool:
     return True
 
 
-def lacking(ledger: Iterable[Epoch]) -> dict[Interval | None, int]:
+def count_hole_offsets(ledger: Iterable[Epoch]) -> dict[Interval | None, int]:
     """Count the offsets that holes still miss, by the event times that a hole can have touched, None for any."""
     known = list(ledger)
     bounds = {epoch.number: epoch.bounds for epoch in known}
     found: dict[Interval | None, int] = {}
-    for number, parts in rest(known).items():
+    for number, parts in list_missing_ranges(known).items():
         found[bounds[number]] = found.get(bounds[number], 0) + sum(map(len, parts))
     return found
 
 
-def touching(register: Collection[Epoch], interval: Interval) -> int:
+def count_touching_holes(register: Collection[Epoch], interval: Interval) -> int:
     """Count the holes that an interval's rows may have been in: those without bounds touch every one."""
     return sum(hole.bounds is None or hole.bounds.meets(interval) for hole in register)

@@ -18,12 +18,12 @@ class Tail:
     value: str = ""
 
 
-def hashed(value: bytes | None) -> str:
+def hash_record_value(value: bytes | None) -> str:
     """Hash a record's value; what is no value has a hash too."""
     return hashlib.sha256(b"-" if value is None else b"+" + value).hexdigest()
 
 
-def replaced(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane]:
+def list_replaced_lanes(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane]:
     """List the lanes in which Kafka gives another record at an offset than was read there.
 
     Kafka may give a later one: compaction, retention and aborted transactions leave offsets without a record.
@@ -31,10 +31,10 @@ def replaced(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane
     return [
         lane
         for lane, old in sorted(kept.items())
-        if (new := given.get(lane)) and new.offset == old.offset and differ(old, new)
+        if (new := given.get(lane)) and new.offset == old.offset and is_different_record(old, new)
     ]
 
 
-def differ(one: Tail, other: Tail) -> bool:
+def is_different_record(one: Tail, other: Tail) -> bool:
     """Return whether two records of one offset are not the same."""
     return one.at != other.at or bool(one.value and other.value and one.value != other.value)

@@ -196,7 +196,7 @@ def as_of(statements: Iterable[Statement], instant: datetime) -> list[Statement]
     return ordered if later is None else [each for each in ordered if each.seq < later]
 
 
-def fold(statements: Iterable[Statement], version: int) -> Manifest:
+def fold_statements(statements: Iterable[Statement], version: int) -> Manifest:
     """Add up statements in the order of their commits."""
     births: dict[str, int] = {}
     filled: dict[str, str] = {}

@@ -9,7 +9,7 @@ Run = tuple[int, int]
 Runs = Sequence[Run]
 
 
-def united(runs: Iterable[Run]) -> list[Run]:
+def merge_offset_runs(runs: Iterable[Run]) -> list[Run]:
     """Put runs in order and join those that touch or overlap; empty ones are dropped."""
     found: list[Run] = []
     for start, end in sorted(runs):
@@ -22,7 +22,7 @@ def united(runs: Iterable[Run]) -> list[Run]:
     return found
 
 
-def less(one: Runs, other: Runs) -> list[Run]:
+def subtract_offset_runs(one: Runs, other: Runs) -> list[Run]:
     """Return what is in the one and not in the other."""
     found, at = [], 0
     for start, end in one:
@@ -41,17 +41,17 @@ def less(one: Runs, other: Runs) -> list[Run]:
     return found
 
 
-def both(one: Runs, other: Runs) -> list[Run]:
+def intersect_offset_runs(one: Runs, other: Runs) -> list[Run]:
     """Return what is in the one and in the other."""
-    return less(one, less(one, other))
+    return subtract_offset_runs(one, subtract_offset_runs(one, other))
 
 
-def size(runs: Iterable[Run]) -> int:
+def count_run_offsets(runs: Iterable[Run]) -> int:
     """Count the offsets of runs."""
     return sum(end - start for start, end in runs)
 
 
-def spelled(runs: Runs, most: int = 5) -> str:
+def format_offset_runs(runs: Runs, most: int = 5) -> str:
     """Name offsets for people, the first ``most`` runs of them."""
     shown = ", ".join(str(start) if end == start + 1 else f"{start}..{end - 1}" for start, end in runs[:most])
     return f"{shown} and {len(runs) - most} runs more" if len(runs) > most else shown

@@ -41,7 +41,7 @@ Vector = Mapping[Lane, int]
 """End offset (exclusive) per lane: the next offset to read."""
 
 
-def advance(vector: Vector, ranges: Iterable[OffsetRange]) -> dict[Lane, int]:
+def advance_vector(vector: Vector, ranges: Iterable[OffsetRange]) -> dict[Lane, int]:
     """Return the vector after ``ranges``; raise OffsetGap where one does not start at the vector's end."""
     ends = dict(vector)
     for part in ranges:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from seamline.model.time.intervals import Interval, parse_moment, stamp
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Restatement:
 
     def to_row(self) -> dict[str, Any]:
         """Write it as JSON-like facts."""
-        return {**vars(self), "span": str(self.span), "at": stamp(self.at)}
+        return {**vars(self), "span": str(self.span), "at": format_utc_instant(self.at)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Restatement:
@@ -41,7 +41,7 @@ class Restatement:
         return cls(**{**row, "span": Interval.parse(row["span"]), "at": parse_moment(row["at"])})
 
 
-def restated(
+def apply_restatements(
     decisions: Iterable[Restatement], versions: Mapping[str, str], moment: datetime, epoch: int
 ) -> Mapping[str, str]:
     """Return the versions by which an event of an epoch is judged that read it with ``versions``; the newest wins."""
@@ -52,6 +52,6 @@ def restated(
     return found
 
 
-def about(decisions: Iterable[Restatement], interval: Interval) -> list[Restatement]:
+def list_interval_restatements(decisions: Iterable[Restatement], interval: Interval) -> list[Restatement]:
     """List the decisions about an interval."""
     return [each for each in decisions if each.span.meets(interval)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.offsets import Lane
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Savepoint:
 
     def __str__(self) -> str:
         versions = ", ".join(self.served.values()) or "no view yet"
-        return f"{self.name}: epoch {self.epoch}, {stamp(self.at)}, {versions}; {self.actor}: {self.reason}"
+        at = format_utc_instant(self.at)
+        return f"{self.name}: epoch {self.epoch}, {at}, {versions}; {self.actor}: {self.reason}"
 
     def to_row(self) -> dict[str, Any]:
         """Write it as JSON-like facts."""
@@ -40,7 +41,7 @@ class Savepoint:
             **vars(self),
             "ends": {str(lane): end for lane, end in self.ends.items()},
             "served": dict(self.served),
-            "at": stamp(self.at),
+            "at": format_utc_instant(self.at),
         }
 
     @classmethod
@@ -50,7 +51,7 @@ class Savepoint:
         return cls(**{**row, "ends": ends, "at": parse_moment(row["at"])})
 
 
-def named(savepoints: Iterable[Savepoint], name: str) -> Savepoint:
+def find_savepoint(savepoints: Iterable[Savepoint], name: str) -> Savepoint:
     """Find a savepoint by its name; NotFound with the names that there are."""
     known = list(savepoints)
     for each in known:

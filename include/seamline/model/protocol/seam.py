@@ -68,7 +68,7 @@ class Slice:
     states: tuple[Any, ...]
 
 
-def counted(slices: Iterable[Slice], *, cut: int, until: int) -> list[Slice]:
+def list_seam_slices(slices: Iterable[Slice], *, cut: int, until: int) -> list[Slice]:
     """List the slices with ``cut < epoch <= until``; raise StraddlesCut for one that crosses the cut."""
     taken = []
     for piece in slices:
@@ -107,7 +107,7 @@ def windows_over(windows: Windows, instants: Sequence[int]) -> dict[tuple[int, i
     return found
 
 
-def merge(measures: Iterable[Measure], states: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+def merge_states(measures: Iterable[Measure], states: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Add up states of several measures position by position."""
     kinds = tuple(measures)
     total = tuple(measure.zero for measure in kinds)

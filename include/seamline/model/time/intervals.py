@@ -45,7 +45,7 @@ def parse_moment(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def stamp(moment: datetime) -> str:
+def format_utc_instant(moment: datetime) -> str:
     """Write a UTC instant as ``2013-03-01T00:00:00Z`` (fractions only where there are any)."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
@@ -64,12 +64,15 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not self.start < self.end:
-            raise BadRange(f"{stamp(self.start)} is not before {stamp(self.end)}.", hint="swap the bounds.")
+            raise BadRange(
+                f"{format_utc_instant(self.start)} is not before {format_utc_instant(self.end)}.",
+                hint="swap the bounds.",
+            )
 
     @cached_property
     def id(self) -> str:
         """The start instant; with the grid it names the interval."""
-        return stamp(self.start)
+        return format_utc_instant(self.start)
 
     def __contains__(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
@@ -79,7 +82,7 @@ class Interval:
         return self.start < other.end and other.start < self.end
 
     def __str__(self) -> str:
-        return f"{stamp(self.start)}/{stamp(self.end)}"
+        return f"{format_utc_instant(self.start)}/{format_utc_instant(self.end)}"
 
     @classmethod
     def parse(cls, text: str) -> Interval:
@@ -114,8 +117,8 @@ class Grid:
         for bound in (span.start, span.end):
             if floor_to(bound, self.length) != bound:
                 raise BadRange(
-                    f"{stamp(bound)} is inside an interval of {self.length}.",
-                    hint=f"use {stamp(floor_to(bound, self.length))} or the next border.",
+                    f"{format_utc_instant(bound)} is inside an interval of {self.length}.",
+                    hint=f"use {format_utc_instant(floor_to(bound, self.length))} or the next border.",
                 )
         start = span.start
         while start < span.end:
@@ -127,13 +130,13 @@ class Grid:
         intervals = list(self.within(span))
         if intervals[0].start < self.start:
             raise OutsideLife(
-                f"{stamp(span.start)} is before the pipeline's start {stamp(self.start)}.",
-                hint=f"ask from {stamp(self.start)} on.",
+                f"{format_utc_instant(span.start)} is before the pipeline's start {format_utc_instant(self.start)}.",
+                hint=f"ask from {format_utc_instant(self.start)} on.",
             )
         if intervals[-1].start > now:
             raise OutsideLife(
                 f"{intervals[-1]} has not begun.",
-                hint=f"ask until {stamp(self.of(now).end)}; the end is not in.",
+                hint=f"ask until {format_utc_instant(self.of(now).end)}; the end is not in.",
             )
         return intervals
 
@@ -145,7 +148,7 @@ class Grid:
             start += self.length
 
 
-def spans(intervals: Iterable[Interval]) -> list[Interval]:
+def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:
     """Join neighbouring intervals into as few spans as possible, in order."""
     joined: list[Interval] = []
     for interval in sorted(intervals):

@@ -128,7 +128,7 @@ class Gaps:
 Windows = Ruling | Whole | Gaps
 
 
-def reach(windows: Windows, interval: int) -> int:
+def count_reached_intervals(windows: Windows, interval: int) -> int:
     """Say how many intervals before and after an event's own a window that holds it may touch."""
     match windows:
         case Gaps(gap=gap):

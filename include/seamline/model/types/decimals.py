@@ -8,7 +8,7 @@ EXACT = Context(prec=1000, traps=[])
 """Holds every total of 38 digits that there can be."""
 
 
-def fitted(value: Decimal | int | str, precision: int, scale: int) -> Decimal:
+def rescale_decimal(value: Decimal | int | str, precision: int, scale: int) -> Decimal:
     """Return a number with all digits of its scale; ValueError where it is none, has more digits, or is too large."""
     found = EXACT.create_decimal(value)
     kept = found.quantize(Decimal(1).scaleb(-scale), context=EXACT)

@@ -14,7 +14,7 @@ MARK = secrets.token_hex(16)
 MARKED = re.compile(f'"{MARK}([^"]*)"')
 
 
-def dumps(value: Any, *, default: Callable[[Any], Any] = str, **options: Any) -> str:
+def dump_exact_json(value: Any, *, default: Callable[[Any], Any] = str, **options: Any) -> str:
     """Write JSON as ``json.dumps`` does, and each Decimal as a plain number with the digits of its scale."""
     exact = False
 
@@ -29,6 +29,6 @@ def dumps(value: Any, *, default: Callable[[Any], Any] = str, **options: Any) ->
     return MARKED.sub(r"\1", text) if exact else text
 
 
-def loads(text: str) -> Any:
+def load_exact_json(text: str) -> Any:
     """Read JSON as ``json.loads`` does, and each number with a point or an exponent as a Decimal."""
     return json.loads(text, parse_float=Decimal)

@@ -106,7 +106,7 @@ STRING, BOOLEAN, INT, BIGINT = map(SqlType, (Kind.STRING, Kind.BOOLEAN, Kind.INT
 DOUBLE, DATE, TIMESTAMP, BINARY = map(SqlType, (Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.BINARY))
 
 
-def decimal(precision: int, scale: int) -> SqlType:
+def build_decimal_type(precision: int, scale: int) -> SqlType:
     """Return DECIMAL(precision, scale); at most 38 digits, of which at most all are behind the point."""
     if not 1 <= precision <= 38 or not 0 <= scale <= precision:
         raise DefinitionError(
@@ -140,7 +140,7 @@ class Schema:
             raise DefinitionError(
                 "The schema is empty.", hint='list the columns: "carrier STRING, delay DOUBLE".'
             )
-        return cls(distinct(tuple(parse_field(part) for part in parted(text))))
+        return cls(distinct(tuple(parse_field(part) for part in split_top_level(text))))
 
     def field(self, name: str) -> Field | None:
         """Find a column as Spark does: by its name, whatever the case."""
@@ -178,7 +178,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 SPELLED = re.compile(r"(\w+)\s*(\(([^()]*)\)|<(.*)>)?", re.ASCII | re.DOTALL)
 
 
-def parted(text: str) -> Iterator[str]:
+def split_top_level(text: str) -> Iterator[str]:
     """Cut at the commas that stand between no brackets."""
     depth = start = 0
     for at, letter in enumerate(text):
@@ -210,20 +210,20 @@ def parse_type(text: str, column: str) -> SqlType:
     match = SPELLED.fullmatch(text.strip())
     word = SYNONYMS.get(match[1].upper(), match[1].upper()) if match else ""
     if match and match[4] is not None:
-        made = parse_nested(word, list(parted(match[4])), column)
+        made = parse_nested_type(word, list(split_top_level(match[4])), column)
         if made is not None:
             return made
     elif match and word == "DECIMAL":
         digits = [each.strip() for each in (match[3] or "10,0").split(",")]
         if len(digits) <= 2 and all(digit.isdigit() for digit in digits):
             precision, scale = map(int, [*digits, "0"][:2])
-            return decimal(precision, scale)
+            return build_decimal_type(precision, scale)
     elif match and match[3] is None and word in Kind.__members__ and Kind[word] not in NESTED:
         return SqlType(Kind[word])
     raise DefinitionError(f"Column {column!r} has an unknown type {text!r}.", hint=f"use one of {TYPES}.")
 
 
-def parse_nested(word: str, parts: list[str], column: str) -> SqlType | None:
+def parse_nested_type(word: str, parts: list[str], column: str) -> SqlType | None:
     """Read what stands between < and >; None where no such type exists."""
     if word == "STRUCT":
         return SqlType(Kind.STRUCT, fields=distinct(tuple(parse_field(part) for part in parts)))

@@ -49,7 +49,7 @@ class Known:
     judged_again: bool = False
 
 
-def causes(place: Place, known: Known, estimates: Collection[str]) -> tuple[Cause, ...]:
+def find_difference_causes(place: Place, known: Known, estimates: Collection[str]) -> tuple[Cause, ...]:
     """Return why a place differs; ``estimates`` are the measures that are not exact.
 
     Where records were judged again any number may change. Else the records must add up to the last one.
@@ -65,7 +65,7 @@ def causes(place: Place, known: Known, estimates: Collection[str]) -> tuple[Caus
     return (Cause.SKETCH,) if set(place.measures) <= set(estimates) else (Cause.NONE,)
 
 
-def tally(attributed: Iterable[tuple[Cause, ...]]) -> Mapping[str, int]:
+def count_causes(attributed: Iterable[tuple[Cause, ...]]) -> Mapping[str, int]:
     """Count places by cause; one that has two causes is counted with each."""
     found: dict[str, int] = {}
     for some in attributed:
@@ -74,7 +74,7 @@ def tally(attributed: Iterable[tuple[Cause, ...]]) -> Mapping[str, int]:
     return found
 
 
-def line(found: Comparison) -> Iterator[str]:
+def format_comparison(found: Comparison) -> Iterator[str]:
     """Describe a comparison: how much differs and why, and each measure's largest change."""
     former = f"generation {found.former} and slices" if found.former else "slices"
     yield f"{found.view} {found.interval} {found.generation} to epoch {found.cut}, before it {former}:"

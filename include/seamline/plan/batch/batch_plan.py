@@ -9,13 +9,13 @@ from heapq import nlargest, nsmallest
 from types import MappingProxyType
 
 from seamline.model.errors import BadRange
-from seamline.model.protocol.claims import Claim, running
+from seamline.model.protocol.claims import Claim, find_running_claim
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import Grid, Interval, stamp
-from seamline.plan.batch.build_causes import Cause, Kind, beside, causes_of
+from seamline.model.time.intervals import Grid, Interval, format_utc_instant
+from seamline.plan.batch.build_causes import Cause, Kind, causes_of, list_rowless_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
 
 NAMED = 1_000
@@ -140,8 +140,8 @@ def plan_batch(
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
-            f"{stamp(asked.start)} is before the pipeline's start {stamp(grid.start)}.",
-            hint=f"ask from {stamp(grid.start)} on.",
+            f"{format_utc_instant(asked.start)} is before the pipeline's start {format_utc_instant(grid.start)}.",
+            hint=f"ask from {format_utc_instant(grid.start)} on.",
         )
     edge = last_edge(ledger)
     named = list(grid.within(asked)) if asked else []
@@ -154,7 +154,7 @@ def plan_batch(
         waited = {
             each
             for view in views
-            for each in beside(manifest, view, grid, arrivals.intervals, reaches.get(view, 0))
+            for each in list_rowless_intervals(manifest, view, grid, arrivals.intervals, reaches.get(view, 0))
         }
         others += [grid.named(id) for id in sorted(waited - wanted)]
     built = {(view.partition("/")[0], id) for view, id in manifest.published}
@@ -169,11 +169,11 @@ def plan_batch(
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
         hold = manifest.hold(views, interval.id) if causes and dirty else None
-        if why := barred(edge, hold, closed=closed or provisional):
+        if why := find_build_blocker(edge, hold, closed=closed or provisional):
             left_out.append(LeftOut(interval, why))
         elif own:
             builds.append(build)
-        elif causes and (claim := running(claims, interval)):
+        elif causes and (claim := find_running_claim(claims, interval)):
             left_out.append(LeftOut(interval, f"running: {claim}"))
         elif causes:
             debts.append(build)
@@ -209,9 +209,9 @@ def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
     return set(list(chosen)[:most])
 
 
-def barred(edge: Epoch, rollback: Statement | None, *, closed: bool) -> str:
+def find_build_blocker(edge: Epoch, rollback: Statement | None, *, closed: bool) -> str:
     """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be."""
     if not closed:
-        mark = stamp(edge.watermark) if edge.watermark else "unknown"
+        mark = format_utc_instant(edge.watermark) if edge.watermark else "unknown"
         return f"open: the watermark is {mark} at epoch {edge.number}"
     return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from seamline.model.protocol.manifest import How, Manifest
-from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.interval_arrivals import Arrivals
@@ -42,7 +42,7 @@ class Cause:
     names: tuple[str, ...] = ()
 
 
-def beside(
+def list_rowless_intervals(
     manifest: Manifest, view: str, grid: Grid, with_rows: Collection[str], reach: int
 ) -> Iterator[str]:
     """List the intervals without rows that a version born later must have built all the same.
@@ -87,7 +87,7 @@ def causes_of(
         cut = manifest.cut(view, interval.id)
         if manifest.building(view, interval.id):
             yield Cause(Kind.RAISED, view, cut, since=cut)
-        if decisions := unknown(manifest, [view], interval, restated):
+        if decisions := list_new_restatements(manifest, [view], interval, restated):
             names = tuple(sorted({each.lookup for each in decisions}))
             yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
         if closed and manifest.published[view, interval.id].how is How.PROVISIONAL:
@@ -97,10 +97,10 @@ def causes_of(
             yield Cause(Kind.LATE, view, cut, since=since, rows=rows)
 
 
-def unknown(
+def list_new_restatements(
     manifest: Manifest, views: Collection[str], interval: Interval, restated: Sequence[Restatement]
 ) -> list[Restatement]:
     """List the restatements of an interval since what is published of some view was built."""
     published = (manifest.published.get((view, interval.id)) for view in views)
     known = min((each.restated for each in published if each), default=len(restated))
-    return about(restated[known:], interval)
+    return list_interval_restatements(restated[known:], interval)

@@ -70,7 +70,9 @@ class Pace:
         return self.fixed + self.per_row * max(rows - self.least, 0)
 
 
-def estimated(plan: BatchPlan, files: Iterable[MasterFile], attempts: Sequence[Attempt]) -> BatchPlan:
+def add_cost_estimates(
+    plan: BatchPlan, files: Iterable[MasterFile], attempts: Sequence[Attempt]
+) -> BatchPlan:
     """Add the bytes of the files whose event times meet an interval, and the seconds that past builds suggest."""
     starts = [each.interval.start for each in plan.builds]
     ends = [each.interval.end for each in plan.builds]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 
 from seamline.model.errors import StraddlesCut
-from seamline.model.protocol.condensed import arrived
+from seamline.model.protocol.condensed import find_arrival_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
 
@@ -27,7 +27,7 @@ class Arrivals:
             for interval, rows in epoch.accepted.items():
                 totals = self._totals.setdefault(interval, [0])
                 totals.append(totals[-1] + rows)
-                self._spans.setdefault(interval, []).append(arrived(epoch, interval))
+                self._spans.setdefault(interval, []).append(find_arrival_epochs(epoch, interval))
 
     @property
     def intervals(self) -> Collection[str]:
@@ -67,5 +67,5 @@ def by_arrival(ledger: Sequence[Epoch]) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {}
     for epoch in ledger:
         for interval, rows in epoch.accepted.items():
-            found.setdefault(interval, {})[arrived(epoch, interval)[1]] = rows
+            found.setdefault(interval, {})[find_arrival_epochs(epoch, interval)[1]] = rows
     return found

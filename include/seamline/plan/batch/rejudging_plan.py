@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from seamline.model.compile.evolution import Timed, fits
+from seamline.model.compile.evolution import Timed, is_compatible_version
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement
@@ -31,35 +31,39 @@ class Verdict:
     restated: int = 0
 
 
-def foreign(epochs: Iterable[Epoch], version: str) -> Iterator[Epoch]:
+def list_foreign_epochs(epochs: Iterable[Epoch], version: str) -> Iterator[Epoch]:
     """Return the epochs with records that another record version judged."""
     return (each for each in epochs if is_foreign(each, version))
 
 
 def is_foreign(epoch: Epoch, version: str) -> bool:
     """Return whether an epoch has records, and another record version judged them."""
-    return bool(epoch.accepted or epoch.refused) and not fits(epoch.record_version, version)
+    return bool(epoch.accepted or epoch.refused) and not is_compatible_version(epoch.record_version, version)
 
 
-def unjudged(
+def list_outdated_epochs(
     epochs: Iterable[Epoch], version: str, judged: Collection[int], *, until: int | None = None
 ) -> list[Epoch]:
     """List the foreign epochs up to ``until`` (any if None) that were not judged again yet."""
     return [
         each
-        for each in foreign(epochs, version)
+        for each in list_foreign_epochs(epochs, version)
         if each.number not in judged and (until is None or each.number <= until)
     ]
 
 
-def rounded(epochs: Iterable[Epoch], version: str, before: str, judged: Collection[int]) -> list[Epoch]:
+def list_rounded_epochs(
+    epochs: Iterable[Epoch], version: str, before: str, judged: Collection[int]
+) -> list[Epoch]:
     """List the epochs not judged again yet that were read by ``before``, when decimals went through a double."""
     return [
-        each for each in unjudged(epochs, version, judged) if before and fits(each.record_version, before)
+        each
+        for each in list_outdated_epochs(epochs, version, judged)
+        if before and is_compatible_version(each.record_version, before)
     ]
 
 
-def blocks(epochs: Iterable[Epoch], records: int) -> list[tuple[Epoch, ...]]:
+def split_epochs(epochs: Iterable[Epoch], records: int) -> list[tuple[Epoch, ...]]:
     """Part epochs into runs of about so many records, one epoch at least."""
     found: list[tuple[Epoch, ...]] = []
     block: list[Epoch] = []
@@ -78,17 +82,17 @@ def records_of(epoch: Epoch) -> int:
     return epoch.rows + sum(epoch.refused.values())
 
 
-def as_judged(epochs: Iterable[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
+def apply_verdicts(epochs: Iterable[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
     """Return the log as a record version has it: foreign epochs as they were judged again, where they were.
 
     What was late is not known of those.
     """
     for each in epochs:
         again = each.number in verdicts and is_foreign(each, version)
-        yield judged(each, version, verdicts[each.number]) if again else each
+        yield apply_epoch_verdict(each, version, verdicts[each.number]) if again else each
 
 
-def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
+def apply_epoch_verdict(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
     """Return an epoch with the counts of its verdict."""
     return replace(
         epoch,
@@ -101,14 +105,14 @@ def judged(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
     )
 
 
-def timed_log(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
+def drop_foreign_watermarks(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
     """Return the log without the watermarks that another clock has told."""
     for each in epochs:
         foreign_mark = each.watermark is not None and not timed.tells(each)
         yield replace(each, watermark=None) if foreign_mark else each
 
 
-def filled(epochs: Iterable[Epoch], version: str, grid: Grid, *, below: int) -> str:
+def last_filled_interval(epochs: Iterable[Epoch], version: str, grid: Grid, *, below: int) -> str:
     """Return the last interval that has rows of epochs below one, the one before the first of all where none has.
 
     Empty while some of them wait to be judged again by a record version: any interval may get rows of those.
@@ -123,7 +127,7 @@ def filled(epochs: Iterable[Epoch], version: str, grid: Grid, *, below: int) -> 
     return last
 
 
-def narrowed(
+def complete_births(
     manifest: Manifest,
     views: Iterable[str],
     epochs: Sequence[Epoch],
@@ -140,13 +144,13 @@ def narrowed(
     found = []
     for view in views:
         if view in manifest.live and view not in manifest.filled and (birth := manifest.births[view]):
-            last = filled(epochs, version, grid, below=birth)
+            last = last_filled_interval(epochs, version, grid, below=birth)
             told = Statement(Act.BIRTH, view, birth, last, reason="judged again", at=now)
             found += [replace(told, definition=manifest.definitions[view])] if last else []
     return found
 
 
-def floors(
+def plan_raised_floors(
     manifest: Manifest, views: Iterable[str], verdicts: Mapping[int, Verdict], *, now: datetime
 ) -> list[Statement]:
     """Return the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.evolution import fits
+from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.compile.lookup_join import Join
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.condensed import first_of
@@ -17,7 +17,7 @@ from seamline.plan.batch.batch_plan import last_edge
 from seamline.plan.batch.interval_arrivals import Arrivals
 
 
-def pinned(pipeline: CompiledPipeline, name: str) -> Join:
+def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> Join:
     """Find a look-up that rows were made with; NotFound for no look-up, BadRange for one that decorates."""
     for join in pipeline.record.lookups:
         if join.name == name:
@@ -38,12 +38,12 @@ def first_uses(epochs: Sequence[Epoch], name: str, record_version: str) -> Mappi
     """Return the first epoch that names each version of a look-up, among those whose rows fit."""
     found: dict[str, int] = {}
     for epoch in epochs:
-        if name in epoch.lookups and fits(epoch.record_version, record_version):
+        if name in epoch.lookups and is_compatible_version(epoch.record_version, record_version):
             found.setdefault(epoch.lookups[name], first_of(epoch))
     return found
 
 
-def restatement(
+def plan_restatement(
     pipeline: CompiledPipeline,
     epochs: Sequence[Epoch],
     name: str,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seamline.model.protocol.manifest import Manifest
-from seamline.model.protocol.restatement import Restatement, about
+from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.time.intervals import Grid
 from seamline.plan.batch.batch_plan import BatchPlan
 from seamline.plan.batch.build_causes import Cause, Kind
@@ -21,7 +21,7 @@ class Common:
     others: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def common(
+def find_common_intervals(
     manifest: Manifest,
     old: str,
     new: str,
@@ -33,14 +33,14 @@ def common(
     found: list[str] = []
     others: dict[str, list[str]] = {}
     for id in sorted(arrivals.intervals):
-        if why := apart(manifest, old, new, id, arrivals, grid, restated):
+        if why := find_comparison_blocker(manifest, old, new, id, arrivals, grid, restated):
             others.setdefault(why, []).append(id)
         else:
             found.append(id)
     return Common(tuple(found), others)
 
 
-def apart(
+def find_comparison_blocker(
     manifest: Manifest,
     old: str,
     new: str,
@@ -60,12 +60,12 @@ def apart(
     if arrivals.rows(id, until=before.epoch) != arrivals.rows(id, until=after.epoch):
         return "rows came between the cuts of the two versions"
     known = sorted((before.restated, after.restated))
-    if about(restated[known[0] : known[1]], grid.named(id)):
+    if list_interval_restatements(restated[known[0] : known[1]], grid.named(id)):
         return "restated between the builds of the two versions"
     return ""
 
 
-def missing(plan: BatchPlan, manifest: Manifest, new: str) -> BatchPlan:
+def keep_unbuilt_intervals(plan: BatchPlan, manifest: Manifest, new: str) -> BatchPlan:
     """Keep of a plan over all dirty intervals those that the new version was never built of, as asked for."""
     mine = (each for each in plan.builds if (new, each.interval.id) not in manifest.published)
     asked = tuple(replace(each, causes=(Cause(Kind.ASKED), *each.causes)) for each in mine)

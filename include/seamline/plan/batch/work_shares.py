@@ -33,17 +33,17 @@ class Counts:
         return Counts(
             self.read + other.read,
             self.duplicates + other.duplicates,
-            added(self.not_selected, other.not_selected),
-            added(self.exploded, other.exploded),
+            sum_by_name(self.not_selected, other.not_selected),
+            sum_by_name(self.exploded, other.exploded),
         )
 
 
-def added(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+def sum_by_name(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Add up numbers by name."""
     return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
 
 
-def shares(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[list[int]]:
+def split_by_size(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[list[int]]:
     """Share things of so many bytes out, by their numbers: the largest first, each to the share that has least.
 
     ``least`` is what is worth a share of its own. Nothing makes no share. A task takes some 15 ms by itself, so there
@@ -63,6 +63,6 @@ def shares(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[list[int
     return [part for part in made if part]
 
 
-def turns(size: int, cores: int) -> int:
+def count_read_passes(size: int, cores: int) -> int:
     """Return in how many parts by their ids to look at rows of so many bytes: each part reads all of them."""
     return max(min(size // LEAST, cores), -(-size // AT_ONCE), 1)

@@ -41,7 +41,7 @@ class Verdict:
         return not self.why
 
 
-def interlock(
+def decide_retention(
     manifest: Manifest,
     held: Iterable[Kept],
     *,
@@ -59,13 +59,13 @@ def interlock(
     for each in held:
         places.setdefault(each.place, []).append(each)
     return [
-        Verdict(each, why(manifest, each, some, keep, older_than, now))
+        Verdict(each, find_retention_reason(manifest, each, some, keep, older_than, now))
         for _, some in sorted(places.items())
         for each in sorted(some, key=lambda one: one.generation)
     ]
 
 
-def why(
+def find_retention_reason(
     manifest: Manifest,
     each: Kept,
     beside: Sequence[Kept],
@@ -90,30 +90,32 @@ def why(
         back = before[-keep:] if keep else []
         if each.generation in back:
             return f"a rollback may go to it: it is of the last {keep} that were published"
-        since = replaced(history, each.generation)
+        since = find_replacement_time(history, each.generation)
     else:
         published = next((one.built for one in beside if one.generation == current.generation), None)
         if each.built is None or published is None or each.built > published:
             return "its run may still publish it: it is newer than what is published"
         since = each.built
     if older_than is not None and (since is None or now - since < older_than):
-        return f"it was {'replaced' if each.generation in order else 'built'} less than {spelled(older_than)} ago"
+        return f"it was {'replaced' if each.generation in order else 'built'} less than {format_days(older_than)} ago"
     return ""
 
 
-def replaced(history: Sequence[Statement], generation: str) -> datetime | None:
+def find_replacement_time(history: Sequence[Statement], generation: str) -> datetime | None:
     """Return when another generation was last published in a generation's place."""
     last = max(at for at, each in enumerate(history) if each.generation == generation)
     return history[last + 1].at if last + 1 < len(history) else None
 
 
-def spelled(span: timedelta) -> str:
+def format_days(span: timedelta) -> str:
     """Write a span of days."""
     days = span / timedelta(days=1)
     return f"{days:g} day{'s' * (days != 1)}"
 
 
-def forget(verdicts: Iterable[Verdict], *, actor: str, reason: str, now: datetime) -> list[Statement]:
+def plan_forgetting(
+    verdicts: Iterable[Verdict], *, actor: str, reason: str, now: datetime
+) -> list[Statement]:
     """Return the statements after which nobody publishes what may be deleted (rule 8)."""
     return [
         Statement(

@@ -13,7 +13,7 @@ JUMP = 1_000
 """Numbers: a file of the ledger spans no greater leap between two epochs."""
 
 
-def packable(pieces: Iterable[Piece], held: Held) -> list[Piece]:
+def filter_packable(pieces: Iterable[Piece], held: Held) -> list[Piece]:
     """Keep the files of epochs that the master holds; of several are those that were packed before.
 
     A foreign OPTIMIZE may have packed rows of dead epochs too: whoever reads them goes by the number in each row.
@@ -45,10 +45,10 @@ def plan_packing(pieces: Iterable[Piece], *, target: int = TARGET) -> list[tuple
     """
     small = [piece for piece in pieces if 2 * piece.unpacked < target]
     small.sort(key=lambda each: (each.first, each.last, each.path))
-    return [group for some in fitting(small, target) for group in worthwhile(some)]
+    return [group for some in group_to_target(small, target) for group in split_unbalanced_run(some)]
 
 
-def fitting(pieces: Iterable[Piece], target: int) -> list[tuple[Piece, ...]]:
+def group_to_target(pieces: Iterable[Piece], target: int) -> list[tuple[Piece, ...]]:
     """Part pieces into runs of ``target`` bytes at most."""
     runs: list[tuple[Piece, ...]] = []
     room = 0
@@ -62,7 +62,7 @@ def fitting(pieces: Iterable[Piece], target: int) -> list[tuple[Piece, ...]]:
     return runs
 
 
-def worthwhile(run: tuple[Piece, ...]) -> list[tuple[Piece, ...]]:
+def split_unbalanced_run(run: tuple[Piece, ...]) -> list[tuple[Piece, ...]]:
     """Keep a run whole where its largest file is less than two thirds of it, else what is before and after that."""
     if len(run) < 2:
         return []
@@ -70,4 +70,4 @@ def worthwhile(run: tuple[Piece, ...]) -> list[tuple[Piece, ...]]:
     at = sizes.index(max(sizes))
     if sizes[at] < 2 * (sum(sizes) - sizes[at]):
         return [run]
-    return [*worthwhile(run[:at]), *worthwhile(run[at + 1 :])]
+    return [*split_unbalanced_run(run[:at]), *split_unbalanced_run(run[at + 1 :])]

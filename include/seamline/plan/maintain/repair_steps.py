@@ -103,7 +103,7 @@ class Go:
 Step = Stop | State | Trim | Bring | Go
 
 
-def repair(
+def plan_repair_steps(
     master: Said,
     quarantine: Word,
     ledger: Word,
@@ -121,7 +121,7 @@ def repair(
     person has ``accepted`` what was lost, a line begins, whatever others say of more.
     """
     others = {"quarantine": quarantine, "ledger": ledger, **slices}
-    if not accepted and (why := next(beyond(master, others, published), "")):
+    if not accepted and (why := next(find_master_losses(master, others, published), "")):
         return [Stop(why)]
     short = {view for view, word in slices.items() if word.epoch < master.marks.get(view, NOTHING)}
     frontiers = {
@@ -145,7 +145,7 @@ def repair(
     ]
 
 
-def beyond(master: Said, others: Mapping[str, Word], published: int) -> Iterator[str]:
+def find_master_losses(master: Said, others: Mapping[str, Word], published: int) -> Iterator[str]:
     """Say what of others cannot be without the master's having more."""
     if published > master.epoch:
         yield f"a generation is served at epoch {published}, and the master ends at {master.epoch}"
@@ -156,7 +156,7 @@ def beyond(master: Said, others: Mapping[str, Word], published: int) -> Iterator
             yield f"slices of {name} were merged beyond epoch {master.epoch}, where the master ends"
 
 
-def withdrawn(
+def plan_withdrawals(
     manifest: Manifest,
     unsure: Mapping[str, Collection[str]],
     *,
@@ -191,7 +191,7 @@ def withdrawn(
     ]
 
 
-def passed_over(rows: Sequence[Epoch]) -> set[int]:
+def list_unchained_epochs(rows: Sequence[Epoch]) -> set[int]:
     """List the epochs of a ledger that are out of the chain: the next that is in it names another before it.
 
     ``rows`` are in order, and the last is of E. A row that does not name any is of an older release, and believed.
@@ -206,7 +206,7 @@ def passed_over(rows: Sequence[Epoch]) -> set[int]:
     return gone
 
 
-def unaccounted(end: int, following: int) -> bool:
+def has_unaccounted_gap(end: int, following: int) -> bool:
     """Return whether a line has begun between two numbers that are held, and others were given out before it.
 
     Numbers leap where a line begins: what of the gap is no leap was given out, and is dead or lost.

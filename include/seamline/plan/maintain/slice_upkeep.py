@@ -89,28 +89,30 @@ def plan_compaction(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]
     ends = [block.last for block in blocks]
     merges: list[Merge] = []
     waiting = 0
-    for group in tied(live, ends):
+    for group in group_by_block(live, ends):
         low, high = bisect_left(ends, group[0].first), max(bisect_left(ends, piece.last) for piece in group)
         if high >= len(blocks):
             waiting += len(group)
-        elif shared(group, ends):
+        elif has_shared_block(group, ends):
             merges.append(Merge(tuple(blocks[low : high + 1]), tuple(group)))
     return Compaction(tuple(merges), tuple(dead), waiting)
 
 
-def closed(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]) -> list[Piece]:
+def list_compacted_pieces(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]) -> list[Piece]:
     """List the pieces that compaction leaves alone: they share no block, theirs are closed, and all rows are held."""
     ends = [block.last for block in blocks]
-    groups = tied((each for each in pieces if each.first != each.last or each.first in held.numbers), ends)
+    groups = group_by_block(
+        (each for each in pieces if each.first != each.last or each.first in held.numbers), ends
+    )
     return [
         piece
         for group in groups
         for piece in group
-        if not shared(group, ends) and bisect_left(ends, piece.last) < len(blocks)
+        if not has_shared_block(group, ends) and bisect_left(ends, piece.last) < len(blocks)
     ]
 
 
-def tied(pieces: Iterable[Piece], ends: Sequence[int]) -> list[list[Piece]]:
+def group_by_block(pieces: Iterable[Piece], ends: Sequence[int]) -> list[list[Piece]]:
     """Group pieces, in the order of their epochs, so that no block is shared between groups."""
     groups: list[list[Piece]] = []
     reached = NOTHING
@@ -124,7 +126,7 @@ def tied(pieces: Iterable[Piece], ends: Sequence[int]) -> list[list[Piece]]:
     return groups
 
 
-def shared(group: Iterable[Piece], ends: Sequence[int]) -> bool:
+def has_shared_block(group: Iterable[Piece], ends: Sequence[int]) -> bool:
     """Return whether two pieces, in the order of their epochs, meet in one block."""
     reached = NOTHING
     for piece in group:
@@ -134,7 +136,7 @@ def shared(group: Iterable[Piece], ends: Sequence[int]) -> bool:
     return False
 
 
-def uncommittable(name: str, held: Held, *, token: int | None, upkept: int | None) -> str:
+def find_orphan_reason(name: str, held: Held, *, token: int | None, upkept: int | None) -> str:
     """Say why nobody can ever commit the file of this name; empty while somebody still might (rule 16).
 
     ``token`` is the newest in the table, ``upkept`` what its last upkeep left there: the version that it was

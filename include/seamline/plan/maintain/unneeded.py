@@ -18,7 +18,7 @@ REPORTED = timedelta(days=30)
 SECOND = timedelta(seconds=1)
 
 
-def begun(generation: str) -> int | None:
+def parse_build_start(generation: str) -> int | None:
     """Return the second since 1970 in which a generation's build began; None where its id does not say."""
     try:
         at = datetime.strptime(generation.partition("-")[0], STAMP).replace(tzinfo=UTC)
@@ -33,13 +33,13 @@ def given_up(claims: Iterable[Claim], *, now: datetime) -> int:
     return (last - EPOCH) // SECOND - 1
 
 
-def killed(generation: str, until: int) -> datetime | None:
+def find_killed_build(generation: str, until: int) -> datetime | None:
     """Return when a generation's build began if nobody waits for it any more: it was killed if it left no record."""
-    at = begun(generation)
+    at = parse_build_start(generation)
     return EPOCH + at * SECOND if at is not None and at <= until else None
 
 
-def outlived(
+def list_expired_reports(
     manifest: Manifest, built: Iterable[tuple[str, str, str, str, datetime]], *, now: datetime
 ) -> set[str]:
     """Name the runs whose report may go, of (run, view version, interval id, generation, when).
@@ -52,11 +52,11 @@ def outlived(
     return {
         run
         for run, some in places.items()
-        if all(at < now - REPORTED and not servable(manifest, *place) for *place, at in some)
+        if all(at < now - REPORTED and not is_servable(manifest, *place) for *place, at in some)
     }
 
 
-def servable(manifest: Manifest, view: str, interval: str, generation: str) -> bool:
+def is_servable(manifest: Manifest, view: str, interval: str, generation: str) -> bool:
     """Return whether a generation is published, or was and is not forgotten."""
     known = (each.generation for each in manifest.history.get((view, interval), ()))
     return generation in known and (view, interval, generation) not in manifest.forgotten

@@ -10,7 +10,7 @@ from enum import StrEnum
 from seamline.model.errors import BadRange, NotFound, PublishRefused
 from seamline.model.protocol.certificate import Certificate
 from seamline.model.protocol.manifest import Act, Generation, How, Manifest, Statement
-from seamline.plan.publish.publication import Candidate, Decision, accept
+from seamline.plan.publish.publication import Candidate, Decision, accept_candidate
 
 
 class Fate(StrEnum):
@@ -69,7 +69,7 @@ def fate_of(manifest: Manifest, generation: Generation, certificate: Certificate
         return Fate.SERVED if served else Fate.STANDBY
     if (*place, generation.id) in manifest.forgotten:
         return Fate.FORGOTTEN
-    following = after(manifest.history.get(place, ()), generation.id)
+    following = find_replacement(manifest.history.get(place, ()), generation.id)
     if following:
         return Fate.ROLLED_BACK if following.how is How.ROLLBACK else Fate.SUPERSEDED
     if certificate is None:
@@ -77,13 +77,13 @@ def fate_of(manifest: Manifest, generation: Generation, certificate: Certificate
     return Fate.WAITING if certificate.good else Fate.HELD_BACK
 
 
-def after(history: Sequence[Statement], generation: str) -> Statement | None:
+def find_replacement(history: Sequence[Statement], generation: str) -> Statement | None:
     """Return the publication that replaced the last one of a generation."""
     places = [at for at, each in enumerate(history) if each.generation == generation]
     return history[places[-1] + 1] if places and places[-1] + 1 < len(history) else None
 
 
-def before(
+def find_predecessor(
     history: Sequence[Statement], generation: str, forgotten: Collection[tuple[str, str, str]] = ()
 ) -> str:
     """Name the generation that was first published just before another; empty for the first of all.
@@ -100,7 +100,7 @@ def before(
     return order[order.index(generation) - 1] if generation in order[1:] else ""
 
 
-def chosen(known: Sequence[Past], name: str) -> Past:
+def find_generation(known: Sequence[Past], name: str) -> Past:
     """Find a generation by its id, or an unmistakable beginning of it; NotFound, BadRange."""
     found = [each for each in known if each.generation.id == name]
     found = found or [each for each in known if each.generation.id.startswith(name)]
@@ -112,7 +112,7 @@ def chosen(known: Sequence[Past], name: str) -> Past:
     return found[0]
 
 
-def foremost(known: Sequence[Past]) -> Past | None:
+def select_main_generation(known: Sequence[Past]) -> Past | None:
     """Return the generation that is served, else the newest that was judged, else the newest."""
     served = [each for each in known if each.fate is Fate.SERVED]
     judged = [each for each in known if each.certificate]
@@ -136,13 +136,13 @@ def roll_back(
     current = manifest.published.get(place)
     if current is None:
         raise PublishRefused(f"Nothing is published of {place[0]} {place[1]}.", hint="see seamline history.")
-    name = to or before(manifest.history[place], current.generation, manifest.forgotten)
+    name = to or find_predecessor(manifest.history[place], current.generation, manifest.forgotten)
     if not name:
         raise PublishRefused(
             f"No generation that is kept was published before {current.generation} of {place[0]} {place[1]}.",
             hint="name another with --to; seamline history lists them.",
         )
-    wanted = chosen(known, name)
+    wanted = find_generation(known, name)
     if wanted.generation.id == current.generation:
         raise PublishRefused(
             f"Generation {current.generation} of {place[0]} {place[1]} is what is published.",
@@ -155,10 +155,10 @@ def roll_back(
             hint="name one that is kept (seamline history), or build the interval again.",
         )
     candidate = Candidate(wanted.generation, wanted.certified, current.generation)
-    return accept(manifest, candidate, now=now, decision=decision)
+    return accept_candidate(manifest, candidate, now=now, decision=decision)
 
 
-def release(
+def plan_release(
     manifest: Manifest, place: tuple[str, str], *, actor: str, reason: str, now: datetime
 ) -> Statement:
     """Return the statement that lets dirty runs build an interval again that was rolled back; or refuse."""

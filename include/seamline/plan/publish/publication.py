@@ -49,7 +49,7 @@ class Decision:
     despite: bool = False
 
 
-def publish(
+def plan_publication(
     manifest: Manifest,
     candidates: Iterable[Candidate],
     *,
@@ -57,7 +57,7 @@ def publish(
     decision: Decision | None = None,
 ) -> list[Statement]:
     """Return the statements of one commit that publishes all candidates, or refuse (rule 10)."""
-    return [accept(manifest, candidate, now=now, decision=decision) for candidate in candidates]
+    return [accept_candidate(manifest, candidate, now=now, decision=decision) for candidate in candidates]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Offer:
     held_back: Mapping[str, str] = field(default_factory=dict)
 
 
-def certified(manifest: Manifest, candidates: Iterable[Candidate], *, despite: bool = False) -> Offer:
+def select_publishable(
+    manifest: Manifest, candidates: Iterable[Candidate], *, despite: bool = False
+) -> Offer:
     """Part what may be published from the intervals held back: those of which any view may not be.
 
     The views of one interval are published together, so that they tell of the same log; days are not. What is not
@@ -92,7 +94,7 @@ def certified(manifest: Manifest, candidates: Iterable[Candidate], *, despite: b
     return Offer(green, dict(sorted(held.items())))
 
 
-def accept(
+def accept_candidate(
     manifest: Manifest, candidate: Candidate, *, now: datetime, decision: Decision | None = None
 ) -> Statement:
     """Check one candidate against what is published."""
@@ -139,7 +141,7 @@ def accept(
     )
 
 
-def born(
+def plan_births(
     manifest: Manifest, definitions: Mapping[str, str], *, held: int, now: datetime, filled: str = ""
 ) -> list[Statement]:
     """Return the birth of every view version that the manifest does not know (rule 7).
@@ -165,7 +167,7 @@ HELD = (
 )
 
 
-def flip(
+def plan_flip(
     manifest: Manifest,
     view_name: str,
     to_version: str,
@@ -215,7 +217,7 @@ def flip(
     return [Statement(Act.FLIP, to_version, epoch=new, reason=f"instead of {served or 'nothing'}", at=now)]
 
 
-def retire(
+def plan_retirement(
     manifest: Manifest, version: str, own: Collection[str], *, reason: str, now: datetime
 ) -> list[Statement]:
     """Return the statement that lets a version run no more, none if it is retired; or refuse.

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from seamline.model.protocol.alert import Key, Kind, Standing, Statement
-from seamline.model.time.intervals import stamp
-from seamline.plan.spelling import last_line, span
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.spelling import format_duration, last_line
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
 
@@ -46,33 +46,33 @@ Findings = Mapping[Kind, Mapping[str, str] | None]
 """By kind the subjects for which it holds, with a message; None where nobody can tell."""
 
 
-def findings(found: Observation) -> Findings:
+def find_stream_problems(found: Observation) -> Findings:
     """Say what is wrong with a stream."""
     return {
-        Kind.STALE: stale(found),
-        Kind.LAG: growing(found),
-        Kind.HOLE: None if found.holes is None else only("; ".join(found.holes)),
-        Kind.VIEW: aside(found),
-        Kind.LEASE: only(refused(found)),
-        Kind.GAVE_UP: only(given_up(found)),
-        Kind.DISK: disk(found.disk_free),
-        Kind.CLOCK: clocks(found),
+        Kind.STALE: find_stream_down(found),
+        Kind.LAG: find_growing_lag(found),
+        Kind.HOLE: None if found.holes is None else single_finding("; ".join(found.holes)),
+        Kind.VIEW: find_views_behind(found),
+        Kind.LEASE: single_finding(find_refused_supervisor(found)),
+        Kind.GAVE_UP: single_finding(given_up(found)),
+        Kind.DISK: find_full_disk(found.disk_free),
+        Kind.CLOCK: find_wrong_clocks(found),
     }
 
 
-def growing(found: Observation) -> Mapping[str, str] | None:
+def find_growing_lag(found: Observation) -> Mapping[str, str] | None:
     """Say that a stream that is wanted reads no more than arrives."""
     lag = found.lag
     if lag.catch_up is None:
         return None
     if found.desired != "running" or not lag.growing:
         return {}
-    return only(
+    return single_finding(
         f"{lag.records:,} records, {lag.arriving:,.0f} a second arrive and {lag.drained:,.0f} are read"
     )
 
 
-def aside(found: Observation) -> Mapping[str, str] | None:
+def find_views_behind(found: Observation) -> Mapping[str, str] | None:
     """Name the views that are behind, with their error."""
     if found.epoch is None:
         return None
@@ -89,32 +89,36 @@ def given_up(found: Observation) -> str:
     return f"{found.strikes} failures in a row: {last_line(found.last_error)}"
 
 
-def stale(found: Observation) -> Mapping[str, str] | None:
+def find_stream_down(found: Observation) -> Mapping[str, str] | None:
     """Say that a stream is wanted and down, or up and stuck."""
     if found.actual is Actual.UNKNOWN:
         return None
     if found.desired != "running" or found.actual not in DOWN:
         return {}
-    last = f", last epoch {stamp(found.committed_at.replace(microsecond=0))}" if found.committed_at else ""
+    last = (
+        f", last epoch {format_utc_instant(found.committed_at.replace(microsecond=0))}"
+        if found.committed_at
+        else ""
+    )
     lag = f", {found.lag.records:,} records to read" if found.lag.records else ""
-    return only(f"{found.actual}{f' ({found.detail})' if found.detail else ''}{last}{lag}")
+    return single_finding(f"{found.actual}{f' ({found.detail})' if found.detail else ''}{last}{lag}")
 
 
-def refused(found: Observation) -> str:
+def find_refused_supervisor(found: Observation) -> str:
     """Say that a second supervisor was refused, or one has lost its lease, a while ago."""
     if found.refused is None or found.at - found.refused > REFUSED_FOR:
         return ""
-    return f"a supervisor was refused at {stamp(found.refused.replace(microsecond=0))}: {found.refusal}"
+    return f"a supervisor was refused at {format_utc_instant(found.refused.replace(microsecond=0))}: {found.refusal}"
 
 
-def disk(free: float | None) -> Mapping[str, str] | None:
+def find_full_disk(free: float | None) -> Mapping[str, str] | None:
     """Say that the disk is nearly full; between the two bounds it stays as it was."""
     if free is None or FULL <= free <= FREE:
         return None
-    return only(f"{free:.1%} of the warehouse's disk is free" if free < FULL else "")
+    return single_finding(f"{free:.1%} of the warehouse's disk is free" if free < FULL else "")
 
 
-def clocks(found: Observation) -> Mapping[str, str] | None:
+def find_wrong_clocks(found: Observation) -> Mapping[str, str] | None:
     """Name the partitions into which somebody writes with a clock that is wrong, or makes up event times."""
     if found.astray is None:
         return None
@@ -125,12 +129,12 @@ def clocks(found: Observation) -> Mapping[str, str] | None:
     }
 
 
-def only(message: str) -> Mapping[str, str]:
+def single_finding(message: str) -> Mapping[str, str]:
     """Return a finding without a subject; none for no message."""
     return {"": message} if message else {}
 
 
-def decide(
+def decide_alerts(
     found: Findings, before: Mapping[Key, Standing], *, now: datetime, last: bool = False
 ) -> tuple[dict[Key, Standing], list[Statement]]:
     """Decide what is told now, and give what is known of every alert from now on.
@@ -146,14 +150,14 @@ def decide(
         standing = before.get(key, Standing(kind, subject, ""))
         subjects = found.get(kind)
         if subjects is not None:
-            standing, said = judged(standing, subjects.get(subject), now, last)
+            standing, said = update_alert(standing, subjects.get(subject), now, last)
             told += said
         if standing.raised or standing.since:
             after[key] = standing
     return after, told
 
 
-def judged(
+def update_alert(
     standing: Standing, message: str | None, now: datetime, last: bool
 ) -> tuple[Standing, list[Statement]]:
     """Judge one alert; a message says that it holds."""
@@ -166,6 +170,10 @@ def judged(
     patience = PATIENCE[kind].before if holds else PATIENCE[kind].after
     if now - since < patience and (holds or not last):
         return replace(standing, since=since), []
-    lasted = f"over after {span((now - standing.at).total_seconds())}: " if standing.at and not holds else ""
+    lasted = (
+        f"over after {format_duration((now - standing.at).total_seconds())}: "
+        if standing.at and not holds
+        else ""
+    )
     statement = Statement(kind, standing.subject, holds, f"{lasted}{standing.message}", now)
     return replace(standing, raised=holds, at=now if holds else None, since=None), [statement]

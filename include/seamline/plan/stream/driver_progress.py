@@ -38,7 +38,7 @@ class Seen:
         return replace(self, lag=lag, asked=now, behind=now if self.behind is None else self.behind)
 
 
-def patience(seen: Seen, *, stuck_after: float, starts_within: float) -> float:
+def choose_patience(seen: Seen, *, stuck_after: float, starts_within: float) -> float:
     """Return the seconds that a driver has for what it is at.
 
     One that has yet to hold its first epoch is given the time of a start: everything is cold.
@@ -46,13 +46,13 @@ def patience(seen: Seen, *, stuck_after: float, starts_within: float) -> float:
     return stuck_after if seen.signs > 1 else max(starts_within, stuck_after)
 
 
-def due(seen: Seen, now: float, patience: float) -> bool:
+def is_check_due(seen: Seen, now: float, patience: float) -> bool:
     """Return whether it is time to ask Kafka whether there is something to read."""
     before = seen.since if seen.asked is None else seen.asked
     return bool(seen.mark) and now - before >= patience / LOOKS
 
 
-def verdict(seen: Seen, now: float, patience: float) -> str:
+def find_restart_reason(seen: Seen, now: float, patience: float) -> str:
     """Say why a driver is to be started anew; empty where it gets on, or has nothing to do."""
     silent = now - seen.since
     if not seen.mark:

@@ -41,7 +41,9 @@ class Begin:
     offsets: Mapping[str, Mapping[int, int]]
 
 
-def position(ends: Mapping[str, Mapping[int, int]], checkpoint: Checkpoint | None) -> Resume | Begin:
+def decide_start_position(
+    ends: Mapping[str, Mapping[int, int]], checkpoint: Checkpoint | None
+) -> Resume | Begin:
     """Decide where a start reads from; the master's ``ends`` count, not the checkpoint's (rule 3).
 
     They are by topic and partition; a topic of which nothing was read is not named.
@@ -105,7 +107,7 @@ INTERVALS = 2_000
 """What an epoch should have rows of: each is an entry of its commit, and of every plan."""
 
 
-def fewer(wanted: int, size: int, records: int, intervals: int, *, most: int) -> int:
+def limit_epoch_size(wanted: int, size: int, records: int, intervals: int, *, most: int) -> int:
     """Return the size of the next epochs, ``wanted`` for their time, after one of so many ``intervals``.
 
     A smaller epoch of a topic that few write to, read from long ago, has fewer intervals in proportion.
@@ -120,7 +122,7 @@ LEAST, MOST = 15.0, 120.0
 """Seconds until a view that failed to catch up is tried again."""
 
 
-def tasks(records: int) -> int:
+def count_tasks(records: int) -> int:
     """Return how many tasks are worth their while for so many records."""
     return max(-(-records // PER_TASK), 1)
 

@@ -66,7 +66,7 @@ class Lag:
         return self.catch_up == math.inf and (self.arriving or 0) > (self.drained or 0)
 
 
-def rates(earlier: Sample | None, now: Sample) -> tuple[float | None, float | None]:
+def compute_record_rates(earlier: Sample | None, now: Sample) -> tuple[float | None, float | None]:
     """Return the records that arrive and those that are read in a second, between two samples."""
     if earlier is None or (seconds := (now.at - earlier.at).total_seconds()) < 1:
         return None, None
@@ -86,7 +86,9 @@ def rows_per_second(recent: Iterable[Epoch], *, now: datetime) -> float | None:
 ASTRAY_WITHIN = timedelta(minutes=10)
 
 
-def astray(epochs: Iterable[Epoch], names: Mapping[str, str], *, now: datetime) -> dict[tuple[str, int], int]:
+def count_astray_records(
+    epochs: Iterable[Epoch], names: Mapping[str, str], *, now: datetime
+) -> dict[tuple[str, int], int]:
     """Count what was refused for its event times lately, by topic and partition; a topic without a name by its id."""
     found: Counter[tuple[str, int]] = Counter()
     for epoch in epochs:

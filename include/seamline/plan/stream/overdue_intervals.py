@@ -10,7 +10,7 @@ from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.time.intervals import Grid, Interval
 
 
-def overdue(
+def list_overdue_intervals(
     ledger: Sequence[Epoch], manifest: Manifest, grid: Grid, *, within: timedelta, now: datetime
 ) -> list[Interval]:
     """List the intervals that have rows, ended longer than ``within`` ago, and lack a served view's generation.
@@ -23,11 +23,12 @@ def overdue(
     return sorted(
         each
         for each in known
-        if each.end + within < now and any(lacks(manifest, view, each.id) for view in served)
+        if each.end + within < now
+        and any(has_no_final_generation(manifest, view, each.id) for view in served)
     )
 
 
-def lacks(manifest: Manifest, view: str, interval: str) -> bool:
+def has_no_final_generation(manifest: Manifest, view: str, interval: str) -> bool:
     """Return whether nothing but a provisional generation is published."""
     found = manifest.published.get((view, interval))
     return found is None or found.how is How.PROVISIONAL

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Refusals:
         if not self.since or self.told is None or (now - self.told < self.every and not ending):
             return []
         counts = ", ".join(f"{count} {reason}" for reason, count in self.since.most_common())
-        line = f"Since {stamp(self.told)} more records were refused: {counts}. {self.hint}"
+        line = f"Since {format_utc_instant(self.told)} more records were refused: {counts}. {self.hint}"
         self.since.clear()
         self.told = now
         return [line]

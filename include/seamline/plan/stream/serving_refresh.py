@@ -28,7 +28,9 @@ class Behind:
     manifest: int
 
 
-def moved(rows: Sequence[Epoch], since: int, grid: Grid, gap: timedelta) -> frozenset[str] | None:
+def list_changed_intervals(
+    rows: Sequence[Epoch], since: int, grid: Grid, gap: timedelta
+) -> frozenset[str] | None:
     """List the intervals with rows of epochs above ``since``, and those that the watermark has passed meanwhile.
 
     ``rows`` are the ledger's from the one of ``since`` on. A window is complete once the watermark is past its end, a
@@ -49,6 +51,6 @@ def moved(rows: Sequence[Epoch], since: int, grid: Grid, gap: timedelta) -> froz
     return frozenset(touched)
 
 
-def published(statements: Iterable[Statement], view: str, since: int) -> frozenset[str]:
+def list_published_intervals(statements: Iterable[Statement], view: str, since: int) -> frozenset[str]:
     """List the intervals of a view version whose generation was published, or withdrawn, after a manifest version."""
     return frozenset(each.interval for each in statements if each.view == view and each.seq > since)

@@ -65,7 +65,7 @@ def offsets_of(text: str) -> dict[tuple[str, int], int]:
     return found
 
 
-def named(place: Place, topics: Mapping[str, str]) -> dict[Lane, int]:
+def resolve_offsets(place: Place, topics: Mapping[str, str]) -> dict[Lane, int]:
     """Turn explicit offsets into a vector; ``topics`` are ids by name. BadRange for a topic that is not there."""
     found = {}
     for (topic, partition), offset in place.offsets.items():
@@ -81,7 +81,7 @@ def named(place: Place, topics: Mapping[str, str]) -> dict[Lane, int]:
     return found
 
 
-def passed_over(held: Vector, beginnings: Vector, ends: Vector, wanted: Vector) -> tuple[Gap, ...]:
+def find_skipped_gaps(held: Vector, beginnings: Vector, ends: Vector, wanted: Vector) -> tuple[Gap, ...]:
     """List what lies between where each lane is read to and where it shall go on.
 
     ``held`` are the log's end offsets, ``beginnings`` and ``ends`` Kafka's. A lane that is not wanted elsewhere goes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 SILENT = timedelta(seconds=30)
 """A supervisor that has not beaten for so long, six times its pace, does nothing."""
@@ -93,28 +93,28 @@ def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:
     if facts.unread:
         return Actual.UNKNOWN, facts.unread
     if found and found.running:
-        return supervised(facts, found, now)
-    if lease and not (found and found.token == lease.token) and not alive(facts):
+        return decide_supervised_state(facts, found, now)
+    if lease and not (found and found.token == lease.token) and not is_driver_alive(facts):
         return Actual.STARTING, "its supervisor has the lease and has not said anything yet"
-    if alive(facts):
+    if is_driver_alive(facts):
         return Actual.RUNNING, "its driver has no supervisor"
     if not facts.wanted:
         return Actual.STOPPED, ""
     if found is None:
         return Actual.GONE, "no supervisor was ever started here"
     why = found.state if found.state not in ("running", "starting") else "died"
-    return Actual.GONE, f"its supervisor {why} at {stamp(found.at)}"
+    return Actual.GONE, f"its supervisor {why} at {format_utc_instant(found.at)}"
 
 
-def alive(facts: Facts) -> bool:
+def is_driver_alive(facts: Facts) -> bool:
     """Return whether the driver lives; it may have outlived its supervisor, for a moment."""
     return facts.driver is not None and facts.driver.alive and facts.driver.state != "stopped"
 
 
-def supervised(facts: Facts, found: Supervised, now: datetime) -> tuple[Actual, str]:
+def decide_supervised_state(facts: Facts, found: Supervised, now: datetime) -> tuple[Actual, str]:
     """Decide for a stream whose supervisor lives."""
     if now - found.at > SILENT:
-        return Actual.STUCK, f"its supervisor has not beaten since {stamp(found.at)}"
+        return Actual.STUCK, f"its supervisor has not beaten since {format_utc_instant(found.at)}"
     word = found.state.partition(" ")[0]
     if word in ("starting", "restarting"):
         return Actual.STARTING, ""
@@ -129,13 +129,13 @@ def supervised(facts: Facts, found: Supervised, now: datetime) -> tuple[Actual, 
         return Actual.STARTING, ""
     if driver.state == "paused":
         return Actual.PAUSED, ""
-    since = max(progress(facts, driver))
+    since = max(list_progress_times(facts, driver))
     if facts.lag and now - since > facts.stuck_after:
-        return Actual.STUCK, f"no epoch since {stamp(since)}, with {facts.lag} records to read"
+        return Actual.STUCK, f"no epoch since {format_utc_instant(since)}, with {facts.lag} records to read"
     return Actual.RUNNING, ""
 
 
-def progress(facts: Facts, driver: Driven) -> Iterator[datetime]:
+def list_progress_times(facts: Facts, driver: Driven) -> Iterator[datetime]:
     """List the instants from which on there was something to do that was not done."""
     yield driver.up or driver.at
     if driver.caught_up:

@@ -9,18 +9,18 @@ from typing import Any
 from seamline.model.errors import AuditFailed
 from seamline.model.protocol.audit import Audit, Finding, LaneAudit, Stated, ViewAudit, Wrong
 from seamline.model.protocol.offsets import Lane
-from seamline.model.time.intervals import parse_moment, stamp
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 NAMED = 20
 """How many findings an error names."""
 
 
-def lines(audit: Audit) -> Iterator[str]:
+def format_audit(audit: Audit) -> Iterator[str]:
     """Return what was looked at, then what is wrong."""
     of = f" of {audit.span}" if audit.span else ""
     yield f"{audit.pipeline}: audited{of} to epoch {audit.epoch} in {audit.seconds:.1f} s"
     for lane in audit.lanes:
-        yield f"  {lane.lane}: {', '.join(numbers(lane))}"
+        yield f"  {lane.lane}: {', '.join(format_lane_counts(lane))}"
     accepted = sum(each.accepted for each in audit.intervals.values())
     rows = sum(each.rows for each in audit.intervals.values())
     late = sum(each.late + each.very_late for each in audit.intervals.values())
@@ -39,7 +39,7 @@ def lines(audit: Audit) -> Iterator[str]:
     yield "  nothing is wrong" if audit.passed else f"  {len(audit.findings)} findings"
 
 
-def numbers(lane: LaneAudit) -> Iterator[str]:
+def format_lane_counts(lane: LaneAudit) -> Iterator[str]:
     """Describe a lane in numbers; what there is none of is left out."""
     kept = (
         "gone from Kafka" if lane.first is None else f"Kafka has {lane.first}..{lane.end} (the end is not in)"
@@ -69,11 +69,11 @@ def require_sound(audit: Audit) -> None:
     )
 
 
-def facts(audit: Audit) -> dict[str, Any]:
+def serialize_audit(audit: Audit) -> dict[str, Any]:
     """Return an audit as JSON."""
     return {
         **asdict(audit),
-        "at": stamp(audit.at),
+        "at": format_utc_instant(audit.at),
         "lanes": [{**asdict(each), "lane": str(each.lane)} for each in audit.lanes],
         "findings": [{**asdict(each), "wrong": each.wrong.value} for each in audit.findings],
         "passed": audit.passed,
@@ -81,7 +81,7 @@ def facts(audit: Audit) -> dict[str, Any]:
 
 
 def audit_of(row: Mapping[str, Any]) -> Audit:
-    """Read what ``facts`` wrote."""
+    """Read what ``serialize_audit`` wrote."""
     return Audit(
         pipeline=row["pipeline"],
         at=parse_moment(row["at"]),

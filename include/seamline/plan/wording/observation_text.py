@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from seamline.model.time.intervals import stamp
-from seamline.plan.spelling import last_line, span
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.spelling import format_duration, last_line
 from seamline.plan.stream.observation import Lag, Observation
 from seamline.plan.stream.stream_state import Actual
 
@@ -16,26 +16,26 @@ UNKNOWN = "?"
 FINE = (Actual.RUNNING, Actual.STOPPED)
 
 
-def cells(found: Observation) -> dict[str, str]:
+def format_observation_row(found: Observation) -> dict[str, str]:
     """Return the cells of a row by the names of their columns; what is not known is a question mark."""
     lag = found.lag
     return {
         "pipeline": found.pipeline,
         "desired": found.desired,
         "actual": found.actual.value,
-        "epoch": number(found.epoch),
-        "committed": ago(found.epoch_age.total_seconds()) if found.epoch_age else UNKNOWN,
-        "lag": number(lag.records) + (stale(lag, found.at) if not lag.asked else ""),
-        "oldest unread": UNKNOWN if lag.seconds is None else span(lag.seconds),
+        "epoch": format_count(found.epoch),
+        "committed": format_time_ago(found.epoch_age.total_seconds()) if found.epoch_age else UNKNOWN,
+        "lag": format_count(lag.records) + (format_lag_age(lag, found.at) if not lag.asked else ""),
+        "oldest unread": UNKNOWN if lag.seconds is None else format_duration(lag.seconds),
         "caught up in": catch_up(lag),
-        "watermark": second(found.watermark),
-        "behind by": span(found.watermark_age.total_seconds()) if found.watermark_age else UNKNOWN,
+        "watermark": format_to_second(found.watermark),
+        "behind by": format_duration(found.watermark_age.total_seconds()) if found.watermark_age else UNKNOWN,
         "rows/s": UNKNOWN if found.rows_per_second is None else f"{found.rows_per_second:,.0f}",
-        "restarts": number(found.restarts),
+        "restarts": format_count(found.restarts),
     }
 
 
-def notes(found: Observation) -> Iterator[str]:
+def format_observation_notes(found: Observation) -> Iterator[str]:
     """Say in lines what does not fit into a row: why, by whom, errors, and everything that is not as it should be."""
     if found.detail:
         yield found.detail
@@ -53,14 +53,14 @@ def notes(found: Observation) -> Iterator[str]:
     for hole in found.holes or ():
         yield f"hole, not decided: {hole}; see `seamline holes list {found.pipeline}`"
     if found.silenced and found.reconciled:
-        yield f"not reconciled since {second(found.reconciled)}: is the DAG {found.pipeline}__stream paused?"
+        yield f"not reconciled since {format_to_second(found.reconciled)}: is the DAG {found.pipeline}__stream paused?"
     for each in found.unread:
         yield f"not known, {each}"
 
 
-def stale(lag: Lag, now: datetime) -> str:
+def format_lag_age(lag: Lag, now: datetime) -> str:
     """Say how old a lag is that the broker did not tell now."""
-    return f" ({ago((now - lag.at).total_seconds())})" if lag.at else ""
+    return f" ({format_time_ago((now - lag.at).total_seconds())})" if lag.at else ""
 
 
 def catch_up(lag: Lag) -> str:
@@ -69,42 +69,42 @@ def catch_up(lag: Lag) -> str:
         return UNKNOWN
     if seconds == math.inf:
         return "growing" if lag.growing else "never"
-    return span(seconds)
+    return format_duration(seconds)
 
 
-def number(value: int | None) -> str:
+def format_count(value: int | None) -> str:
     """Write a count."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
-def second(moment: datetime | None) -> str:
+def format_to_second(moment: datetime | None) -> str:
     """Write an instant to the second."""
-    return stamp(moment.replace(microsecond=0)) if moment else UNKNOWN
+    return format_utc_instant(moment.replace(microsecond=0)) if moment else UNKNOWN
 
 
-def ago(seconds: float) -> str:
+def format_time_ago(seconds: float) -> str:
     """Write how long ago something was."""
-    return f"{span(max(seconds, 0.0))} ago"
+    return f"{format_duration(max(seconds, 0.0))} ago"
 
 
-def facts(found: Observation) -> dict[str, Any]:
+def serialize_observation(found: Observation) -> dict[str, Any]:
     """Return all of an observation as JSON has it; null is not known, instants are ISO, lengths are seconds."""
     lag = found.lag
     eta = lag.catch_up
     return {
         "pipeline": found.pipeline,
-        "at": stamp(found.at),
+        "at": format_utc_instant(found.at),
         "desired": found.desired,
         "actor": found.actor,
         "reason": found.reason,
         "actual": found.actual.value,
         "detail": found.detail,
         "epoch": found.epoch,
-        "committed_at": instant(found.committed_at),
+        "committed_at": format_optional_instant(found.committed_at),
         "lag": {
             "records": lag.records,
             "seconds": lag.seconds,
-            "at": instant(lag.at),
+            "at": format_optional_instant(lag.at),
             "asked": lag.asked,
             "partitions": {f"{topic}/{part}": count for (topic, part), count in sorted(lag.lanes.items())},
             "arriving_per_second": lag.arriving,
@@ -112,7 +112,7 @@ def facts(found: Observation) -> dict[str, Any]:
             "catch_up_seconds": None if eta == math.inf else eta,
             "growing": None if eta is None else lag.growing,
         },
-        "watermark": instant(found.watermark),
+        "watermark": format_optional_instant(found.watermark),
         "watermark_age": found.watermark_age.total_seconds() if found.watermark_age else None,
         "rows_per_second": found.rows_per_second,
         "restarts": found.restarts,
@@ -122,14 +122,14 @@ def facts(found: Observation) -> dict[str, Any]:
             view: {"frontier": each.frontier, "error": each.error} for view, each in found.behind.items()
         },
         "holes": None if found.holes is None else list(found.holes),
-        "reconciled_at": instant(found.reconciled),
+        "reconciled_at": format_optional_instant(found.reconciled),
         "not_reconciled": found.silenced,
         "alerts": [
             {
                 "alert": each.kind.value,
                 "subject": each.subject,
                 "message": each.message,
-                "since": instant(each.at),
+                "since": format_optional_instant(each.at),
             }
             for each in found.alerts
         ],
@@ -137,6 +137,6 @@ def facts(found: Observation) -> dict[str, Any]:
     }
 
 
-def instant(moment: datetime | None) -> str | None:
+def format_optional_instant(moment: datetime | None) -> str | None:
     """Write an instant that may not be known."""
-    return stamp(moment) if moment else None
+    return format_utc_instant(moment) if moment else None

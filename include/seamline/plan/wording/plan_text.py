@@ -7,46 +7,46 @@ from datetime import datetime
 from typing import Any
 
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import BatchPlan, Build
 from seamline.plan.batch.build_causes import Cause, Kind
 
 SHOWN = 20
 
 
-def lines(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN) -> Iterator[str]:
+def format_plan(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN) -> Iterator[str]:
     """Say what a plan does and what it costs; ``why`` adds every cause of every interval."""
     if plan.cut == NOTHING:
         yield "The log has no edge yet: nothing can be built."
         return
-    yield f"cut {plan.cut}, watermark {instant(plan.watermark)}"
+    yield f"cut {plan.cut}, watermark {format_watermark(plan.watermark)}"
     if plan.again:
         yield f"  first, {plan.again} records of before are judged again: the definition has changed what they mean"
     shown = None if why else shown
     for build in plan.builds[:shown]:
-        yield f"  build {build.interval.id}  {build.rows} rows  {size(build.bytes)}  {build.reason}"
+        yield f"  build {build.interval.id}  {build.rows} rows  {format_bytes(build.bytes)}  {build.reason}"
         if why:
-            yield from (f"    {reasoned(cause, build)}" for cause in build.causes)
-    yield from more(len(plan.builds), shown)
+            yield from (f"    {format_cause(cause, build)}" for cause in build.causes)
+    yield from format_remainder(len(plan.builds), shown)
     for left in plan.left_out[:shown]:
         yield f"  leave {left.interval.id}  {left.reason}"
-    yield from more(len(plan.left_out) + plan.unnamed, len(plan.left_out) if shown is None else shown)
+    yield from format_remainder(
+        len(plan.left_out) + plan.unnamed, len(plan.left_out) if shown is None else shown
+    )
     if plan.builds:
-        yield f"  {total(plan)}"
+        yield f"  {format_plan_total(plan)}"
     elif not plan.left_out:
         yield "  nothing to do"
 
 
-def total(plan: BatchPlan) -> str:
+def format_plan_total(plan: BatchPlan) -> str:
     """Sum up what is read, and how long that may take."""
     count = len(plan.builds)
     took = "no past run tells how long" if plan.seconds is None else f"about {plan.seconds:.0f} s of building"
-    return (
-        f"{count} interval{'s' * (count > 1)}, {plan.rows} rows, at most {size(plan.bytes)} to read, {took}"
-    )
+    return f"{count} interval{'s' * (count > 1)}, {plan.rows} rows, at most {format_bytes(plan.bytes)} to read, {took}"
 
 
-def reasoned(cause: Cause, build: Build) -> str:
+def format_cause(cause: Cause, build: Build) -> str:
     """Say one cause with what is known of it."""
     if cause.kind is Kind.ASKED:
         return "asked for"
@@ -66,12 +66,13 @@ def reasoned(cause: Cause, build: Build) -> str:
     return f"{cause.view}: {said}; {known}"
 
 
-def table(plan: BatchPlan, *, shown: int = SHOWN) -> str:
+def format_plan_table(plan: BatchPlan, *, shown: int = SHOWN) -> str:
     """Write a plan as a Markdown table, for the pages of Airflow."""
     rows = [
-        f"| {each.interval.id} | {each.rows} | {size(each.bytes)} | {each.reason} |" for each in plan.builds
+        f"| {each.interval.id} | {each.rows} | {format_bytes(each.bytes)} | {each.reason} |"
+        for each in plan.builds
     ]
-    text = [f"{total(plan)}; cut {plan.cut}, watermark {instant(plan.watermark)}", ""]
+    text = [f"{format_plan_total(plan)}; cut {plan.cut}, watermark {format_watermark(plan.watermark)}", ""]
     text += ["| interval | rows | to read | why |", "| --- | ---: | ---: | --- |", *rows[:shown]]
     text += [f"| ... | | | and {len(rows) - shown} more |"] if len(rows) > shown else []
     if plan.left_out:
@@ -83,18 +84,18 @@ def table(plan: BatchPlan, *, shown: int = SHOWN) -> str:
     return "\n".join(text)
 
 
-def more(count: int, shown: int | None) -> Iterator[str]:
+def format_remainder(count: int, shown: int | None) -> Iterator[str]:
     """Say how many are not shown."""
     if shown is not None and count > shown:
         yield f"  ... and {count - shown} more"
 
 
-def instant(moment: datetime | None) -> str:
+def format_watermark(moment: datetime | None) -> str:
     """Write an instant that may not be known."""
-    return stamp(moment) if moment else "unknown"
+    return format_utc_instant(moment) if moment else "unknown"
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Write bytes in units of 1000."""
     number = float(count)
     for unit in ("B", "kB", "MB", "GB"):
@@ -104,15 +105,15 @@ def size(count: int) -> str:
     return f"{number:.1f} TB"
 
 
-def facts(plan: BatchPlan) -> dict[str, Any]:
+def serialize_plan(plan: BatchPlan) -> dict[str, Any]:
     """Return a plan as JSON has it; sizes are bytes, ``seconds`` an estimate, null where nothing tells."""
     return {
         "cut": plan.cut,
-        "watermark": stamp(plan.watermark) if plan.watermark else None,
+        "watermark": format_utc_instant(plan.watermark) if plan.watermark else None,
         "builds": [
             {
                 "interval": each.interval.id,
-                "end": stamp(each.interval.end),
+                "end": format_utc_instant(each.interval.end),
                 "rows": each.rows,
                 "late": each.late,
                 "bytes": each.bytes,

@@ -13,43 +13,43 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.builds_table import BuildRow, Builds
-from seamline.lake.tables.control_table import restatements
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.generations import Volume
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_repaired
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.restatement import Restatement
 from seamline.plan.batch.work_shares import Counts
 from seamline.plan.maintain.unneeded import STAMP
-from seamline.runtime.failpoints import reach
-from seamline.spark.build.fast_path import fused
-from seamline.spark.build.general_path import general
-from seamline.spark.build.rejudging import rejudge
-from seamline.spark.tasks.job_failures import failing
+from seamline.runtime.failpoints import hit_failpoint
+from seamline.spark.build.fast_path import build_states_fast
+from seamline.spark.build.general_path import build_states_general
+from seamline.spark.build.rejudging import reprocess_epochs
+from seamline.spark.tasks.job_failures import translate_spark_errors
 
 NO_ROWS = Counts(0, 0, {}, {})
 
 
-def build(
+def build_intervals(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, *, fast: bool = True
 ) -> list[BuildRow]:
     """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
-    One attempt has one generation id. ``fast`` is taken where it can be (``fits``); both ways give the same.
+    One attempt has one generation id. ``fast`` is taken where it is possible; both ways give the same.
     Raises ProtocolError if the master does not hold the cut, OutOfStep where a start has to repair it first,
     SparkFailed where Spark does not outlive it: then nothing refers to what it wrote.
     """
     began = time.monotonic()
     require_repaired(layout)
-    with failing(f"run {job.run}"):
-        rejudge(spark, pipeline, layout, until=job.cut)
-    pipeline = live(pipeline, layout)
+    with translate_spark_errors(f"run {job.run}"):
+        reprocess_epochs(spark, pipeline, layout, until=job.cut)
+    pipeline = add_live_versions(pipeline, layout)
     # Read before the restatements: who has published since is found out, and none he knew is missed.
     expected = ManifestTable.ensure(layout).read().published
-    decisions = restatements(layout)
+    decisions = list_restatements(layout)
     attempt = f"{datetime.now(UTC):{STAMP}}-{uuid.uuid4().hex[:12]}"
     master = Master.open(layout)
     if master.epoch < job.cut:
@@ -57,11 +57,13 @@ def build(
             f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
             hint="a cut is an edge that the master holds; plan again.",
         )
-    with failing(f"run {job.run}"):
-        if fast and fits(pipeline, job, decisions):
-            found, wrote = fused(spark, pipeline, layout, Files.of(master.table), job.spans, job.cut, attempt)
+    with translate_spark_errors(f"run {job.run}"):
+        if fast and is_fast_path_possible(pipeline, job, decisions):
+            found, wrote = build_states_fast(
+                spark, pipeline, layout, Files.of(master.table), job.spans, job.cut, attempt
+            )
         else:
-            found, wrote = general(spark, pipeline, layout, job, decisions, attempt)
+            found, wrote = build_states_general(spark, pipeline, layout, job, decisions, attempt)
     seconds, at = time.monotonic() - began, datetime.now(UTC)
     result = []
     for view in pipeline.views:
@@ -91,11 +93,13 @@ def build(
                 )
             )
     Builds.ensure(layout).append(result)
-    reach("built")
+    hit_failpoint("built")
     return result
 
 
-def fits(pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]) -> bool:
+def is_fast_path_possible(
+    pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]
+) -> bool:
     """Return whether the fast path makes the same: no row is judged again on the way, and no events are numbered."""
     restated = any(each.span.meets(span) for each in decisions for span in job.spans)
     return not restated and not any(view.counts for view in pipeline.views)

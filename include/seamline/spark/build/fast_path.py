@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from seamline.lake.engine import states
-from seamline.lake.engine.pane_ranges import micros
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.data_files import DataFile
@@ -30,14 +30,14 @@ from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.rejudged import Rejudged
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.time.intervals import EPOCH, Interval, parse_moment, stamp
+from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.batch.work_shares import Counts, shares, turns
-from seamline.runtime.failpoints import reach
-from seamline.spark.build.partial_states import CELL, COUNTS, PARTS, STATES, Partials, Share, celled
-from seamline.spark.session.session import remote
-from seamline.spark.tasks.spread import Row, spread
-from seamline.spark.tasks.task import limited
+from seamline.plan.batch.work_shares import Counts, count_read_passes, split_by_size
+from seamline.runtime.failpoints import hit_failpoint
+from seamline.spark.build.partial_states import CELL, COUNTS, PARTS, STATES, Partials, Share, add_cell_column
+from seamline.spark.session.session import is_spark_connect
+from seamline.spark.tasks.spread import Row, run_in_tasks
+from seamline.spark.tasks.task import limit_task_memory
 
 FILE = "file/"
 REPORTED_BYTES = 4_000_000
@@ -83,7 +83,7 @@ class Gathered:
                 self.counts[each.interval] = before + counts if before else counts
 
 
-def fused(
+def build_states_fast(
     spark: SparkSession,
     pipeline: CompiledPipeline,
     layout: Layout,
@@ -98,35 +98,41 @@ def fused(
     """
     tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
     folders = {id: generations.folder(attempt) for id, generations in tables.items()}
-    own = touching(pipeline, master, spans, cut)
-    again = touching(pipeline, Rejudged(pipeline, layout).files(), spans, cut)
-    work = split(own, again, pipeline, cores(spark))
-    found = gathered(spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES))
+    own = list_touched_files(pipeline, master, spans, cut)
+    again = list_touched_files(pipeline, Rejudged(pipeline, layout).files(), spans, cut)
+    work = split_into_shares(own, again, pipeline, count_task_slots(spark))
+    found = compute_partial_states(
+        spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES)
+    )
     found.know(own, pipeline.views)
     wrote = {}
     for view in pipeline.views:
         if found.parts[view.id]:
             memory = pipeline.definition.stream.worker_memory
-            files_of = merged_in_tasks(spark, view, folders[view.id], attempt, found, memory)
+            files_of = merge_states_in_tasks(spark, view, folders[view.id], attempt, found, memory)
         else:
-            whole = states.combine(view, found.states[view.id]) if work else None
-            files_of = [] if whole is None else [*written(whole, view, tables[view.id].table.root, attempt)]
-        reach("states")
+            whole = states.combine_states(view, found.states[view.id]) if work else None
+            files_of = (
+                []
+                if whole is None
+                else [*write_merged_states(whole, view, tables[view.id].table.root, attempt)]
+            )
+        hit_failpoint("states")
         wrote[view.id] = tables[view.id].hold(files_of)
-        reach("generation")
+        hit_failpoint("generation")
     return found.counts, wrote
 
 
-def gathered(spark: SparkSession, task: Partials) -> Gathered:
+def compute_partial_states(spark: SparkSession, task: Partials) -> Gathered:
     """Make the partial states of all shares in Spark's tasks."""
     found = Gathered()
-    work = limited(task, task.pipeline.definition.stream.worker_memory)
-    for kind, payload in spread(spark, work, len(task.shares)):
+    work = limit_task_memory(task, task.pipeline.definition.stream.worker_memory)
+    for kind, payload in run_in_tasks(spark, work, len(task.shares)):
         found.take(kind, payload)
     return found
 
 
-def touching(
+def list_touched_files(
     pipeline: CompiledPipeline, found: Files | None, spans: Sequence[Interval], cut: int
 ) -> list[Touched]:
     """List the files that may hold rows of the spans up to the cut."""
@@ -140,11 +146,13 @@ def touching(
         mask = pc.or_kleene(mask, pc.and_kleene(pc.less(low, end), pc.greater_equal(high, begin)))
     found = found.keep(mask)
     sizes, rows = (found.actions[name].to_pylist() for name in ("size_bytes", "num_records"))
-    inside = intervals(pipeline, found, spans, cut)
+    inside = find_file_intervals(pipeline, found, spans, cut)
     return [Touched(*each) for each in zip(found.paths, sizes, rows, inside, strict=True)]
 
 
-def intervals(pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int) -> Iterator[str]:
+def find_file_intervals(
+    pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int
+) -> Iterator[str]:
     """Return the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
 
     Where ids are looked for twice, or a view multiplies rows, they must be looked at all the same.
@@ -171,23 +179,23 @@ def intervals(pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval
             yield own.id if asked and last < own.end else ""
 
 
-def split(
+def split_into_shares(
     own: Sequence[Touched], again: Sequence[Touched], pipeline: CompiledPipeline, cores: int
 ) -> list[Share]:
     """Share the files out among tasks; where ids are looked for twice, each task reads all, for its share of ids."""
     every = [*own, *again]
     sizes = [each.size for each in every]
     if pipeline.definition.source.event_id:
-        count = turns(sum(sizes), cores) if sizes else 0
+        count = count_read_passes(sum(sizes), cores) if sizes else 0
         ours, theirs = (tuple(each.path for each in some) for some in (own, again))
         return [Share(ours, theirs, turn=turn, turns=count) for turn in range(count)]
     made = []
-    for part in shares(sizes, cores):
+    for part in split_by_size(sizes, cores):
         mine = [every[at] for at in part if at < len(own)]
         known: dict[int, tuple[str, ...]] = defaultdict(tuple)
         for each in mine:
             if each.interval:
-                known[micros(parse_moment(each.interval))] += (each.path,)
+                known[to_unix_micros(parse_moment(each.interval))] += (each.path,)
         made.append(
             Share(
                 own=tuple(each.path for each in mine if not each.interval),
@@ -198,25 +206,25 @@ def split(
     return made
 
 
-def cores(spark: SparkSession) -> int:
+def count_task_slots(spark: SparkSession) -> int:
     """Return how many tasks run at once; of a server that does not say, as many as this machine has cores."""
-    if remote():
+    if is_spark_connect():
         return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
     return spark.sparkContext.defaultParallelism
 
 
-def written(
+def write_merged_states(
     whole: pa.Table, view: CompiledView, root: Path, attempt: str
 ) -> Iterator[tuple[DataFile, Volume]]:
     """Write merged states, a file for each interval."""
-    whole = celled(whole, view)
+    whole = add_cell_column(whole, view)
     cells = whole[CELL]
     for cell in pc.unique(cells).to_pylist():
         mine = whole.filter(pc.equal(cells, cell)).select(partial_schema(view).names)
         mine = mine.append_column("generation", pa.repeat(pa.scalar(attempt), mine.num_rows))
-        interval = stamp(EPOCH + cell * MICROSECOND)
+        interval = format_utc_instant(EPOCH + cell * MICROSECOND)
         name = f"{attempt}/{CELL}={cell}/{uuid.uuid4().hex}.parquet"
-        file = data_files.write(mine, root, name, partition={"interval": interval})
+        file = data_files.write_data_file(mine, root, name, partition={"interval": interval})
         yield file, Volume(mine.num_rows, pc.sum(mine["rows"]).as_py())
 
 
@@ -236,20 +244,20 @@ class Merging:
             found = [
                 pq.read_table(path, filters=[(CELL, "=", cell)], partitioning=None) for path in self.parts
             ]
-            whole = states.combine(self.view, found)
-            for file, volume in written(whole, self.view, self.root, self.attempt):
+            whole = states.combine_states(self.view, found)
+            for file, volume in write_merged_states(whole, self.view, self.root, self.attempt):
                 said = json.dumps({"file": vars(file), "rows": volume.rows, "counted": volume.state_rows})
                 yield FILE, said.encode()
 
 
-def merged_in_tasks(
+def merge_states_in_tasks(
     spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: Gathered, memory: str
 ) -> list[tuple[DataFile, Volume]]:
     """Merge states that were written to files; those that were reported join them."""
     parts = list(found.parts[view.id])
     if found.states[view.id]:
         rest = folder / "parts" / f"{uuid.uuid4().hex}.parquet"
-        pq.write_table(celled(pa.concat_tables(found.states[view.id]), view), rest)
+        pq.write_table(add_cell_column(pa.concat_tables(found.states[view.id]), view), rest)
         parts.append(str(rest))
     weights: Counter[int] = Counter()
     for path in parts:
@@ -260,15 +268,15 @@ def merged_in_tasks(
         )
         weights.update(dict(zip(counted[CELL].to_pylist(), counted["count_all"].to_pylist(), strict=True)))
     cells = sorted(weights)
-    work = shares([weights[cell] for cell in cells], cores(spark), least=1)
+    work = split_by_size([weights[cell] for cell in cells], count_task_slots(spark), least=1)
     task = Merging(
         view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
     )
-    rows = spread(spark, limited(task, memory), len(work))
+    rows = run_in_tasks(spark, limit_task_memory(task, memory), len(work))
     shutil.rmtree(folder / "parts")
-    return [*map(described, (json.loads(payload) for _, payload in rows))]
+    return [*map(parse_written_file, (json.loads(payload) for _, payload in rows))]
 
 
-def described(said: Mapping[str, object]) -> tuple[DataFile, Volume]:
+def parse_written_file(said: Mapping[str, object]) -> tuple[DataFile, Volume]:
     """Read what a task said of a file."""
     return DataFile(**said["file"]), Volume(said["rows"], said["counted"])  # type: ignore[arg-type]

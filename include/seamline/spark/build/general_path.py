@@ -22,17 +22,17 @@ from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.work_shares import Counts
-from seamline.runtime.failpoints import reach
+from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.build.rejudging import log_of
-from seamline.spark.tasks.measures import ORDER, numbered, quoted, states
-from seamline.spark.tasks.task import limited
+from seamline.spark.tasks.measures import ORDER, compute_states, number_count_windows, quote_column
+from seamline.spark.tasks.task import limit_task_memory
 
 MICROSECOND = timedelta(microseconds=1)
 CELL = "_cell"
 SPARE = "_spare"
 
 
-def general(
+def build_states_general(
     spark: SparkSession,
     pipeline: CompiledPipeline,
     layout: Layout,
@@ -41,15 +41,17 @@ def general(
     attempt: str,
 ) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
     """Write and commit the states of the intervals of every view; give what was read, and written."""
-    rows = widened(log_rows(spark, pipeline, layout, job), pipeline)
-    rows = again(rows, pipeline, layout, decisions, job)
-    rows = marked(rows, pipeline)
+    rows = add_missing_columns(log_rows(spark, pipeline, layout, job), pipeline)
+    rows = reprocess_restated_rows(rows, pipeline, layout, decisions, job)
+    rows = mark_duplicates(rows, pipeline)
     rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         require_sound(rows)
-        found = counts(rows, pipeline)
+        found = count_read_rows(rows, pipeline)
         kept = rows.where(~f.col(SPARE))
-        return found, {view.id: write(kept, view, pipeline, layout, attempt) for view in pipeline.views}
+        return found, {
+            view.id: write_interval_states(kept, view, pipeline, layout, attempt) for view in pipeline.views
+        }
     finally:
         rows.unpersist()
 
@@ -61,10 +63,10 @@ def log_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, jo
     """
     master = Master.open(layout)
     rows = log_of(spark, pipeline, layout, version=master.table.version)
-    return rows.where(f.col("_epoch") <= job.cut).where(inside(job.spans))
+    return rows.where(f.col("_epoch") <= job.cut).where(in_spans_condition(job.spans))
 
 
-def inside(spans: Sequence[Interval]) -> Column:
+def in_spans_condition(spans: Sequence[Interval]) -> Column:
     """Return whether an event lies in one of the spans; the file statistics prune by the outer bounds too."""
     moment = f.col("_event_time")
     whole = (moment >= f.lit(min(span.start for span in spans))) & (moment < f.lit(max(s.end for s in spans)))
@@ -74,7 +76,7 @@ def inside(spans: Sequence[Interval]) -> Column:
     return whole & each if len(spans) > 1 else whole
 
 
-def widened(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
+def add_missing_columns(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     """Add the columns that no stream has read yet: they are NULL in all that was read before they were declared."""
     for field in pipeline.record.added:
         if field.name not in rows.columns:
@@ -82,7 +84,7 @@ def widened(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     return rows
 
 
-def again(
+def reprocess_restated_rows(
     rows: DataFrame,
     pipeline: CompiledPipeline,
     layout: Layout,
@@ -95,11 +97,11 @@ def again(
         return rows
     meant = f.lit(False)
     for each in mine:
-        meant = meant | ((f.col("_epoch") <= each.epoch) & inside([each.span]))
+        meant = meant | ((f.col("_epoch") <= each.epoch) & in_spans_condition([each.span]))
     verdicts = Rejudged(pipeline, layout).verdicts()
     judge = Again.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
-    task = limited(judge.batches, pipeline.definition.stream.worker_memory)
+    task = limit_task_memory(judge.batches, pipeline.definition.stream.worker_memory)
     return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(task, rows.schema))
 
 
@@ -111,18 +113,18 @@ def require_sound(rows: DataFrame) -> None:
             raise ProtocolError(trouble, hint=HINT)
 
 
-def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
+def mark_duplicates(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     """Keep what states need, with the interval's start in microseconds and whether the row is a duplicate.
 
     Of the selected rows of one event id in one interval the first by (epoch, partition, offset, topic) counts.
     """
     moment, length = f.unix_micros(f.col("_event_time")), f.lit(pipeline.grid.length // MICROSECOND)
-    columns = [quoted(field.name) for field in (*pipeline.record.flags, *pipeline.schema.fields)]
+    columns = [quote_column(field.name) for field in (*pipeline.record.flags, *pipeline.schema.fields)]
     columns += [TROUBLE] if TROUBLE in rows.columns else []
     kept = rows.select(
         *columns, "_event_time", "_record_version", *ORDER, (moment - f.pmod(moment, length)).alias(CELL)
     )
-    event_id = [quoted(name) for name in pipeline.definition.source.event_id]
+    event_id = [quote_column(name) for name in pipeline.definition.source.event_id]
     if not event_id:
         return kept.withColumn(SPARE, f.lit(False))
     selected = f.col(SELECTED) if pipeline.record.selective else f.lit(True)
@@ -130,10 +132,10 @@ def marked(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     return kept.withColumn(SPARE, selected & (f.row_number().over(first) > 1))
 
 
-def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
+def count_read_rows(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
     """Count what was read, per interval id."""
     left = {view.id: left_out(view, pipeline) for view in pipeline.views if view.where}
-    more = {view.id: gained(view, pipeline) for view in pipeline.views if view.explode}
+    more = {view.id: count_extra_rows(view, pipeline) for view in pipeline.views if view.explode}
     table = rows.groupBy(CELL).agg(
         f.count(f.lit(1)),
         f.count_if(f.col(SPARE)),
@@ -155,7 +157,7 @@ def counts(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Counts]:
     return found
 
 
-def taken(pipeline: CompiledPipeline) -> Column:
+def taken_rows_condition(pipeline: CompiledPipeline) -> Column:
     """Return which rows a view is made of at all."""
     return ~f.col(SPARE) & (f.col(SELECTED) if pipeline.record.selective else f.lit(True))
 
@@ -165,20 +167,20 @@ def left_out(view: CompiledView, pipeline: CompiledPipeline) -> Column:
     assert view.where is not None
     if view.explode is None:
         return f.count_if(~f.col(SPARE) & ~f.coalesce(f.expr(view.where.spark), f.lit(False)))
-    name, array = quoted(view.explode.item.name), view.explode.array.spark
+    name, array = quote_column(view.explode.item.name), view.explode.array.spark
     refused = f.expr(f"size(filter({array}, {name} -> NOT coalesce({view.where.spark}, FALSE)))")
-    records = f.count_if(~f.col(SPARE) & ~taken(pipeline))
-    return records + f.coalesce(f.sum(f.when(taken(pipeline), refused)), f.lit(0))
+    records = f.count_if(~f.col(SPARE) & ~taken_rows_condition(pipeline))
+    return records + f.coalesce(f.sum(f.when(taken_rows_condition(pipeline), refused)), f.lit(0))
 
 
-def gained(view: CompiledView, pipeline: CompiledPipeline) -> Column:
+def count_extra_rows(view: CompiledView, pipeline: CompiledPipeline) -> Column:
     """Count how many more rows than records an exploding view has."""
     assert view.explode is not None
     items = f.coalesce(f.expr(f"size({view.explode.array.spark})"), f.lit(0))
-    return f.coalesce(f.sum(f.when(taken(pipeline), items - 1)), f.lit(0))
+    return f.coalesce(f.sum(f.when(taken_rows_condition(pipeline), items - 1)), f.lit(0))
 
 
-def write(
+def write_interval_states(
     kept: DataFrame, view: CompiledView, pipeline: CompiledPipeline, layout: Layout, attempt: str
 ) -> dict[str, Volume]:
     """Write the states of all intervals as files, and commit them at once."""
@@ -187,18 +189,18 @@ def write(
     spark = kept.sparkSession
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     if view.counts:
-        kept = numbered(kept, view, CELL)
+        kept = number_count_windows(kept, view, CELL)
     memory = pipeline.definition.stream.worker_memory
-    rows = states(kept, view, by=[CELL], memory=memory).withColumn("generation", f.lit(attempt))
+    rows = compute_states(kept, view, by=[CELL], memory=memory).withColumn("generation", f.lit(attempt))
     spread = rows.repartition(CELL)
     spread.write.partitionBy(CELL).option("compression", "zstd").parquet(str(folder))
-    reach("states")
-    volumes = generations.append(written(folder, pipeline))
-    reach("generation")
+    hit_failpoint("states")
+    volumes = generations.append(list_state_files(folder, pipeline))
+    hit_failpoint("generation")
     return volumes
 
 
-def written(folder: Path, pipeline: CompiledPipeline) -> Iterator[tuple[Path, Interval]]:
+def list_state_files(folder: Path, pipeline: CompiledPipeline) -> Iterator[tuple[Path, Interval]]:
     """List the files below a generation's folder with their intervals."""
     for path in sorted(folder.glob(f"{CELL}=*/*.parquet")):
         yield path, pipeline.grid.of(EPOCH + int(path.parent.name.partition("=")[2]) * MICROSECOND)

@@ -12,19 +12,19 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.kernel.epoch_kernel import engine
+from seamline.kernel.epoch_kernel import open_worker_duckdb
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import aligned, literal, scan
-from seamline.lake.engine.states import quoted
+from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_start_sql
+from seamline.lake.engine.states import quote_identifier
 from seamline.lake.tables.rejudged import REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.evolution import AND, earlier
+from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.memory import parse_memory
-from seamline.model.time.intervals import EPOCH, Interval, stamp
+from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.work_shares import Counts
-from seamline.runtime.failpoints import reach
+from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.tasks import spilled_states
 from seamline.spark.tasks.arrow_states import NEEDED, read_by
 from seamline.spark.tasks.measures import ORDER
@@ -64,8 +64,8 @@ class Partials:
 
     def __call__(self, number: int) -> Iterator[Row]:
         """Report what one share holds."""
-        con, share = engine(), self.shares[number]
-        spilling(con, self.pipeline.definition.stream.worker_memory)
+        con, share = open_worker_duckdb(), self.shares[number]
+        enable_spilling(con, self.pipeline.definition.stream.worker_memory)
         con.register("blank", rows_schema(self.pipeline).empty_table())
         rows = f"({self.rows(share)})"
         if once := bool(self.pipeline.definition.source.event_id):
@@ -73,10 +73,10 @@ class Partials:
             rows = "fused_rows"
         try:
             for counts in self.counted(con, share, rows):
-                yield COUNTS, json.dumps(said(counts)).encode()
+                yield COUNTS, json.dumps(encode_counts(counts)).encode()
             for view in self.pipeline.views:
-                found = states.partial(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
-                reach("partials")
+                found = states.compute_row_states(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
+                hit_failpoint("partials")
                 if found.nbytes <= self.most:
                     yield STATES + view.id, to_bytes(found)
                 else:
@@ -100,26 +100,32 @@ class Partials:
         path = self.folders[view.id] / "parts" / f"{uuid.uuid4().hex}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(
-            celled(found, view), path, compression="zstd", compression_level=1, row_group_size=100_000
+            add_cell_column(found, view),
+            path,
+            compression="zstd",
+            compression_level=1,
+            row_group_size=100_000,
         )
         return str(path)
 
     def rows(self, share: Share) -> str:
         """Spell the rows of a share: what fits, with the interval's start and whether another row has their id."""
         version = self.pipeline.record_version
-        fits = ", ".join(map(literal, earlier(version)))
-        fitting = f"(_record_version IN ({fits}) OR starts_with(_record_version, {literal(version + AND)}))"
+        fits = ", ".join(map(quote_literal, list_earlier_versions(version)))
+        fitting = (
+            f"(_record_version IN ({fits}) OR starts_with(_record_version, {quote_literal(version + AND)}))"
+        )
         parts = ["SELECT * FROM blank"]
         if share.own:
-            parts.append(f"SELECT * FROM {scan(share.own, uneven=True)} WHERE {fitting}")
+            parts.append(f"SELECT * FROM {read_parquet_sql(share.own, uneven=True)} WHERE {fitting}")
         if share.again:
-            parts.append(f"SELECT * FROM {scan(share.again, uneven=True)} WHERE {REASON} IS NULL")
+            parts.append(f"SELECT * FROM {read_parquet_sql(share.again, uneven=True)} WHERE {REASON} IS NULL")
         source = " UNION ALL BY NAME ".join(parts)
-        where = f"_epoch <= {self.cut} AND ({' OR '.join(map(within, self.spans))})"
-        ids = [quoted(name) for name in self.pipeline.definition.source.event_id]
+        where = f"_epoch <= {self.cut} AND ({' OR '.join(map(in_span_sql, self.spans))})"
+        ids = [quote_identifier(name) for name in self.pipeline.definition.source.event_id]
         if ids and share.turns > 1:
             where += f" AND hash({', '.join(ids)}) % {share.turns} = {share.turn}"
-        columns = ", ".join(map(quoted, self.columns))
+        columns = ", ".join(map(quote_identifier, self.columns))
         chosen = f"SELECT {columns}, {self.cell} AS {CELL} FROM ({source}) WHERE {where}"
         if not ids:
             every = [*([chosen] if share.own or share.again else []), *self.known(share.known)]
@@ -135,22 +141,26 @@ class Partials:
         """
         timed = self.pipeline.definition.source.event_time
         columns = ", ".join(
-            f"_event_time AS {quoted(name)}" if name == timed else quoted(name) for name in self.columns
+            f"_event_time AS {quote_identifier(name)}" if name == timed else quote_identifier(name)
+            for name in self.columns
         )
         if len(files) > APART:
             every = [path for paths in files.values() for path in paths]
-            return [f"SELECT {columns}, {self.cell} AS {CELL} FROM {scan(every)}"]
-        return [f"SELECT {columns}, {at}::BIGINT AS {CELL} FROM {scan(paths)}" for at, paths in files.items()]
+            return [f"SELECT {columns}, {self.cell} AS {CELL} FROM {read_parquet_sql(every)}"]
+        return [
+            f"SELECT {columns}, {at}::BIGINT AS {CELL} FROM {read_parquet_sql(paths)}"
+            for at, paths in files.items()
+        ]
 
     @property
     def cell(self) -> str:
         """The start of a row's interval, in microseconds."""
-        return aligned("epoch_us(_event_time)", self.pipeline.grid.length // MICROSECOND)
+        return span_start_sql("epoch_us(_event_time)", self.pipeline.grid.length // MICROSECOND)
 
     @property
     def selected(self) -> str:
         """The condition that a row is selected at all."""
-        return quoted(SELECTED) if self.pipeline.record.selective else "TRUE"
+        return quote_identifier(SELECTED) if self.pipeline.record.selective else "TRUE"
 
     @property
     def columns(self) -> list[str]:
@@ -167,7 +177,7 @@ class Partials:
         plain = [view for view in self.pipeline.views if view.where and not view.explode]
         exploding = [view for view in self.pipeline.views if view.explode]
         taken = f"NOT {SPARE} AND {self.selected}"
-        left = [f"count(*) FILTER (NOT {SPARE} AND {refused(view)})" for view in plain]
+        left = [f"count(*) FILTER (NOT {SPARE} AND {left_out_sql(view)})" for view in plain]
         columns = ", ".join(
             [CELL, "count(*)", f"count(*) FILTER ({SPARE})", f"count(*) FILTER ({taken})", *left]
         )
@@ -183,7 +193,9 @@ class Partials:
                 exploded[view.id] = count - records
                 if view.where:
                     not_selected[view.id] = read - spare - records + refusals
-            found[stamp(EPOCH + cell * MICROSECOND)] = Counts(read, spare, not_selected, exploded)
+            found[format_utc_instant(EPOCH + cell * MICROSECOND)] = Counts(
+                read, spare, not_selected, exploded
+            )
         return found
 
     def taken(
@@ -197,7 +209,7 @@ class Partials:
             if view.where:
                 found = con.execute(self.counting(view.where.duckdb, files)).fetchall()
                 yield {
-                    stamp(EPOCH + cell * MICROSECOND): Counts(0, 0, {view.id: -count}, {})
+                    format_utc_instant(EPOCH + cell * MICROSECOND): Counts(0, 0, {view.id: -count}, {})
                     for cell, count in found
                 }
 
@@ -215,7 +227,7 @@ class Partials:
         )
 
 
-def spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
+def enable_spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
     """Let DuckDB write what it has no room for to disk before a worker has taken ``most``: it would fail instead.
 
     The first time in a process, what others left that were killed is deleted.
@@ -223,44 +235,44 @@ def spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
     con.execute(f"SET memory_limit = '{parse_memory(most) // 2 >> 20}MiB'")
     folder = str(spilled_states.own())
     if con.execute("SELECT current_setting('temp_directory')").fetchall() != [(folder,)]:
-        spilled_states.clear()
-        con.execute(f"SET temp_directory = {literal(folder)}")
+        spilled_states.delete_stale_spills()
+        con.execute(f"SET temp_directory = {quote_literal(folder)}")
 
 
-def celled(found: pa.Table, view: CompiledView) -> pa.Table:
+def add_cell_column(found: pa.Table, view: CompiledView) -> pa.Table:
     """Put beside states the start of their interval, and order them by it: no pane crosses a border."""
     panes = found["pane"].cast(pa.int64()).to_numpy()
     starts = panes - panes % (view.interval // MICROSECOND)
     return found.append_column(CELL, pa.array(starts)).sort_by(CELL)
 
 
-def said(counts: Mapping[str, Counts]) -> dict[str, object]:
+def encode_counts(counts: Mapping[str, Counts]) -> dict[str, object]:
     """Return counts as they are reported."""
     return {interval: asdict(counted) for interval, counted in counts.items()}
 
 
-def refused(view: CompiledView) -> str:
+def left_out_sql(view: CompiledView) -> str:
     """Spell that a view leaves a row out."""
     return f"NOT coalesce({view.where.duckdb}, FALSE)" if view.where else "FALSE"
 
 
 def items_of(con: duckdb.DuckDBPyConnection, view: CompiledView, records: str) -> dict[int, tuple[int, int]]:
     """Count the rows that an exploding view makes of records, and which of them it leaves out, by cell."""
-    rows = states.exploded(view, records)
+    rows = states.exploded_rows_sql(view, records)
     found = con.execute(
-        f"SELECT {CELL}, count(*), count(*) FILTER ({refused(view)}) FROM {rows} GROUP BY {CELL}"
+        f"SELECT {CELL}, count(*), count(*) FILTER ({left_out_sql(view)}) FROM {rows} GROUP BY {CELL}"
     )
     return {cell: (count, left) for cell, count, left in found.fetchall()}
 
 
-def within(span: Interval) -> str:
+def in_span_sql(span: Interval) -> str:
     """Spell that an event is in a span."""
-    return f"(_event_time >= {instant(span.start)} AND _event_time < {instant(span.end)})"
+    return f"(_event_time >= {instant_sql(span.start)} AND _event_time < {instant_sql(span.end)})"
 
 
-def instant(moment: object) -> str:
+def instant_sql(moment: object) -> str:
     """Write an instant for SQL."""
-    return f"TIMESTAMPTZ {literal(str(moment))}"
+    return f"TIMESTAMPTZ {quote_literal(str(moment))}"
 
 
 def to_bytes(table: pa.Table) -> bytes:

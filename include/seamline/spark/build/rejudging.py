@@ -18,45 +18,47 @@ from pyspark.sql import functions as f
 
 from seamline.lake.log.epoch_log import each_epoch
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.let_go import readable
+from seamline.lake.maintain.let_go import count_readable_records
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import restatements
-from seamline.lake.tables.lookup_tables import keep
+from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.lookup_tables import keep_lookup_version
 from seamline.lake.tables.rejudged import ATTEMPT, DETAIL, REASON, Rejudged, raise_floors
-from seamline.lake.tables.view_versions import live
+from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.evolution import AND, earlier
+from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.errors import Conflict, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import OffsetRange
-from seamline.plan.batch.rejudging_plan import Verdict, blocks, records_of, unjudged
+from seamline.plan.batch.rejudging_plan import Verdict, list_outdated_epochs, records_of, split_epochs
 from seamline.spark.build.rejudging_task import Found, Task
-from seamline.spark.tasks.deadly_records import MOST, culprit
+from seamline.spark.tasks.deadly_records import MOST, find_deadly_record
 from seamline.spark.tasks.deadly_suspects import Piece, Suspects
-from seamline.spark.tasks.kernel_attempts import alive, said
-from seamline.spark.tasks.task import REPORT, limited, reported
+from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive
+from seamline.spark.tasks.task import REPORT, collect_reports, limit_task_memory
 
 log = logging.getLogger("seamline.build")
 RECORDS = 2_000_000
 """Records of one commit: what is lost when the job is killed."""
 
 
-def rejudge(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, until: int) -> int:
+def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, until: int) -> int:
     """Judge every epoch up to ``until`` again that another record version judged; give how many records that were.
 
     What was done before, or is done by somebody else meanwhile, is not done again.
     """
     done, held = 0, Rejudged(pipeline, layout)
-    while todo := unjudged(each_epoch(layout), pipeline.record_version, held.verdicts(), until=until):
-        block, *_ = blocks(todo, RECORDS)
+    while todo := list_outdated_epochs(
+        each_epoch(layout), pipeline.record_version, held.verdicts(), until=until
+    ):
+        block, *_ = split_epochs(todo, RECORDS)
         try:
             done += judge_again(spark, pipeline, layout, block)
         except Conflict as conflict:
             log.info("%s", conflict.message)
     if held.verdicts():
-        raise_floors(pipeline, layout, [view.id for view in live(pipeline, layout).views])
+        raise_floors(pipeline, layout, [view.id for view in add_live_versions(pipeline, layout).views])
     return done
 
 
@@ -69,8 +71,8 @@ def judge_again(
     """
     held, attempt = Rejudged(pipeline, layout), uuid.uuid4().hex
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
-    known = len(restatements(layout))
-    lookups = {join.name: keep(join, layout) for join in pipeline.record.lookups}
+    known = len(list_restatements(layout))
+    lookups = {join.name: keep_lookup_version(join, layout) for join in pipeline.record.lookups}
     task = Task(
         pipeline=pipeline,
         root=held.begin(attempt, [each.number for each in block]),
@@ -84,11 +86,13 @@ def judge_again(
         f"{pipeline.record_version} {stream.worker_memory} {stream.memory}",
     )
     found = Found()
-    for payload in outlived(raw_records(spark, pipeline, layout, block), task, block, suspects):
+    for payload in run_past_deadly_records(
+        raw_records(spark, pipeline, layout, block), task, block, suspects
+    ):
         found.add(Found.read(payload))
     for epoch in block:
         here = found.records(epoch.number)
-        if here != readable(layout, epoch):
+        if here != count_readable_records(layout, epoch):
             raise ProtocolError(
                 f"Epoch {epoch.number} read {records_of(epoch)} records, master and quarantine have {here}.",
                 hint="nothing was written; run `seamline upkeep`, and look for files that somebody deleted.",
@@ -109,7 +113,9 @@ def judge_again(
     return sum(map(records_of, block))
 
 
-def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch], suspects: Suspects) -> list[bytes]:
+def run_past_deadly_records(
+    frame: DataFrame, task: Task, block: Sequence[Epoch], suspects: Suspects
+) -> list[bytes]:
     """Run a task over the records of some epochs, and give its reports.
 
     A record that ends its worker each time is refused, and the others are judged: else no build would ever end. One
@@ -120,28 +126,30 @@ def outlived(frame: DataFrame, task: Task, block: Sequence[Epoch], suspects: Sus
     found: list[bytes] = []
     try:
         for piece in suspects.parts(ranges):
-            some = frame if piece == ranges else frame.where(among(piece))
-            found += apart(some, task, piece, suspects)
+            some = frame if piece == ranges else frame.where(in_ranges_condition(piece))
+            found += run_piece_task(some, task, piece, suspects)
             suspects.witness = True
     except BaseException:
         # Of a JVM that has gone the run dies, and the next one is to know of what.
-        if alive(frame.sparkSession):
+        if is_session_alive(frame.sparkSession):
             suspects.over()
         raise
     suspects.over()
     return found
 
 
-def apart(frame: DataFrame, task: Task, piece: Piece, suspects: Suspects) -> list[bytes]:
+def run_piece_task(frame: DataFrame, task: Task, piece: Piece, suspects: Suspects) -> list[bytes]:
     """Run a task over the records of a piece."""
     memory = task.pipeline.definition.stream.worker_memory
 
     def dies(some: Sequence[OffsetRange]) -> bool:
         trial = replace(task, condemned=tuple(suspects.condemned), dry=True)
         try:
-            reported(frame.where(among(some)).mapInArrow(limited(trial, memory), REPORT))
+            collect_reports(
+                frame.where(in_ranges_condition(some)).mapInArrow(limit_task_memory(trial, memory), REPORT)
+            )
         except Exception:
-            if not alive(frame.sparkSession):
+            if not is_session_alive(frame.sparkSession):
                 raise
             return True
         return False
@@ -150,13 +158,18 @@ def apart(frame: DataFrame, task: Task, piece: Piece, suspects: Suspects) -> lis
         suspects.begin(piece)
         work = replace(task, condemned=tuple(suspects.condemned))
         try:
-            return [payload for _, payload in reported(frame.mapInArrow(limited(work, memory), REPORT))]
+            return [
+                payload
+                for _, payload in collect_reports(frame.mapInArrow(limit_task_memory(work, memory), REPORT))
+            ]
         except Exception as error:
-            found = culprit(piece, dies) if alive(frame.sparkSession) else None
+            found = find_deadly_record(piece, dies) if is_session_alive(frame.sparkSession) else None
             if found is None:
                 raise
             log.error(
-                "The record at %s ends the process that judges it, and is refused: %s", found, said(error)
+                "The record at %s ends the process that judges it, and is refused: %s",
+                found,
+                find_worker_message(error),
             )
             suspects.condemned.append(found)
             if len(suspects.condemned) > MOST:
@@ -166,7 +179,7 @@ def apart(frame: DataFrame, task: Task, piece: Piece, suspects: Suspects) -> lis
                 ) from error
 
 
-def among(ranges: Sequence[OffsetRange]) -> Column:
+def in_ranges_condition(ranges: Sequence[OffsetRange]) -> Column:
     """Return which raw records are in some ranges."""
     places = [
         (f.col("_topic_id") == part.lane.topic_id)
@@ -191,7 +204,9 @@ def raw_records(
     return parts[0].unionByName(parts[1])
 
 
-def judged_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout) -> DataFrame | None:
+def read_reprocessed_rows(
+    spark: SparkSession, pipeline: CompiledPipeline, layout: Layout
+) -> DataFrame | None:
     """Return the rows that were judged again and accepted, in the master's columns; None where there are none."""
     held = Rejudged(pipeline, layout)
     attempts = {each.attempt for each in held.verdicts().values()}
@@ -209,12 +224,12 @@ def log_of(
     """Return all rows of the log as the record version has them: the master's own, and those judged again."""
     master = Master.open(layout).table
     pinned = spark.read.format("delta").option("versionAsOf", master.version if version is None else version)
-    own = pinned.load(str(master.root)).where(fitting(pipeline.record_version))
-    again = judged_rows(spark, pipeline, layout)
+    own = pinned.load(str(master.root)).where(fitting_version_condition(pipeline.record_version))
+    again = read_reprocessed_rows(spark, pipeline, layout)
     return own if again is None else own.unionByName(again, allowMissingColumns=True)
 
 
-def fitting(version: str) -> Column:
+def fitting_version_condition(version: str) -> Column:
     """Return which rows are of a record version that fits: the same, one with fewer added columns, or with more."""
     found = f.col("_record_version")
-    return found.isin(*earlier(version)) | found.startswith(version + AND)
+    return found.isin(*list_earlier_versions(version)) | found.startswith(version + AND)

@@ -13,20 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig, engine, judged, refusals
+from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, reject_all_rows, validate_records
 from seamline.kernel.formats import reader_of
 from seamline.kernel.judgement import REPEATED
-from seamline.kernel.raw import chunks
-from seamline.lake.log.record_files import Sink, filled
+from seamline.kernel.raw import combine_small_batches
+from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.tables.rejudged import ATTEMPT, REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import EPOCH, stamp
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.runtime.failpoints import swallow
+from seamline.runtime.failpoints import fail_on_poison
 from seamline.spark.tasks.deadly_records import WHY
 from seamline.spark.tasks.task import FACTS
 from seamline.spark.tasks.task import SCHEMA as REPORTED
@@ -51,9 +51,9 @@ class Found:
         """Count a chunk; intervals are ``length`` microseconds long."""
         moments = rows["_event_time"].cast(INSTANT).cast(pa.int64()).to_numpy()
         cells = pa.table({"epoch": rows["_epoch"], "cell": moments // length * length})
-        for epoch, cell, count in counted(cells):
-            self.accepted[epoch][stamp(EPOCH + cell * MICROSECOND)] += count
-        for epoch, reason, count in counted(refused.select(["_epoch", REASON])):
+        for epoch, cell, count in count_equal_rows(cells):
+            self.accepted[epoch][format_utc_instant(EPOCH + cell * MICROSECOND)] += count
+        for epoch, reason, count in count_equal_rows(refused.select(["_epoch", REASON])):
             self.refused[epoch][reason] += count
 
     def add(self, other: Found) -> None:
@@ -83,7 +83,7 @@ class Found:
         return found
 
 
-def counted(places: pa.Table) -> Iterator[tuple[Any, ...]]:
+def count_equal_rows(places: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Count equal rows of a narrow table."""
     found = places.group_by(places.column_names).aggregate([([], "count_all")])
     columns = found.select([*places.column_names, "count_all"]).columns
@@ -107,21 +107,21 @@ class Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
-        found, con, reader = Found(), engine(), reader_of(self.pipeline)
+        found, con, reader = Found(), open_worker_duckdb(), reader_of(self.pipeline)
         config = self.config
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"
         sink = Sink(self.root, name, rows_schema(self.pipeline), partition={ATTEMPT: self.attempt})
         length = self.pipeline.grid.length // MICROSECOND
 
         def judge(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
-            swallow(raw["_value"])
-            return judged(con, raw, config, reader)
+            fail_on_poison(raw["_value"])
+            return validate_records(con, raw, config, reader)
 
-        for chunk in chunks(batches):
+        for chunk in combine_small_batches(batches):
             for rows, refused in self.parts(self.raw(chunk), judge):
                 if not self.dry:
-                    sink.write(filled(rows, sink.schema))
-                    sink.write(filled(refused, sink.schema))
+                    sink.write(fill_missing_columns(rows, sink.schema))
+                    sink.write(fill_missing_columns(refused, sink.schema))
                 found.count(rows, refused, length)
         found.files = sink.close()
         yield pa.RecordBatch.from_pylist(
@@ -148,9 +148,9 @@ class Task:
         places = zip(*(raw[name].to_pylist() for name in ("_topic_id", "_partition", "_offset")), strict=True)
         doomed = {(part.lane.topic_id, part.lane.partition, part.start) for part in self.condemned}
         if doomed and any(mask := [place in doomed for place in places]):
-            yield refused_unread(raw.filter(pa.array(mask)), WHY)
+            yield reject_unreadable(raw.filter(pa.array(mask)), WHY)
             raw = raw.filter(pa.array([not each for each in mask]))
-        yield from sound(raw, judge)
+        yield from validate_by_halves(raw, judge)
 
     def raw(self, chunk: pa.Table) -> pa.Table:
         """Return records as the kernel takes them: with our record version, and when they were processed."""
@@ -165,20 +165,20 @@ class Task:
         return chunk.append_column("_processing_time", moments)
 
 
-def sound(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
+def validate_by_halves(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Judge records; where that fails, each half alone, down to the record that cannot be judged (rule 17)."""
     try:
         yield judge(raw)
     except Exception as error:  # noqa: BLE001 - whatever it is, it would have condemned the record when read
         if raw.num_rows > 1:
             half = raw.num_rows // 2
-            yield from sound(raw.slice(0, half), judge)
-            yield from sound(raw.slice(half), judge)
+            yield from validate_by_halves(raw.slice(0, half), judge)
+            yield from validate_by_halves(raw.slice(half), judge)
         else:
-            yield refused_unread(raw, f"{type(error).__name__}: {error}"[:500])
+            yield reject_unreadable(raw, f"{type(error).__name__}: {error}"[:500])
 
 
-def refused_unread(raw: pa.Table, why: str) -> tuple[pa.Table, pa.Table]:
+def reject_unreadable(raw: pa.Table, why: str) -> tuple[pa.Table, pa.Table]:
     """Refuse records for what the kernel cannot bear."""
     none = raw.slice(0, 0).append_column("_event_time", pa.array([], INSTANT))
-    return none, refusals(raw, "kernel error", why)
+    return none, reject_all_rows(raw, "kernel error", why)

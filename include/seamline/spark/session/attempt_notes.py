@@ -51,7 +51,7 @@ class Note:
                 "ranges": [[str(part.lane), part.start, part.end] for part in self.ranges],
                 "stage": self.stage,
                 "size": dict(self.size),
-                "start": spelled(self.start),
+                "start": encode_vector(self.start),
             }
         )
 
@@ -60,7 +60,7 @@ class Note:
         """Read what ``to_json`` wrote."""
         row = json.loads(text)
         ranges = tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row["ranges"])
-        return cls(ranges, row["stage"], row["size"], vector(row["start"]))
+        return cls(ranges, row["stage"], row["size"], decode_vector(row["start"]))
 
 
 class Attempted:
@@ -107,11 +107,11 @@ class Attempted:
             return None
 
 
-def spelled(vector: Vector) -> dict[str, int]:
+def encode_vector(vector: Vector) -> dict[str, int]:
     """Write a vector as JSON has it."""
     return {str(lane): at for lane, at in vector.items()}
 
 
-def vector(row: Mapping[str, int]) -> dict[Lane, int]:
-    """Read what ``spelled`` wrote."""
+def decode_vector(row: Mapping[str, int]) -> dict[Lane, int]:
+    """Read what ``encode_vector`` wrote."""
     return {Lane.parse(lane): at for lane, at in row.items()}

@@ -72,7 +72,7 @@ DAEMON = "seamline.spark.daemon"
 CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
-def session(
+def open_spark_session(
     app: str,
     *,
     cores: str = "local[2]",
@@ -106,7 +106,7 @@ def session(
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
     ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
-    near = {"spark.python.daemon.module": DAEMON, **unix_sockets.settings()} if local else {}
+    near = {"spark.python.daemon.module": DAEMON, **unix_sockets.unix_socket_settings()} if local else {}
     for name, value in {**ours, **near, **shown, **(BRIEF if brief else {}), **(more or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -114,13 +114,13 @@ def session(
     return spark
 
 
-def starting(app: str, **given: Any) -> Future[SparkSession]:
+def start_spark_in_thread(app: str, **given: Any) -> Future[SparkSession]:
     """Start Spark in a thread of its own: a start is mostly waiting, and who needs it has modules to import."""
     made: Future[SparkSession] = Future()
 
     def start() -> None:
         try:
-            made.set_result(session(app, **given))
+            made.set_result(open_spark_session(app, **given))
         except Exception as error:  # noqa: BLE001 - who waits for it gets it
             made.set_exception(error)
 
@@ -128,20 +128,20 @@ def starting(app: str, **given: Any) -> Future[SparkSession]:
     return made
 
 
-def careful(attempt: Path) -> Mapping[str, str]:
+def halved_driver_settings(attempt: Path) -> Mapping[str, str]:
     """Return the settings of a driver where earlier ones left in ``attempt`` what halving had learned; else none."""
     note = Attempted(attempt).read()
     return LETTING_GO if note and note.size else {}
 
 
-def remote() -> bool:
+def is_spark_connect() -> bool:
     """Return whether Spark is a Spark Connect server's, and not of this process."""
     return "SPARK_REMOTE" in os.environ
 
 
-def leave(spark: SparkSession) -> None:
+def close_connect_session(spark: SparkSession) -> None:
     """Tell a server that we are done. A Spark of this process ends with it, and takes a second less than to stop."""
-    if remote():
+    if is_spark_connect():
         spark.stop()
 
 
@@ -151,7 +151,7 @@ def submitted_master() -> str:
     return SparkConf().get("spark.master") or ""
 
 
-def listening(app: str, port: int) -> SparkSession:
+def start_connect_server(app: str, port: int) -> SparkSession:
     """Start a Spark of this process that is a Spark Connect server as well, on this machine's own address."""
     # It would make the session a client of itself.
     os.environ.pop("SPARK_REMOTE", None)
@@ -160,7 +160,7 @@ def listening(app: str, port: int) -> SparkSession:
         "spark.connect.grpc.binding.address": "localhost",
         "spark.connect.grpc.binding.port": str(port),
     }
-    return session(app, more=serving)
+    return open_spark_session(app, more=serving)
 
 
 def of_server(url: str) -> SparkSession:
@@ -192,7 +192,7 @@ def await_server(host: str, port: int) -> None:
     )
 
 
-def described(spark: SparkSession) -> str:
+def format_session_summary(spark: SparkSession) -> str:
     """Say which Spark this is, and where its pages are."""
     if url := os.environ.get("SPARK_REMOTE"):
         return f"Spark {spark.version} behind {urlsplit(url).netloc}"

@@ -23,7 +23,7 @@ held: list[int] = []
 """Folders of this process, open and locked until it ends: nobody takes them for left behind."""
 
 
-def settings() -> dict[str, str]:
+def unix_socket_settings() -> dict[str, str]:
     """Return Spark's settings for it; none where no folder will do, and TCP is used."""
     with suppress(OSError):
         folder = own_folder(private_folder())
@@ -38,12 +38,12 @@ def settings() -> dict[str, str]:
 def own_folder(place: Path) -> Path:
     """Make a folder for this process's sockets, and delete those of processes that have ended."""
     for other in place.glob(f"{PREFIX}*"):
-        if (locked := lock(other)) is not None:
+        if (locked := lock_folder(other)) is not None:
             shutil.rmtree(other, ignore_errors=True)
             os.close(locked)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-        locked = lock(folder)
+        locked = lock_folder(folder)
         # Somebody may have come between, and taken it for left behind.
         if locked is not None and folder.exists():
             held.append(locked)
@@ -52,7 +52,7 @@ def own_folder(place: Path) -> Path:
             os.close(locked)
 
 
-def lock(folder: Path) -> int | None:
+def lock_folder(folder: Path) -> int | None:
     """Lock a folder, and give the lock; None where another process has it, or it is gone."""
     try:
         opened = os.open(folder, os.O_RDONLY)

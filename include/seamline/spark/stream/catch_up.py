@@ -17,11 +17,11 @@ from seamline.lake.storage.delta_table import EPOCH
 from seamline.lake.tables.rejudged import Rejudged
 from seamline.lake.tables.slices import PRUNES, Slices
 from seamline.model.protocol.epoch import Epoch
-from seamline.plan.batch.rejudging_plan import unjudged
+from seamline.plan.batch.rejudging_plan import list_outdated_epochs
 from seamline.plan.stream.epoch_numbers import step_end
 from seamline.spark.build.rejudging import log_of
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.tasks.measures import floored, numbered, states
+from seamline.spark.tasks.measures import compute_states, floor_to_span, number_count_windows
 
 log = logging.getLogger("seamline.stream")
 CELL = "_cell"
@@ -54,7 +54,7 @@ def catch_up(
     for view in late:
         slices = writer.slices[view]
         step = next_step(writer, slices, most)
-        if why := foreign(writer, writer.ledger.after(step.above, step.last), step.above):
+        if why := format_foreign_epochs(writer, writer.ledger.after(step.above, step.last), step.above):
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
             writer.stuck[view] = writer.errors[view] = why
@@ -71,13 +71,13 @@ def catch_up(
     return writer.frontiers != before
 
 
-def foreign(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
+def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
     """Say why the epochs above a frontier cannot be caught up: another record version judged their records."""
     ours = writer.pipeline.record_version
-    if not unjudged(ledger, ours, ()):
+    if not list_outdated_epochs(ledger, ours, ()):
         return ""
     judged = Rejudged(writer.pipeline, writer.layout).verdicts()
-    others = [each for each in unjudged(ledger, ours, judged) if each.number > frontier]
+    others = [each for each in list_outdated_epochs(ledger, ours, judged) if each.number > frontier]
     if not others:
         return ""
     return (
@@ -104,8 +104,8 @@ def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -
     """Commit a step's slices, all at once; nothing where they are there already."""
     if step.above == step.last:
         return
-    found = computed(spark, writer, slices, after=step.above, until=step.last)
-    block = written(writer, slices, found, step.above + 1, step.last)
+    found = compute_missing_slices(spark, writer, slices, after=step.above, until=step.last)
+    block = write_slices_block(writer, slices, found, step.above + 1, step.last)
     log.info(
         "View %s caught up from %s to %s: %s rows", slices.view.id, step.above, step.last, found.num_rows
     )
@@ -113,28 +113,30 @@ def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -
     slices.table.append(block, txns={EPOCH: max(step.last, slices.table.txn(EPOCH) or step.last)})
 
 
-def computed(spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
+def compute_missing_slices(
+    spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int
+) -> pa.Table:
     """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut."""
     rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
     missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
     if slices.view.counts:
         # Which window a record is in depends on all before it in its interval.
-        cell = floored("_event_time", slices.view.interval).alias(CELL)
+        cell = floor_to_span("_event_time", slices.view.interval).alias(CELL)
         cells = missing.select(cell).distinct()
         whole = rows.where(f.col("_epoch") <= until).select("*", cell).join(cells, CELL, "left_semi")
-        missing = numbered(whole, slices.view, CELL).where(f.col("_epoch") > after)
+        missing = number_count_windows(whole, slices.view, CELL).where(f.col("_epoch") > after)
     memory = writer.pipeline.definition.stream.worker_memory
-    found = states(missing, slices.view, by=["_epoch"], memory=memory).toArrow()
+    found = compute_states(missing, slices.view, by=["_epoch"], memory=memory).toArrow()
     spans = found.append_column("from_epoch", found["_epoch"]).append_column("to_epoch", found["_epoch"])
     schema = slices_schema(slices.view)
     return spans.select(schema.names).cast(schema)
 
 
-def written(
+def write_slices_block(
     writer: Writer, slices: Slices, found: pa.Table, first: int, last: int
 ) -> list[data_files.DataFile]:
     """Write the block as one file; none for no rows."""
     if not found.num_rows:
         return []
     name = f"{writer.token:06d}-{first:012d}-{last:012d}-{uuid.uuid4().hex}.parquet"
-    return [data_files.write(found, slices.table.root, name, stats=PRUNES)]
+    return [data_files.write_data_file(found, slices.table.root, name, stats=PRUNES)]

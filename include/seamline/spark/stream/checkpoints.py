@@ -39,7 +39,7 @@ class Checkpoints:
         if path is None or planned is None:
             return None
         try:
-            ends = planned_ends(path, planned)
+            ends = read_planned_ends(path, planned)
         except (OSError, ValueError):
             return None
         finished = last(path / "commits")
@@ -51,7 +51,7 @@ def last(log: Path) -> int | None:
     return max((int(file.name) for file in log.glob("*") if file.name.isdigit()), default=None)
 
 
-def planned_ends(path: Path, batch: int) -> dict[str, dict[int, int]]:
+def read_planned_ends(path: Path, batch: int) -> dict[str, dict[int, int]]:
     """Read the end offsets that Spark planned for a batch, by topic and partition; ValueError for none."""
     lines = (path / "offsets" / str(batch)).read_text().splitlines()
     if len(lines) < 3 or not lines[0].startswith("v"):

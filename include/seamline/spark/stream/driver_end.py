@@ -8,18 +8,18 @@ from typing import Any, NoReturn
 from pyspark.sql import SparkSession
 
 from seamline.model.errors import SeamlineError
-from seamline.runtime.process_exit import end
+from seamline.runtime.process_exit import exit_process
 
 
-def shown(failure: BaseException | None) -> str:
+def format_driver_failure(failure: BaseException | None) -> str:
     """Say what went wrong without the JVM's part of the stack."""
     return str(failure).split("\tat py4j.")[0].rstrip()[-3000:]
 
 
-def leave(error: SeamlineError) -> NoReturn:
+def exit_with_error(error: SeamlineError) -> NoReturn:
     """Exit at once with the error's code: nothing more may be written."""
     print(error, file=sys.stderr)
-    end(error.exit_code)
+    exit_process(error.exit_code)
 
 
 def jvm_pid(spark: SparkSession) -> int | None:

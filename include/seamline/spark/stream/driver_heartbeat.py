@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from seamline.model.time.intervals import stamp
+from seamline.model.time.intervals import format_utc_instant
 
 MINUTE = timedelta(minutes=1)
 
@@ -53,16 +53,16 @@ class Trail:
         self.samples.append((at, read, end))
         while len(self.samples) > 2 and at - self.samples[1][0] >= MINUTE:
             self.samples.popleft()
-        return said(self.samples[-1]), said(self.samples[0])
+        return encode_sample(self.samples[-1]), encode_sample(self.samples[0])
 
 
-def said(sample: tuple[datetime, int, int]) -> dict[str, int | str]:
+def encode_sample(sample: tuple[datetime, int, int]) -> dict[str, int | str]:
     """Write a sample as JSON has it."""
     at, read, end = sample
-    return {"at": stamp(at), "read": read, "end": end}
+    return {"at": format_utc_instant(at), "read": read, "end": end}
 
 
-def beat(file: Path, heartbeat: Heartbeat) -> None:
+def write_heartbeat(file: Path, heartbeat: Heartbeat) -> None:
     """Replace the file in one step: a reader sees the old one or the new one."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(f".{os.getpid()}.tmp")

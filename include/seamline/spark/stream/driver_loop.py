@@ -17,27 +17,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from seamline.kernel.kernel_result import KernelResult
-from seamline.lake.log.epoch_log import condensed_log
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired, Drained
 from seamline.lake.tables.lookup_tables import Lookups
-from seamline.lake.tables.mending import mend
+from seamline.lake.tables.mending import mend_tables
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import to_register
 from seamline.model.protocol.offsets import OffsetRange
-from seamline.plan.stream.epoch_numbers import Resume, Turns, position
+from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
 from seamline.spark.session.attempt_notes import Attempted
-from seamline.spark.stream.checkpoints import Checkpoints, planned_ends
-from seamline.spark.stream.driver_end import jvm_pid, leave, shown
+from seamline.spark.stream.checkpoints import Checkpoints, read_planned_ends
+from seamline.spark.stream.driver_end import exit_with_error, format_driver_failure, jvm_pid
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.hole_filling import Filler
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.serving_refresher import Refresher
-from seamline.spark.tasks.task import warm
+from seamline.spark.tasks.task import warm_workers
 
 log = logging.getLogger("seamline.stream")
 TICK = 0.25
@@ -57,9 +57,9 @@ class Driver:
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
         self.topics = Topics(pipeline.name, pipeline.definition.source)
-        mend(layout, now=datetime.now(UTC))
+        mend_tables(layout, now=datetime.now(UTC))
         self.control = ControlTable.ensure(layout)
-        epochs = condensed_log(layout)
+        epochs = read_condensed_log(layout)
         self.topics.require_whole(epochs, self.control.read().accepted)
         self.lookups = Lookups(pipeline.record.lookups, layout, in_force(epochs, pipeline.record_version))
         self.parent = os.getppid()
@@ -80,7 +80,7 @@ class Driver:
         Python's workers warm up meanwhile.
         """
         self.spark = spark
-        warming = self.beside.submit(warm, spark)
+        warming = self.beside.submit(warm_workers, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         ledger = self.registered(self.writer.repaired())
@@ -116,7 +116,7 @@ class Driver:
         try:
             return self.started()
         except (PySparkException, Py4JJavaError) as error:
-            log.warning("Spark does not go on with its checkpoint: %s", shown(error))
+            log.warning("Spark does not go on with its checkpoint: %s", format_driver_failure(error))
             return self.started(anew=True)
 
     def started(self, *, anew: bool = False) -> StreamingQuery:
@@ -124,7 +124,7 @@ class Driver:
         start = self.epochs.progress.vector
         held = self.topics.offsets(self.writer.master.position(start))
         ends = {name: offsets for name, offsets in held.items() if offsets}
-        decision = position(ends, self.checkpoints.read())
+        decision = decide_start_position(ends, self.checkpoints.read())
         newest = self.checkpoints.newest
         if anew or not isinstance(decision, Resume) or newest is None or self.epochs.size.halved:
             newest = self.checkpoints.begin()
@@ -145,10 +145,10 @@ class Driver:
             if self.closed or self.failure:
                 return
             try:
-                ends = self.topics.lanes(planned_ends(self.checkpoint, batch))
+                ends = self.topics.lanes(read_planned_ends(self.checkpoint, batch))
                 self.epochs.read(frame, ends, stopping=self.stopping.is_set())
             except FenceLost as error:
-                leave(error)
+                exit_with_error(error)
             except BaseException as error:
                 self.failure = error
                 raise
@@ -240,7 +240,9 @@ class Driver:
     def tried(self, failure: BaseException | None) -> None:
         """Count a failure, and wait a little before the next attempt; SeamlineError after too many."""
         self.obey()
-        log.error("Attempt %s at one place failed: %s", self.epochs.retries + 1, shown(failure))
+        log.error(
+            "Attempt %s at one place failed: %s", self.epochs.retries + 1, format_driver_failure(failure)
+        )
         if not isinstance(failure, KafkaUnavailable):
             self.epochs.retries += 1
         if self.epochs.retries > GIVE_UP:
@@ -278,7 +280,9 @@ class Driver:
         """Look at what the stream should be doing, who holds the lease, and whether our parent lives."""
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:
-            leave(FenceLost(f"The lease has token {found.lease.token}, ours is {self.token}.", hint="exit."))
+            exit_with_error(
+                FenceLost(f"The lease has token {found.lease.token}, ours is {self.token}.", hint="exit.")
+            )
         self.drained, self.fills = found.drained, found.fills
         self.paused = found.desired is Desired.PAUSED
         if found.desired is Desired.STOPPED or os.getppid() != self.parent:

@@ -16,10 +16,10 @@ from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
-from seamline.lake.tables.log_tails import tails
+from seamline.lake.tables.log_tails import find_log_tails
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.holes import positions
+from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import parse_duration
@@ -30,12 +30,19 @@ from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, N
 from seamline.spark.stream.catch_up import catch_up
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.progress import Progress, rests
+from seamline.spark.stream.progress import Progress, is_stream_idle
 from seamline.spark.stream.pulse import Pulse
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.register import Register
-from seamline.spark.tasks.kernel_attempts import Attempt, KernelFailed, answers, narrow, said, unread
-from seamline.spark.tasks.task import REPORT, gathered, kernel_task, reported
+from seamline.spark.tasks.kernel_attempts import (
+    Attempt,
+    KernelFailed,
+    coalesce_small_epoch,
+    find_worker_message,
+    is_frame_alive,
+    make_unread_record,
+)
+from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 
 log = logging.getLogger("seamline.stream")
 
@@ -96,16 +103,16 @@ class Epochs:
             self.size_batches(frame)
             # Spark gives every lane a record: another one may have come beside the one that is condemned.
             condemned = self.size.condemned if sum(map(len, ranges)) == 1 else ""
-            frame = narrow(frame, ranges)
+            frame = coalesce_small_epoch(frame, ranges)
             attempt = self.attempt(frame, self.progress.vector, condemned=condemned, proved=self.size.proved)
         except KernelFailed as error:
             self.record_bytes = 0
-            if not answers(frame):
+            if not is_frame_alive(frame):
                 # The JVM is dead, and this process ends: the note stands for the next one.
                 raise error.cause from None
             # Tasks read Kafka: a broker that is away is no failure of a record.
             self.topics.assert_same()
-            self.size.failed(said(error.cause), ends, ranges, kept=self.attempted.kept)
+            self.size.failed(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
             self.attempted.over(start, self.size.kept())
             raise error.cause from None
         self.attempted.over(start, self.size.kept())
@@ -183,7 +190,7 @@ class Epochs:
         self.progress = self.held(after, epoch, attempt.result, attempt.views)
         if self.register:
             self.register.hold()
-        warn(self.refusals.take(epoch.number, attempt.result.refused, epoch.committed_at))
+        log_warnings(self.refusals.take(epoch.number, attempt.result.refused, epoch.committed_at))
 
     def held(self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]) -> Progress:
         """Commit an epoch; it states the frontiers of all views."""
@@ -249,21 +256,21 @@ class Epochs:
         )
         try:
             if condemned and (note := self.passing or self.unreadable):
-                return run([unread(note, self.topics.ids)], config)
+                return run([make_unread_record(note, self.topics.ids)], config)
             if self.register and not condemned:
                 config = self.register.survey(frame, config)
                 self.writer.done("surveyed")
-            return gathered(reported(frame.mapInArrow(kernel_task(config), REPORT)))
+            return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
         except Exception as error:
             raise KernelFailed(error) from error
 
     def resumed(self, ledger: Sequence[Epoch]) -> Progress:
         """Return the progress where the master ends, over every lane that ledger and topics have."""
-        known = positions(ledger)
+        known = list_end_offsets(ledger)
         starts = self.topics.starts(self.writer.master, known)
         master, quarantine = (Files.of(each) for each in (self.writer.master.table, self.writer.quarantine))
         self.topics.require_kept(
-            tails(master, quarantine, {lane: at for lane, at in starts.items() if lane in known})
+            find_log_tails(master, quarantine, {lane: at for lane, at in starts.items() if lane in known})
         )
         return Progress.resumed(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
@@ -289,14 +296,14 @@ class Epochs:
         It does when lanes fall idle, and when somebody has declared that the topic ends where we are.
         """
         now = datetime.now(UTC)
-        warn(self.refusals.due(now))
+        log_warnings(self.refusals.due(now))
         last = self.progress.epoch
         if drained and last and drained.ends == self.progress.vector:
             closing, mark = self.closing(), self.progress.mark
             if closing and (mark is None or mark < closing):
                 self.empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")
                 return
-        if last is None or not rests(self.progress, now):
+        if last is None or not is_stream_idle(self.progress, now):
             return
         if not last.edge or (
             self.progress.silent(self.watermark, now)
@@ -334,7 +341,7 @@ class Epochs:
 
     def close(self, state: str = "stopped") -> None:
         """Declare the last edge."""
-        warn(self.refusals.due(datetime.now(UTC), ending=True))
+        log_warnings(self.refusals.due(datetime.now(UTC), ending=True))
         last = self.progress.epoch
         if last is not None and not last.edge:
             self.empty()
@@ -345,7 +352,7 @@ class Epochs:
         self.pulse.beat(self.progress, self.writer, self.topics, state)
 
 
-def warn(lines: Iterable[str]) -> None:
+def log_warnings(lines: Iterable[str]) -> None:
     """Log warnings."""
     for line in lines:
         log.warning("%s", line)

@@ -8,8 +8,8 @@ from typing import Any
 from seamline.model.definition.pipeline import Stream
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 from seamline.model.time.intervals import parse_duration
-from seamline.plan.stream.epoch_numbers import fewer, next_size
-from seamline.spark.session.attempt_notes import ATTEMPTS, DRY, KEPT, Note, spelled, vector
+from seamline.plan.stream.epoch_numbers import limit_epoch_size, next_size
+from seamline.spark.session.attempt_notes import ATTEMPTS, DRY, KEPT, Note, decode_vector, encode_vector
 
 DEATHS, SHARE = 2, 32
 """So many deaths of the driver at one start narrow the epoch, to that share: each of them costs a start."""
@@ -103,7 +103,7 @@ class EpochSize:
     def adapt(self, records: int, seconds: float, intervals: int = 0) -> None:
         """Come nearer to the time that an epoch should take, and to the intervals that it may have."""
         wanted = next_size(self.rate, records, seconds, target=self.target, most=self.most)
-        wanted = fewer(wanted, self.rate, records, intervals, most=self.most)
+        wanted = limit_epoch_size(wanted, self.rate, records, intervals, most=self.most)
         if wanted == self.rate or (self.off and (self.off[-1] > self.rate) != (wanted > self.rate)):
             self.off = []
         if wanted == self.rate:
@@ -130,7 +130,7 @@ class EpochSize:
             "condemned": self.condemned,
             "proved": self.proved,
             "unkept": self.unkept,
-            "trouble": spelled(self.trouble),
+            "trouble": encode_vector(self.trouble),
             "suspects": list(map(str, self.suspects)),
         }
 
@@ -143,7 +143,7 @@ class EpochSize:
             return False
         same = note.follows(start)
         size: Mapping[str, Any] = note.size
-        trouble = vector(size.get("trouble", {}))
+        trouble = decode_vector(size.get("trouble", {}))
         if size and any(start.get(lane, 0) < end for lane, end in trouble.items()):
             self.limit = min(size["limit"] or self.rate, self.rate)
             self.trouble = trouble

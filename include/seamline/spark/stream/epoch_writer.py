@@ -11,20 +11,26 @@ import pyarrow as pa
 
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
-from seamline.lake.log.epoch_log import condensed_log, condensed_log_of
+from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.let_go import let_go
-from seamline.lake.maintain.repair import Tables, agree, require_served
-from seamline.lake.maintain.unjudging import unjudge
+from seamline.lake.maintain.repair import Tables, repair_tables, require_held_cuts
+from seamline.lake.maintain.unjudging import delete_verdicts_above
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import handed_over
-from seamline.lake.tables.kept_panes import PANE, as_kept, coarse, refine, state
+from seamline.lake.storage.table_cache import take_cached_table
+from seamline.lake.tables.kept_panes import (
+    PANE,
+    as_kept,
+    commit_pane_length,
+    list_coarse_stretches,
+    withdraw_coarse_intervals,
+)
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.mending import mend
-from seamline.lake.tables.rejudged import judged_log
+from seamline.lake.tables.mending import mend_tables
+from seamline.lake.tables.rejudged import read_reprocessed_log
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import require_order
@@ -33,10 +39,10 @@ from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.batch.rejudging_plan import filled
+from seamline.plan.batch.rejudging_plan import last_filled_interval
 from seamline.plan.maintain.repair_steps import Acceptance
-from seamline.plan.publish.publication import born
-from seamline.runtime.failpoints import reach
+from seamline.plan.publish.publication import plan_births
+from seamline.runtime.failpoints import hit_failpoint
 
 log = logging.getLogger("seamline.stream")
 
@@ -58,13 +64,13 @@ class Writer:
         acceptance: Acceptance | None = None,
     ) -> None:
         self.layout, self.token, self.jvm = layout, token, jvm
-        mend(layout, now=datetime.now(UTC), accepted=acceptance is not None)
-        held = condensed_log(layout)
+        mend_tables(layout, now=datetime.now(UTC), accepted=acceptance is not None)
+        held = read_condensed_log(layout)
         require_order(pipeline.record_version, held)
         require_grid(pipeline, ManifestTable.ensure(layout).read(), held)
         self.master = Master.ensure(layout, pipeline)
         place = layout.table("quarantine")
-        self.quarantine = handed_over(place) or Table.ensure(place, QUARANTINE)
+        self.quarantine = take_cached_table(place) or Table.ensure(place, QUARANTINE)
         self.ledger = Ledger.ensure(layout)
         self.slices: dict[str, Slices] = {}
         for table in self.tables:
@@ -75,7 +81,7 @@ class Writer:
         for table in self.tables:
             table.insists = True
         if acceptance is None:
-            require_served(layout, self.ledger, self.master)
+            require_held_cuts(layout, self.ledger, self.master)
         manifest = self.births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
         for id, why in stood_still(pipeline, manifest).items():
@@ -88,7 +94,7 @@ class Writer:
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
         if acceptance:
             let_go(self.master, self.quarantine)
-        agreed = agree(
+        agreed = repair_tables(
             self.taken(manifest),
             self.frontiers,
             layout=layout,
@@ -97,7 +103,7 @@ class Writer:
             acceptance=acceptance,
         )
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
-        if gone := unjudge(layout, self.master.epoch):
+        if gone := delete_verdicts_above(layout, self.master.epoch):
             log.warning(
                 "%s attempts at judging again are of epochs that the log has lost: they count no more", gone
             )
@@ -132,7 +138,7 @@ class Writer:
             if definitions.keys() <= {*current.live}:
                 return current
             known = self.filled(pipeline)
-            statements = born(
+            statements = plan_births(
                 current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=known
             )
             try:
@@ -144,17 +150,19 @@ class Writer:
         """Cut panes as the zones' rules of this process want them; days that are kept in longer ones are built anew."""
         kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
         self.pipeline = as_kept(self.pipeline, lambda view: kept[view.id])
-        short = [view for view in self.pipeline.views if coarse(view, kept[view.id])]
+        short = [view for view in self.pipeline.views if list_coarse_stretches(view, kept[view.id])]
         if short:
             intervals = sorted(
-                {id for epoch in judged_log(self.pipeline, self.layout) for id in epoch.accepted}
+                {id for epoch in read_reprocessed_log(self.pipeline, self.layout) for id in epoch.accepted}
             )
             grid, held = self.pipeline.grid, self.master.epoch
             told = ManifestTable.ensure(self.layout).decide(
                 lambda manifest: [
                     each
                     for view in short
-                    for each in refine(manifest, view, kept[view.id], intervals, grid, held)
+                    for each in withdraw_coarse_intervals(
+                        manifest, view, kept[view.id], intervals, grid, held
+                    )
                 ]
             )
             log.warning(
@@ -162,16 +170,16 @@ class Writer:
             )
         for view in self.pipeline.views:
             self.slices[view.id].view = view
-            state(self.slices[view.id].table, view)
+            commit_pane_length(self.slices[view.id].table, view)
 
     def filled(self, pipeline: CompiledPipeline) -> str:
         """Return the last interval that has rows, with what judging again has brought; empty while records wait."""
-        log = judged_log(pipeline, self.layout)
-        return filled(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
+        log = read_reprocessed_log(pipeline, self.layout)
+        return last_filled_interval(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
     def last_filled(self, pipeline: CompiledPipeline) -> str:
         """Return the last interval that has rows, as the pipeline judges them where that was done; empty for none."""
-        log = judged_log(pipeline, self.layout)
+        log = read_reprocessed_log(pipeline, self.layout)
         return max((each for epoch in log for each in epoch.accepted), default="")
 
     def frontier(self, manifest: Manifest, view: CompiledView) -> int:
@@ -188,7 +196,7 @@ class Writer:
         self.frontiers = {view: max(at, self.master.frontier(view)) for view, at in self.frontiers.items()}
         self.ledger.append(self.master.missing(self.ledger.last))
         self.sure = True
-        return condensed_log_of(self.ledger, self.master)
+        return condense_open_log(self.ledger, self.master)
 
     def take(self) -> int:
         """Take the next number: one attempt, one number."""
@@ -246,7 +254,7 @@ class Writer:
     def done(self, phase: str) -> None:
         """Note the end of a phase; a failpoint may end the process here."""
         self.phases(phase)
-        reach(phase, jvm=self.jvm)
+        hit_failpoint(phase, jvm=self.jvm)
 
     def commit_slices(
         self, number: int, result: KernelResult, views: Iterable[str]
@@ -274,5 +282,5 @@ class Writer:
     def commit_view(self, number: int, slices: Slices, tables: list[pa.Table]) -> None:
         """Merge the tasks' states of one view and commit them; without rows there is nothing to commit."""
         if any(table.num_rows for table in tables):
-            merged = states.together(slices.view, tables)
+            merged = states.combine_if_several(slices.view, tables)
             slices.append(merged, from_epoch=number, to_epoch=number)

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch, Kind
-from seamline.model.protocol.holes import fillable
+from seamline.model.protocol.holes import list_fillable_ranges
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.spark.session.attempt_notes import ATTEMPTS, JUDGED, Attempted, Note
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_sizing import SHARE, WHY
-from seamline.spark.tasks.kernel_attempts import alive, said
+from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive
 
 log = logging.getLogger("seamline.stream")
 PIECE = 200_000
@@ -31,7 +31,7 @@ class Filler:
 
     def __init__(self, epochs: Epochs, ledger: Sequence[Epoch], attempted: Attempted) -> None:
         self.epochs, self.attempted = epochs, attempted
-        self.known = decided(ledger)
+        self.known = list_hole_epochs(ledger)
         self.size = min(PIECE, epochs.size.most)
         self.failures, self.why = 0, ""
         self.deadly = attempted.read()
@@ -43,7 +43,9 @@ class Filler:
         """Take in what people have asked to be filled; Kafka is asked for what it still has of it."""
         wanted = tuple(asked)
         if wanted != self.asked and not self.unclear:
-            self.pieces = fillable(self.known, wanted, self.epochs.topics.beginnings()) if wanted else []
+            self.pieces = (
+                list_fillable_ranges(self.known, wanted, self.epochs.topics.beginnings()) if wanted else []
+            )
             self.asked = wanted
             self.recall()
             if self.pieces:
@@ -89,9 +91,9 @@ class Filler:
             self.attempted.over({}, {})
             raise
         except Exception as error:  # noqa: BLE001 - the live stream goes on
-            self.why = said(error)
+            self.why = find_worker_message(error)
             log.error("Filling %s failed: %s", part, self.why)
-            if alive(spark):
+            if is_session_alive(spark):
                 self.attempted.over({}, {})
             self.unclear = part
             self.settle(part)
@@ -110,8 +112,8 @@ class Filler:
         What Kafka has lost in the meantime is no longer tried. KafkaUnavailable leaves all as it is, and nothing
         is counted against a record.
         """
-        self.known = decided(self.epochs.reread())
-        self.pieces = fillable(self.known, self.asked, self.epochs.topics.beginnings())
+        self.known = list_hole_epochs(self.epochs.reread())
+        self.pieces = list_fillable_ranges(self.known, self.asked, self.epochs.topics.beginnings())
         self.unclear = None
         if any(piece.lane == part.lane and piece.start == part.start for piece in self.pieces):
             self.failures = self.failures + 1 if len(part) == 1 else 0
@@ -120,6 +122,6 @@ class Filler:
             self.failures = 0
 
 
-def decided(ledger: Iterable[Epoch]) -> list[Epoch]:
+def list_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
     """Return the epochs that tell what of the holes is missing."""
     return [epoch for epoch in ledger if epoch.kind is not Kind.READ]

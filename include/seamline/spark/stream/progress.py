@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from seamline.model.compile.evolution import Timed
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance_vector
 from seamline.model.protocol.watermark import Watermark, advance_watermark
 from seamline.model.time.intervals import EPOCH, Grid
 from seamline.plan.stream.epoch_numbers import EdgePolicy, idle_lanes
@@ -40,7 +40,7 @@ class Progress:
         mark = None
         for epoch in epochs:
             if timed is None or timed.tells(epoch):
-                largest, mark = latest(largest, epoch.max_event_time), epoch.watermark or mark
+                largest, mark = merge_event_times(largest, epoch.max_event_time), epoch.watermark or mark
         edge = next((epoch.number for epoch in reversed(epochs) if epoch.edge), -1)
         last = epochs[-1] if epochs else None
         return cls(vector, largest, dict.fromkeys(vector, now), last, edge, now, timed, mark)
@@ -58,14 +58,14 @@ class Progress:
         """Move on by what an epoch has read; the epoch itself is set once it is held."""
         return replace(
             self,
-            vector=advance(self.vector, ranges),
-            largest=latest(self.largest, event_times),
+            vector=advance_vector(self.vector, ranges),
+            largest=merge_event_times(self.largest, event_times),
             last_seen={**self.last_seen, **{part.lane: now for part in ranges}},
         )
 
     def amended(self, event_times: Mapping[Lane, datetime]) -> Progress:
         """Take in what an epoch has read of holes: no lane moves by it."""
-        return replace(self, largest=latest(self.largest, event_times))
+        return replace(self, largest=merge_event_times(self.largest, event_times))
 
     def held(self, epoch: Epoch) -> Progress:
         """Remember the epoch that the master now holds."""
@@ -93,7 +93,7 @@ class Progress:
         return None if last is None else grid.of(last).end
 
 
-def latest(one: Mapping[Lane, datetime], other: Mapping[Lane, datetime]) -> dict[Lane, datetime]:
+def merge_event_times(one: Mapping[Lane, datetime], other: Mapping[Lane, datetime]) -> dict[Lane, datetime]:
     """Merge the largest event times of lanes."""
     return {**one, **{lane: max(at, one.get(lane, at)) for lane, at in other.items()}}
 
@@ -101,6 +101,6 @@ def latest(one: Mapping[Lane, datetime], other: Mapping[Lane, datetime]) -> dict
 IDLE = timedelta(seconds=2)
 
 
-def rests(progress: Progress, now: datetime) -> bool:
+def is_stream_idle(progress: Progress, now: datetime) -> bool:
     """Return whether nothing has come for so long that an edge may be declared."""
     return progress.epoch is not None and now - progress.epoch.committed_at >= IDLE

@@ -12,8 +12,8 @@ from pathlib import Path
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Vector
-from seamline.model.time.intervals import stamp
-from seamline.spark.stream.driver_heartbeat import Heartbeat, Trail, beat
+from seamline.model.time.intervals import format_utc_instant
+from seamline.spark.stream.driver_heartbeat import Heartbeat, Trail, write_heartbeat
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
@@ -55,24 +55,24 @@ class Pulse:
         now = datetime.now(UTC)
         read, end = (sum(both[which] for both in at.values()) for which in (0, 1))
         reached, earlier = self.trail.add(now, read, end)
-        beat(
+        write_heartbeat(
             self.file,
             Heartbeat(
                 pid=os.getpid(),
                 token=writer.token,
                 epoch=epoch.number,
-                watermark=stamp(epoch.watermark) if epoch.watermark else "",
+                watermark=format_utc_instant(epoch.watermark) if epoch.watermark else "",
                 rows=epoch.rows,
                 refused=sum(epoch.refused.values()),
                 lag={str(lane): max(end - read, 0) for lane, (read, end) in at.items()},
                 seconds=self.seconds,
                 behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
                 state=state,
-                at=stamp(now),
+                at=format_utc_instant(now),
                 errors=dict(writer.errors),
                 topics={id: name for name, id in topics.ids.items()},
                 reached=reached,
                 earlier=earlier,
-                up=stamp(self.up),
+                up=format_utc_instant(self.up),
             ),
         )

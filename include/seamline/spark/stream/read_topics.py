@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kafka import connections
 from seamline.kafka.admin import TopicAdmin
-from seamline.kafka.first_records import Place, firsts
+from seamline.kafka.first_records import Place, read_first_records
 from seamline.lake.log.master import Master
 from seamline.model.definition.pipeline import KafkaSource
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import AcceptedGap, Gap, gaps, refusal, undecided
-from seamline.model.protocol.log_tail import Tail, replaced
+from seamline.model.protocol.holes import AcceptedGap, Gap, build_gap_error, find_gaps, list_undecided_gaps
+from seamline.model.protocol.log_tail import Tail, list_replaced_lanes
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 
 log = logging.getLogger("seamline.stream")
@@ -50,7 +50,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 """Offsets by topic and partition, as Spark writes them."""
 
 
-def fetches(records: int) -> dict[str, str]:
+def fetch_options(records: int) -> dict[str, str]:
     """Say how a task fetches so many records at most.
 
     What one poll gives is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
@@ -64,7 +64,7 @@ class Topics:
 
     def __init__(self, pipeline: str, source: KafkaSource) -> None:
         self.pipeline, self.source, self.names = pipeline, source, source.topics
-        self.connection = connections.resolve(source.connection)
+        self.connection = connections.read_airflow_connection(source.connection)
         self.admin = TopicAdmin(self.connection)
         self.ids = {name: self.admin.topic_id(name) for name in self.names}
 
@@ -111,8 +111,8 @@ class Topics:
 
     def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> None:
         """Raise TopicRecreated or OffsetGap for a gap between the log and the topics that nobody has accepted."""
-        if open_ := undecided(gaps(ledger, self.beginnings()), accepted):
-            raise refusal(self.pipeline, self.ids, open_)
+        if open_ := list_undecided_gaps(find_gaps(ledger, self.beginnings()), accepted):
+            raise build_gap_error(self.pipeline, self.ids, open_)
 
     def starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
         """Return the offset from which each lane is read: the master's end, or the beginning of a new lane.
@@ -126,7 +126,7 @@ class Topics:
         held = master.position(first)
         lost = [Gap(lane, end, first[lane]) for lane, end in sorted(held.items()) if end < first[lane]]
         if lost:
-            raise refusal(self.pipeline, self.ids, lost)
+            raise build_gap_error(self.pipeline, self.ids, lost)
         for lane, end in held.items():
             if end > ends[lane]:
                 raise TopicRecreated(
@@ -148,7 +148,7 @@ class Topics:
         }
         given = self.firsts({place: kept[lane].offset for lane, place in places.items()})
         there = {lane: given[place] for lane, place in places.items() if place in given}
-        if lost := replaced(kept, there):
+        if lost := list_replaced_lanes(kept, there):
             listed = ", ".join(f"{kept[lane].offset} of {lane}" for lane in lost)
             raise TopicRecreated(
                 f"Kafka gives another record than the one that was read at {listed}.", hint=LOST
@@ -156,7 +156,7 @@ class Topics:
 
     def firsts(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
         """Ask for the first record at or after an offset of each place."""
-        return firsts(self.connection, places)
+        return read_first_records(self.connection, places)
 
     def require_lanes(self, known: Iterable[Lane], told: Vector) -> None:
         """Raise KafkaUnavailable for a lane of a topic that is there which the broker does not tell of.
@@ -176,7 +176,9 @@ class Topics:
 
         ``only`` leaves out every lane but one. A lane with by far the most records is read by several tasks.
         """
-        reader = spark.readStream.format("kafka").options(**fetches(limit), **self.connection.for_spark())
+        reader = spark.readStream.format("kafka").options(
+            **fetch_options(limit), **self.connection.for_spark()
+        )
         if only is None:
             reader = reader.option("subscribe", ",".join(self.names))
         else:
@@ -195,7 +197,7 @@ class Topics:
 
     def between(self, spark: SparkSession, part: OffsetRange) -> DataFrame:
         """Read the raw records of one range, at once."""
-        reader = spark.read.format("kafka").options(**fetches(len(part)), **self.connection.for_spark())
+        reader = spark.read.format("kafka").options(**fetch_options(len(part)), **self.connection.for_spark())
         share = max(len(part) // spark.sparkContext.defaultParallelism, LEAST_SHARE)
         return (
             reader.option("assign", self.assigned(part.lane))

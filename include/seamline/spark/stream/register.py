@@ -15,24 +15,24 @@ from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.judgement import REPEATED
 from seamline.kernel.marks import PLACE, marks_schema
 from seamline.kernel.survey import (
-    counted,
-    reported,
     survey_columns,
+    survey_columns_sql,
     survey_fields,
     survey_schema,
     survey_task,
+    view_flag_column,
 )
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import scan
-from seamline.lake.engine.states import quoted
-from seamline.lake.read.originals import files_of, fitting
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
+from seamline.lake.engine.states import quote_identifier
+from seamline.lake.read.originals import files_of, record_version_sql
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import Files, look
+from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.time.intervals import EPOCH, Interval
-from seamline.spark.tasks.task import limited
+from seamline.spark.tasks.task import limit_task_memory
 
 MICROSECOND = timedelta(microseconds=1)
 NEVER = 2**62
@@ -53,11 +53,11 @@ class Register:
     def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
         self.pipeline, self.layout = pipeline, layout
         self.views = [view for view in pipeline.views if view.counts]
-        self.ids = [quoted(name) for name in pipeline.definition.source.event_id]
+        self.ids = [quote_identifier(name) for name in pipeline.definition.source.event_id]
         self.columns = ", ".join(
-            ["_cell", "_event_time", *(quoted(field.name) for field in survey_fields(pipeline))]
+            ["_cell", "_event_time", *(quote_identifier(field.name) for field in survey_fields(pipeline))]
         )
-        self.con = states.connection()
+        self.con = states.open_duckdb()
         self.forget()
 
     def forget(self) -> None:
@@ -75,7 +75,9 @@ class Register:
     def survey(self, frame: DataFrame, config: KernelConfig) -> KernelConfig:
         """Survey a micro-batch, and give the kernel its marks."""
         most = self.pipeline.definition.stream.worker_memory
-        found = frame.mapInArrow(limited(survey_task(config), most), survey_columns(self.pipeline)).toArrow()
+        found = frame.mapInArrow(
+            limit_task_memory(survey_task(config), most), survey_columns(self.pipeline)
+        ).toArrow()
         return replace(config, marks=self.marks(found, config.watermark))
 
     def marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:
@@ -104,7 +106,7 @@ class Register:
         """Put the records of a survey into their table, with the start of their interval; nothing is decided."""
         self.decided = False
         self.con.register("found", found)
-        cell = floored("_event_time", self.pipeline.grid.length)
+        cell = interval_start_sql("_event_time", self.pipeline.grid.length)
         self.con.execute(f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {cell} AS _cell FROM found")
         self.con.unregister("found")
 
@@ -123,15 +125,15 @@ class Register:
 
     def numbers(self, view: CompiledView) -> str:
         """Write the places of the records that a view counts, with their windows."""
-        names = ["_cell", *(quoted(key.name) for key in view.ordered_by)]
+        names = ["_cell", *(quote_identifier(key.name) for key in view.ordered_by)]
         equal = " AND ".join(f"now.{each} IS NOT DISTINCT FROM before.{each}" for each in names)
         groups, order = (", ".join(f"now.{each}" for each in some) for some in (names, ORDER))
         place = f"row_number() OVER (PARTITION BY {groups} ORDER BY {order})"
         here = "_cell IN (SELECT _cell FROM surveyed)"
         return (
             f"SELECT {', '.join(f'now.{name}' for name in PLACE.names)}, "
-            f"(coalesce(before.n, 0) + {place} - 1) // {view.counts} + 1 AS {quoted(view.numbered)} "
-            f"FROM surveyed now LEFT JOIN ({totals(view, here)}) before ON {equal} WHERE {new_of(view)}"
+            f"(coalesce(before.n, 0) + {place} - 1) // {view.counts} + 1 AS {quote_identifier(view.numbered)} "
+            f"FROM surveyed now LEFT JOIN ({event_totals_sql(view, here)}) before ON {equal} WHERE {new_of(view)}"
         )
 
     def hold(self) -> None:
@@ -155,19 +157,19 @@ class Register:
             columns = keys_of(view)
             self.con.execute(
                 f"INSERT INTO {table_of(view)} SELECT {columns}, count(*) FROM ({rows}) "
-                f"WHERE {quoted(counted(view))} GROUP BY {columns}"
+                f"WHERE {quote_identifier(view_flag_column(view))} GROUP BY {columns}"
             )
 
     def clean(self) -> None:
         """Drop ids beyond the horizon, and add up the counts."""
         self.con.execute(f"DELETE FROM ids WHERE NOT {self.recent('_event_time')}")
         for view in self.views:
-            self.con.execute(f"CREATE OR REPLACE TABLE {table_of(view)} AS {totals(view)}")
+            self.con.execute(f"CREATE OR REPLACE TABLE {table_of(view)} AS {event_totals_sql(view)}")
 
     def load(self, start: int) -> None:
         """Read what the master holds of the interval that starts at so many microseconds since 1970."""
         self.cells.add(start)
-        files = look(self.layout.table("master"), "files", Files.of)
+        files = read_cached_table(self.layout.table("master"), "files", Files.of)
         begins = EPOCH + start * MICROSECOND
         interval = Interval(begins, begins + self.pipeline.grid.length)
         paths = files_of(files, interval, NEVER) if files else []
@@ -175,12 +177,12 @@ class Register:
             return
         # A column that no file has yet comes from here.
         self.con.register("blank", master_schema(self.pipeline).empty_table())
-        cell = floored("_event_time", self.pipeline.grid.length)
-        chosen = f"{fitting(self.pipeline.record_version)} AND {cell} = {start}"
+        cell = interval_start_sql("_event_time", self.pipeline.grid.length)
+        chosen = f"{record_version_sql(self.pipeline.record_version)} AND {cell} = {start}"
         if self.pipeline.record.selective:
             chosen += f" AND {SELECTED}"
-        rows = f"SELECT * FROM blank UNION ALL BY NAME SELECT * FROM {scan(paths, uneven=True)}"
-        columns = ", ".join([f"{cell} AS _cell", *reported(self.pipeline)])
+        rows = f"SELECT * FROM blank UNION ALL BY NAME SELECT * FROM {read_parquet_sql(paths, uneven=True)}"
+        columns = ", ".join([f"{cell} AS _cell", *survey_columns_sql(self.pipeline)])
         self.keep(f"SELECT {columns} FROM ({rows}) WHERE {chosen}")
         self.con.unregister("blank")
 
@@ -192,10 +194,10 @@ def table_of(view: CompiledView) -> str:
 
 def keys_of(view: CompiledView) -> str:
     """Write the interval and the keys within which a view counts events."""
-    return ", ".join(["_cell", *(quoted(key.name) for key in view.ordered_by)])
+    return ", ".join(["_cell", *(quote_identifier(key.name) for key in view.ordered_by)])
 
 
-def totals(view: CompiledView, where: str = "true") -> str:
+def event_totals_sql(view: CompiledView, where: str = "true") -> str:
     """Write the events that are held of each interval and key."""
     columns = keys_of(view)
     return f"SELECT {columns}, sum(n)::BIGINT AS n FROM {table_of(view)} WHERE {where} GROUP BY {columns}"
@@ -203,9 +205,9 @@ def totals(view: CompiledView, where: str = "true") -> str:
 
 def new_of(view: CompiledView) -> str:
     """Write whether a view counts a record of the survey."""
-    return f"{quoted(counted(view))} AND NOT {REPEATED}"
+    return f"{quote_identifier(view_flag_column(view))} AND NOT {REPEATED}"
 
 
-def floored(column: str, size: timedelta) -> str:
+def interval_start_sql(column: str, size: timedelta) -> str:
     """Write the start, in microseconds since 1970, of the interval that holds an instant."""
     return f"epoch_us({states.floor_sql(column, size)})"

@@ -7,10 +7,10 @@ import threading
 import time
 
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.table_cache import look
-from seamline.lake.tables.lookup_tables import mark
+from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.tables.lookup_tables import read_lookup_mark
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.live_versions import foremost
+from seamline.model.compile.live_versions import list_primary_views
 from seamline.model.time.intervals import parse_duration
 
 log = logging.getLogger("seamline.stream")
@@ -50,7 +50,7 @@ class Refresher:
             return
         if seen == self.seen:
             return
-        moved = [self.moved(view) for view in foremost(self.pipeline)]
+        moved = [self.moved(view) for view in list_primary_views(self.pipeline)]
         if not any(moved):
             self.seen = seen
             return
@@ -58,16 +58,19 @@ class Refresher:
 
     def state(self) -> list[object]:
         """Return what the serving tables are made of, as versions and marks of files."""
-        views = foremost(self.pipeline)
-        tables = [look(self.layout.table(name), "version", lambda table: table.version) for name in MOVES]
-        return [*tables, *(mark(join) for view in views for join in view.decorations)]
+        views = list_primary_views(self.pipeline)
+        tables = [
+            read_cached_table(self.layout.table(name), "version", lambda table: table.version)
+            for name in MOVES
+        ]
+        return [*tables, *(read_lookup_mark(join) for view in views for join in view.decorations)]
 
     def moved(self, view: CompiledView) -> bool:
         """Refresh a view; false where nothing was to be done."""
         from seamline.lake.read import serving_table
 
         try:
-            return serving_table.refresh(self.pipeline, self.layout, view)
+            return serving_table.refresh_serving_table(self.pipeline, self.layout, view)
         except Exception as error:  # noqa: BLE001 - serving is a cache: never fatal
             log.warning("Serving of %s not refreshed: %s: %s", view.name, type(error).__name__, error)
             return True

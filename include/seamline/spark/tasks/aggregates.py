@@ -25,7 +25,7 @@ def is_pair(measure: CompiledMeasure) -> bool:
     return any(part.name.endswith(("__lost", "__carry")) for part in measure.parts)
 
 
-def aggregates(measure: CompiledMeasure) -> list[Column]:
+def measure_state_columns(measure: CompiledMeasure) -> list[Column]:
     """Return the state columns of one measure, in the order of its parts."""
     value = f.expr(measure.expression.spark) if measure.expression else f.lit(1)
     columns = NATIVE[type(measure.measure)](measure, value)
@@ -34,23 +34,23 @@ def aggregates(measure: CompiledMeasure) -> list[Column]:
     ]
 
 
-def counted(measure: CompiledMeasure, value: Column) -> list[Column]:
+def aggregate_count(measure: CompiledMeasure, value: Column) -> list[Column]:
     """Count values."""
     return [f.count(value)]
 
 
-def totalled(measure: CompiledMeasure, value: Column) -> list[Column]:
+def aggregate_sum(measure: CompiledMeasure, value: Column) -> list[Column]:
     """Add up whole numbers or decimals."""
     exact = "DECIMAL(20,0)" if measure.input in ("INT", "BIGINT") else measure.input
     return [f.sum(value.cast(exact))]
 
 
-def averaged(measure: CompiledMeasure, value: Column) -> list[Column]:
+def aggregate_mean(measure: CompiledMeasure, value: Column) -> list[Column]:
     """Add up and count."""
-    return [*totalled(measure, value), f.count(value)]
+    return [*aggregate_sum(measure, value), f.count(value)]
 
 
-def placed(pick: Callable[[Column], Column]) -> Aggregate:
+def aggregate_by_place(pick: Callable[[Column], Column]) -> Aggregate:
     """Pick by the place of a row, of those that have a value."""
 
     def picked(measure: CompiledMeasure, value: Column) -> list[Column]:
@@ -61,13 +61,13 @@ def placed(pick: Callable[[Column], Column]) -> Aggregate:
     return picked
 
 
-def spread(measure: CompiledMeasure, value: Column) -> list[Column]:
+def aggregate_variance(measure: CompiledMeasure, value: Column) -> list[Column]:
     """Return count, mean and the sum of squared distances."""
     number = value.cast("DOUBLE")
     return [f.count(number), f.avg(number), f.var_pop(number) * f.count(number)]
 
 
-def bucketed(measure: CompiledMeasure, value: Column) -> list[Column]:
+def aggregate_histogram(measure: CompiledMeasure, value: Column) -> list[Column]:
     """Count per bucket."""
     assert isinstance(measure.measure, kinds.Histogram)
     number, edges = value.cast("DOUBLE"), [f.lit(float(edge)) for edge in measure.measure.edges]
@@ -76,14 +76,14 @@ def bucketed(measure: CompiledMeasure, value: Column) -> list[Column]:
 
 
 NATIVE: Mapping[type[kinds.Measure], Aggregate] = {
-    kinds.Count: counted,
-    kinds.Sum: totalled,
-    kinds.Average: averaged,
+    kinds.Count: aggregate_count,
+    kinds.Sum: aggregate_sum,
+    kinds.Average: aggregate_mean,
     kinds.Minimum: lambda _, value: [f.min(value)],
     kinds.Maximum: lambda _, value: [f.max(value)],
-    kinds.First: placed(f.min),
-    kinds.Last: placed(f.max),
-    kinds.Variance: spread,
-    kinds.Deviation: spread,
-    kinds.Histogram: bucketed,
+    kinds.First: aggregate_by_place(f.min),
+    kinds.Last: aggregate_by_place(f.max),
+    kinds.Variance: aggregate_variance,
+    kinds.Deviation: aggregate_variance,
+    kinds.Histogram: aggregate_histogram,
 }

@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from seamline.kernel.raw import chunks
+from seamline.kernel.raw import combine_small_batches
 from seamline.lake.engine import states
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledView
 from seamline.model.time.window_arithmetic import Gaps
-from seamline.spark.tasks.task import limited
+from seamline.spark.tasks.task import limit_task_memory
 
 NEEDED = ("_event_time", "_partition", "_offset")
 
@@ -25,10 +25,14 @@ def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str], memory:
     columns = [f"`{name}`" for name in [*by, *NEEDED, *sorted(read_by(view) - {*by, *NEEDED})]]
     needed = rows.select(*columns)
     schema = schema_of(rows, view, by)
-    made = needed.mapInArrow(limited(lambda batches: partials(batches, view, by), memory), schema)
+    made = needed.mapInArrow(
+        limit_task_memory(lambda batches: compute_arrow_states(batches, view, by), memory), schema
+    )
     together = [*by, *(key.name for key in view.keys), *([] if isinstance(view.windows, Gaps) else ["pane"])]
     spread = made.repartition(*(f"`{name}`" for name in together)) if together else made.coalesce(1)
-    return spread.mapInArrow(limited(lambda batches: merged(batches, view, by), memory), schema)
+    return spread.mapInArrow(
+        limit_task_memory(lambda batches: merge_arrow_states(batches, view, by), memory), schema
+    )
 
 
 def read_by(view: CompiledView) -> set[str]:
@@ -53,23 +57,23 @@ def schema_of(rows: DataFrame, view: CompiledView, by: Sequence[str]) -> StructT
     )
 
 
-def partials(
+def compute_arrow_states(
     batches: Iterable[pa.RecordBatch], view: CompiledView, by: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Make states of rows, a bounded number at a time."""
-    with states.connection() as con:
-        for chunk in chunks(batches):
+    with states.open_duckdb() as con:
+        for chunk in combine_small_batches(batches):
             con.register("chunk", chunk)
-            yield from states.partial(con, view, "chunk", by=by).to_batches()
+            yield from states.compute_row_states(con, view, "chunk", by=by).to_batches()
             con.unregister("chunk")
 
 
-def merged(
+def merge_arrow_states(
     batches: Iterable[pa.RecordBatch], view: CompiledView, by: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Merge the states of one share of the keys, a bounded number at a time."""
     held: list[pa.Table] = []
-    for chunk in chunks(batches):
-        held = [states.combine(view, [*held, chunk], by=by)]
+    for chunk in combine_small_batches(batches):
+        held = [states.combine_states(view, [*held, chunk], by=by)]
     for table in held:
         yield from table.to_batches()

@@ -24,17 +24,17 @@ CONNECT_TO_NOBODY = {
 }
 
 
-def train(file: Path) -> None:
+def write_class_archive(file: Path) -> None:
     """Start a Spark, do once what drivers do, and write the classes it has loaded when its JVM ends."""
-    from seamline.spark.session.session import session
+    from seamline.spark.session.session import open_spark_session
 
     file.unlink(missing_ok=True)
-    spark = session("classes", java=f'"-XX:ArchiveClassesAtExit={file}" {QUIET}')
+    spark = open_spark_session("classes", java=f'"-XX:ArchiveClassesAtExit={file}" {QUIET}')
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
     with tempfile.TemporaryDirectory() as folder:
-        stream(spark, Path(folder))
-        build(spark, Path(folder))
-        kafka(gateway.jvm)
+        exercise_stream(spark, Path(folder))
+        exercise_build(spark, Path(folder))
+        exercise_kafka_clients(gateway.jvm)
     process: subprocess.Popen[bytes] = gateway.proc
     spark.stop()
     gateway.shutdown()
@@ -43,25 +43,25 @@ def train(file: Path) -> None:
     process.wait(LEAVE_WITHIN)
 
 
-def stream(spark: SparkSession, folder: Path) -> None:
+def exercise_stream(spark: SparkSession, folder: Path) -> None:
     """Run micro-batches through Python tasks, as the stream's driver does."""
-    from seamline.spark.tasks.task import imported, warm
+    from seamline.spark.tasks.task import warm_worker_task, warm_workers
 
-    warm(spark)
+    warm_workers(spark)
 
     def on_batch(frame: DataFrame, _: int) -> None:
-        frame.mapInArrow(imported, "ready BOOLEAN").toArrow()
+        frame.mapInArrow(warm_worker_task, "ready BOOLEAN").toArrow()
 
     rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     writer = rates.writeStream.foreachBatch(on_batch).option("checkpointLocation", str(folder / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def build(spark: SparkSession, folder: Path) -> None:
+def exercise_build(spark: SparkSession, folder: Path) -> None:
     """Spread work as a build does; write a Delta table, aggregate it, and write files, as its general way does."""
-    from seamline.spark.tasks.spread import spread
+    from seamline.spark.tasks.spread import run_in_tasks
 
-    spread(spark, lambda number: [("kind", b"%d" % number)], 2)
+    run_in_tasks(spark, lambda number: [("kind", b"%d" % number)], 2)
     rows = spark.range(0, 100, 1, 2).selectExpr(
         "id", "id % 7 AS key", "CAST(id AS STRING) AS name", "timestamp_seconds(id) AS at", "id / 3.0D AS x"
     )
@@ -76,7 +76,7 @@ def build(spark: SparkSession, folder: Path) -> None:
     kept.unpersist()
 
 
-def kafka(jvm: Any) -> None:
+def exercise_kafka_clients(jvm: Any) -> None:
     """Make the clients of Kafka's that a driver has; there is nobody to talk to."""
     settings = jvm.java.util.Properties()
     for name, value in CONNECT_TO_NOBODY.items():
@@ -86,4 +86,4 @@ def kafka(jvm: Any) -> None:
 
 
 if __name__ == "__main__":
-    train(Path(sys.argv[1]))
+    write_class_archive(Path(sys.argv[1]))

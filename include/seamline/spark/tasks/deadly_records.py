@@ -15,7 +15,7 @@ WHY = "the process that judges it ends, each time"
 Dies = Callable[[Sequence[OffsetRange]], bool]
 
 
-def culprit(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange | None:
+def find_deadly_record(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange | None:
     """Find one record without which there is hope, in about as many trials as ``ranges`` can be halved.
 
     None where no record ends its process alone, as where they are too much together, and where any record does, or
@@ -25,21 +25,21 @@ def culprit(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange | None:
     if not some or dies([]):
         return None
     while sum(map(len, some)) > 1:
-        one, other = halves(some)
+        one, other = halve_ranges(some)
         some = one if dies(one) else other
     [found] = some
-    others = [each for each in samples(all_of) if each != found][:FEW]
+    others = [each for each in sample_records(all_of) if each != found][:FEW]
     innocent = not others or any(not dies([each]) for each in others)
     return found if innocent and dies([found]) else None
 
 
-def samples(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
+def sample_records(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
     """Return some records of other places: the first and the last of each range."""
     found = [replace(part, end=part.start + 1) for part in ranges]
     return [*dict.fromkeys([*found, *(replace(part, start=part.end - 1) for part in ranges)])]
 
 
-def halves(ranges: Sequence[OffsetRange]) -> tuple[list[OffsetRange], list[OffsetRange]]:
+def halve_ranges(ranges: Sequence[OffsetRange]) -> tuple[list[OffsetRange], list[OffsetRange]]:
     """Cut ranges in two of as many records, lane by lane."""
     left = sum(map(len, ranges)) // 2
     one: list[OffsetRange] = []

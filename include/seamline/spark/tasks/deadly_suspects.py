@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.runtime.processes import Life, life_of, myself
+from seamline.runtime.processes import Life, life_of, own_process_name
 from seamline.spark.session.attempt_notes import ATTEMPTS, JUDGED, Attempted, Note
-from seamline.spark.tasks.deadly_records import halves
+from seamline.spark.tasks.deadly_records import halve_ranges
 
 log = logging.getLogger("seamline.build")
 HALVINGS = 5
@@ -41,7 +41,7 @@ class Suspects:
         self.witness = False
         note = self.attempted.read()
         by = note.size.get("by", "") if note else ""
-        self.kept = by == myself() or life_of(by) is not Life.ALIVE
+        self.kept = by == own_process_name() or life_of(by) is not Life.ALIVE
         if note and self.kept and note.size.get("how") == how:
             self.recall(note)
 
@@ -58,7 +58,7 @@ class Suspects:
         log.warning("The run before died while it judged %s records again", sum(map(len, piece)))
         self.groups = [group for group in self.groups if piece not in group]
         if sum(map(len, piece)) > 1:
-            self.groups.append(shares(piece))
+            self.groups.append(split_piece(piece))
             return
         self.deaths.extend(piece if witness else ())
         if self.deaths.count(piece[0]) < ATTEMPTS:
@@ -69,8 +69,8 @@ class Suspects:
 
     def parts(self, ranges: Sequence[OffsetRange]) -> list[Piece]:
         """Part what is to be judged: what nothing is known of, then each piece to be judged apart."""
-        suspected = [piece for group in self.groups for piece in group if inside(piece, ranges)]
-        rest = tuple(without(ranges, [part for piece in suspected for part in piece]))
+        suspected = [piece for group in self.groups for piece in group if is_within_ranges(piece, ranges)]
+        rest = tuple(subtract_ranges(ranges, [part for piece in suspected for part in piece]))
         found = [rest, *suspected] if rest else suspected
         self.witness = len(found) == 1
         return found
@@ -82,9 +82,12 @@ class Suspects:
 
     def over(self, ranges: Sequence[OffsetRange] = ()) -> None:
         """Say that nothing is being judged; what is about ``ranges``, which are judged for good, is forgotten."""
-        self.groups = [group for group in self.groups if not any(inside(piece, ranges) for piece in group)]
+        self.groups = [
+            group for group in self.groups if not any(is_within_ranges(piece, ranges) for piece in group)
+        ]
         self.condemned, self.deaths = (
-            [each for each in some if not inside((each,), ranges)] for some in (self.condemned, self.deaths)
+            [each for each in some if not is_within_ranges((each,), ranges)]
+            for some in (self.condemned, self.deaths)
         )
         if self.kept:
             self.attempted.over({}, self.learned() if self.groups or self.condemned else {})
@@ -92,29 +95,29 @@ class Suspects:
     def learned(self) -> Mapping[str, Any]:
         """Return what is to be remembered, as JSON has it."""
         return {
-            "by": myself(),
+            "by": own_process_name(),
             "how": self.how,
-            "groups": [[*map(spelled, group)] for group in self.groups],
-            "condemned": spelled(self.condemned),
-            "deaths": spelled(self.deaths),
+            "groups": [[*map(encode_ranges, group)] for group in self.groups],
+            "condemned": encode_ranges(self.condemned),
+            "deaths": encode_ranges(self.deaths),
             "witness": self.witness,
         }
 
 
-def shares(piece: Piece) -> list[Piece]:
+def split_piece(piece: Piece) -> list[Piece]:
     """Cut a piece in about as many records each."""
     found = [piece]
     for _ in range(HALVINGS):
-        found = [tuple(half) for each in found for half in halves(each) if half]
+        found = [tuple(half) for each in found for half in halve_ranges(each) if half]
     return found
 
 
-def inside(piece: Iterable[OffsetRange], ranges: Iterable[OffsetRange]) -> bool:
+def is_within_ranges(piece: Iterable[OffsetRange], ranges: Iterable[OffsetRange]) -> bool:
     """Return whether all of a piece is in some ranges."""
-    return not [*without(piece, ranges)]
+    return not [*subtract_ranges(piece, ranges)]
 
 
-def without(ranges: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+def subtract_ranges(ranges: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
     """Return what is left of some ranges."""
     for part in ranges:
         start = part.start
@@ -127,11 +130,11 @@ def without(ranges: Iterable[OffsetRange], taken: Iterable[OffsetRange]) -> Iter
             yield replace(part, start=start)
 
 
-def spelled(ranges: Iterable[OffsetRange]) -> list[tuple[str, int, int]]:
+def encode_ranges(ranges: Iterable[OffsetRange]) -> list[tuple[str, int, int]]:
     """Write ranges as JSON has them."""
     return [(str(part.lane), part.start, part.end) for part in ranges]
 
 
 def read(rows: Iterable[tuple[str, int, int]]) -> Piece:
-    """Read what ``spelled`` wrote."""
+    """Read what ``encode_ranges`` wrote."""
     return tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in rows)

@@ -11,24 +11,24 @@ from pyspark.sql import SparkSession
 
 from seamline.model.errors import SparkFailed
 from seamline.runtime.disk import disk_full
-from seamline.spark.tasks.kernel_attempts import said
+from seamline.spark.tasks.kernel_attempts import find_worker_message
 
 SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)
 """What PySpark raises, of the JVM's and of its own; it tells a JVM that has gone by the socket to it."""
 
 
 @contextmanager
-def failing(what: str) -> Iterator[None]:
+def translate_spark_errors(what: str) -> Iterator[None]:
     """Raise what Spark fails with as SparkFailed, which says of ``what``; a full disk is no fault of Spark's."""
     try:
         yield
     except SPARKS as error:
         if disk_full(error):
             raise
-        raise failed(what, error) from error
+        raise explain_spark_error(what, error) from error
 
 
-def failed(what: str, error: Exception) -> SparkFailed:
+def explain_spark_error(what: str, error: Exception) -> SparkFailed:
     """Say what has failed; an error of the JVM's asks the JVM for its words, which may have gone by then."""
     if not isinstance(error, (Py4JJavaError, PySparkException)):
         return SparkFailed(
@@ -37,7 +37,7 @@ def failed(what: str, error: Exception) -> SparkFailed:
         )
     words = type(error).__name__
     with suppress(*SPARKS):
-        words = said(error)
+        words = find_worker_message(error)
     return SparkFailed(
         f"A task of Spark's failed in {what}: {words}",
         hint="nothing was published. A worker that ended by itself may have wanted more than "
@@ -45,7 +45,7 @@ def failed(what: str, error: Exception) -> SparkFailed:
     )
 
 
-def stopped(spark: SparkSession) -> None:
+def stop_spark(spark: SparkSession) -> None:
     """Stop a Spark of this process, whose JVM may have gone."""
     with suppress(*SPARKS):
         spark.stop()

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kernel.kernel_result import KernelResult
 from seamline.model.protocol.offsets import OffsetRange
-from seamline.plan.stream.epoch_numbers import tasks
+from seamline.plan.stream.epoch_numbers import count_tasks
 from seamline.spark.session.attempt_notes import Note
-from seamline.spark.session.session import remote
+from seamline.spark.session.session import is_spark_connect
 
 
 @dataclass(frozen=True)
@@ -49,26 +49,28 @@ class KernelFailed(Exception):
         self.cause = cause
 
 
-def narrow(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
+def coalesce_small_epoch(frame: DataFrame, ranges: Sequence[OffsetRange]) -> DataFrame:
     """Let fewer tasks read a small epoch: each of them costs time of its own, and makes a file."""
-    count = tasks(sum(map(len, ranges)))
+    count = count_tasks(sum(map(len, ranges)))
     return frame.coalesce(count) if count < len(ranges) else frame
 
 
-def answers(frame: DataFrame) -> bool:
+def is_frame_alive(frame: DataFrame) -> bool:
     """Return whether the JVM behind a frame still answers."""
-    return alive(frame.sparkSession)
+    return is_session_alive(frame.sparkSession)
 
 
-def alive(spark: SparkSession) -> bool:
+def is_session_alive(spark: SparkSession) -> bool:
     """Return whether a session's JVM still answers, or the server that it is of."""
     try:
-        return bool(spark.conf.get("spark.app.id") if remote() else spark.sparkContext.defaultParallelism)
+        return bool(
+            spark.conf.get("spark.app.id") if is_spark_connect() else spark.sparkContext.defaultParallelism
+        )
     except Exception:  # noqa: BLE001 - whatever py4j or gRPC makes of a dead JVM
         return False
 
 
-def unread(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
+def make_unread_record(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
     """Make the raw record that stands for one that cannot be read: its place, without key, value and headers.
 
     What it said is in Kafka alone; its time is now.
@@ -88,7 +90,7 @@ def unread(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
     )
 
 
-def said(error: Exception) -> str:
+def find_worker_message(error: Exception) -> str:
     """Return the last line of the worker's own words, which Spark puts before the JVM's stack."""
     words = str(error).split("\tat ")[0].strip().splitlines()
     return (words[-1] if words else type(error).__name__)[:500]

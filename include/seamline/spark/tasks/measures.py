@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledView
 from seamline.model.definition.pipeline import Stream
 from seamline.model.time.window_arithmetic import Gaps
-from seamline.spark.tasks.aggregates import aggregates, is_native
+from seamline.spark.tasks.aggregates import is_native, measure_state_columns
 from seamline.spark.tasks.arrow_states import arrow_states
 
 MICROSECOND = timedelta(microseconds=1)
@@ -20,7 +20,7 @@ ORDER = ("_epoch", "_partition", "_offset", "_topic")
 """The order in which records were read."""
 
 
-def states(
+def compute_states(
     rows: DataFrame, view: CompiledView, *, by: Sequence[str] = (), memory: str = Stream.worker_memory
 ) -> DataFrame:
     """Compute the states (``partial_schema``) of rows with the parsed columns, their event time and place.
@@ -30,23 +30,23 @@ def states(
     """
     if not is_native(view):
         return arrow_states(rows, view, by, memory)
-    rows = exploded(rows, view)
+    rows = explode_items(rows, view)
     selected = rows.where(view.where.spark) if view.where else rows
     counted = f.count(f.lit(1)).alias("rows")
-    columns = [counted, *(column for state in view.states for column in aggregates(state))]
-    named = [quoted(name) for name in [*by, *(key.name for key in view.keys)]]
+    columns = [counted, *(column for state in view.states for column in measure_state_columns(state))]
+    named = [quote_column(name) for name in [*by, *(key.name for key in view.keys)]]
     if isinstance(view.windows, Gaps):
         grouped = in_sessions(selected, named, view.windows).groupBy(*map(f.col, named), SESSION)
         moment = f.col("_event_time")
         return grouped.agg(f.min(moment).alias("pane"), f.max(moment).alias("_last"), *columns).drop(SESSION)
-    grouped = selected.groupBy(*map(f.col, named), floored("_event_time", view.pane).alias("pane"))
+    grouped = selected.groupBy(*map(f.col, named), floor_to_span("_event_time", view.pane).alias("pane"))
     return grouped.agg(*columns)
 
 
-def numbered(rows: DataFrame, view: CompiledView, cell: str) -> DataFrame:
+def number_count_windows(rows: DataFrame, view: CompiledView, cell: str) -> DataFrame:
     """Keep the rows that a view of count windows counts, with their window's number within ``cell`` and key."""
     chosen = rows.where(view.where.spark) if view.where else rows
-    keys = [quoted(name) for name in [cell, *(key.name for key in view.ordered_by)]]
+    keys = [quote_column(name) for name in [cell, *(key.name for key in view.ordered_by)]]
     place = f.row_number().over(Window.partitionBy(*map(f.col, keys)).orderBy(*ORDER))
     return chosen.withColumn(NUMBER, f.floor((place - 1) / view.counts).cast("BIGINT") + 1)
 
@@ -63,7 +63,7 @@ def in_sessions(rows: DataFrame, named: Sequence[str], gaps: Gaps) -> DataFrame:
     return flagged.withColumn(SESSION, f.sum("_new").over(ordered)).drop("_new")
 
 
-def exploded(rows: DataFrame, view: CompiledView) -> DataFrame:
+def explode_items(rows: DataFrame, view: CompiledView) -> DataFrame:
     """Make a row of each item where the view explodes; ``_ordinal`` says which item of its record a row is."""
     if view.explode is None:
         return rows.withColumn("_ordinal", f.lit(0))
@@ -71,12 +71,12 @@ def exploded(rows: DataFrame, view: CompiledView) -> DataFrame:
     return rows.select("*", f.posexplode(array).alias("_ordinal", view.explode.item.name))
 
 
-def quoted(name: str) -> str:
+def quote_column(name: str) -> str:
     """Write a column's name for Spark."""
     return f"`{name}`"
 
 
-def floored(column: str, size: timedelta) -> Column:
+def floor_to_span(column: str, size: timedelta) -> Column:
     """Return the start, in UTC, of the aligned span of ``size`` that holds an instant."""
     micros, step = f.unix_micros(f.col(column)), f.lit(size // MICROSECOND)
     return f.timestamp_micros(micros - f.pmod(micros, step))

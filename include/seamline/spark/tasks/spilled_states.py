@@ -16,10 +16,10 @@ NAMESPACE = Path("/proc/self/ns/pid")
 
 def own() -> Path:
     """Name this process's folder: two processes would have files of the same names."""
-    return Path(tempfile.gettempdir()) / f"{shared()}{os.getpid()}"
+    return Path(tempfile.gettempdir()) / f"{spill_folder_prefix()}{os.getpid()}"
 
 
-def shared() -> str:
+def spill_folder_prefix() -> str:
     """Begin the name as all do whose process ids mean what they mean here: containers may share a folder."""
     try:
         inode = NAMESPACE.stat().st_ino
@@ -28,10 +28,10 @@ def shared() -> str:
     return f"{PREFIX}{inode}-"
 
 
-def clear() -> None:
+def delete_stale_spills() -> None:
     """Delete the folders of our user's processes that are gone, and what one of this process's id has left."""
-    for folder in own().parent.glob(f"{shared()}*"):
-        pid = folder.name.removeprefix(shared())
+    for folder in own().parent.glob(f"{spill_folder_prefix()}*"):
+        pid = folder.name.removeprefix(spill_folder_prefix())
         if not pid.isdecimal() or (int(pid) != os.getpid() and psutil.pid_exists(int(pid))):
             continue
         # Another worker may be at the same.

@@ -8,15 +8,15 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from seamline.model.errors import SparkFailed
-from seamline.spark.session.session import remote
-from seamline.spark.tasks.task import REPORT, SCHEMA, reported, settle
+from seamline.spark.session.session import is_spark_connect
+from seamline.spark.tasks.task import REPORT, SCHEMA, collect_reports, freeze_worker_heap
 
 DONE = "done"
 """The kind of the row that a task reports last."""
 Row = tuple[str, bytes]
 
 
-def spread(spark: SparkSession, work: Callable[[int], Iterable[Row]], count: int) -> list[Row]:
+def run_in_tasks(spark: SparkSession, work: Callable[[int], Iterable[Row]], count: int) -> list[Row]:
     """Do ``work`` for every number below ``count``, each in a task of its own, and give all rows of kind and payload.
 
     A Spark of this process does it without SQL, which is slower to plan than many a task takes; a Spark Connect server
@@ -25,10 +25,12 @@ def spread(spark: SparkSession, work: Callable[[int], Iterable[Row]], count: int
     """
     if not count:
         return []
-    if remote():
-        return complete(reported(spark.range(0, count, 1, count).mapInArrow(by_batches(work), REPORT)), count)
+    if is_spark_connect():
+        return require_all_reported(
+            collect_reports(spark.range(0, count, 1, count).mapInArrow(by_batches(work), REPORT)), count
+        )
     numbers = spark.sparkContext.parallelize(range(count), count)
-    return complete(numbers.mapPartitions(by_numbers(work)).collect(), count)
+    return require_all_reported(numbers.mapPartitions(by_numbers(work)).collect(), count)
 
 
 def by_numbers(work: Callable[[int], Iterable[Row]]) -> Callable[[Iterable[int]], Iterator[Row]]:
@@ -38,7 +40,7 @@ def by_numbers(work: Callable[[int], Iterable[Row]]) -> Callable[[Iterable[int]]
         for number in numbers:
             yield from work(number)
             yield DONE, b""
-        settle()
+        freeze_worker_heap()
 
     return task
 
@@ -58,7 +60,7 @@ def by_batches(
     return task
 
 
-def complete(rows: Sequence[Row], count: int) -> list[Row]:
+def require_all_reported(rows: Sequence[Row], count: int) -> list[Row]:
     """Return what was reported, without the last row of each task; SparkFailed unless there are ``count`` of those."""
     told = [row for row in rows if row[0] != DONE]
     if len(rows) - len(told) != count:

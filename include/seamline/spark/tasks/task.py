@@ -15,8 +15,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from seamline.kernel.epoch_kernel import KernelConfig, engine, run
-from seamline.kernel.kernel_result import KernelResult, facts
+from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, run
+from seamline.kernel.kernel_result import KernelResult, encode_result_facts
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.errors import ProtocolError
 from seamline.model.memory import parse_memory
@@ -40,13 +40,15 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
         if context:
             limit_memory(config.pipeline.definition.stream.worker_memory)
         result = run(batches, config, task=context.partitionId() if context else 0)
-        yield pa.RecordBatch.from_pylist(list(report(result)), schema=SCHEMA)
-        settle()
+        yield pa.RecordBatch.from_pylist(list(encode_result_rows(result)), schema=SCHEMA)
+        freeze_worker_heap()
 
     return task
 
 
-def limited(work: Callable[[Given], Iterable[Made]], most: str) -> Callable[[Given], Iterator[Made]]:
+def limit_task_memory(
+    work: Callable[[Given], Iterable[Made]], most: str
+) -> Callable[[Given], Iterator[Made]]:
     """Bound the memory of whoever does some work, where that is a worker: one serves tasks of all kinds."""
 
     def task(given: Given) -> Iterator[Made]:
@@ -68,22 +70,22 @@ def limit_memory(most: str) -> None:
     )
 
 
-def warm(spark: SparkSession) -> None:
+def warm_workers(spark: SparkSession) -> None:
     """Let every Python worker import the kernel before the first epoch waits for it."""
     count = spark.sparkContext.defaultParallelism
-    spark.range(0, count, 1, count).mapInArrow(imported, "ready BOOLEAN").toArrow()
+    spark.range(0, count, 1, count).mapInArrow(warm_worker_task, "ready BOOLEAN").toArrow()
 
 
-def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def warm_worker_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Open the worker's DuckDB; runs in a task."""
     for _ in batches:
-        engine().sql("SELECT 1").fetchall()
+        open_worker_duckdb().sql("SELECT 1").fetchall()
     yield pa.RecordBatch.from_pydict({"ready": [True]})
-    settle()
+    freeze_worker_heap()
 
 
 @cache
-def settle() -> None:
+def freeze_worker_heap() -> None:
     """Take what a worker has imported by now out of the garbage collector's sight; runs in a task, once a process.
 
     PySpark collects after each task, through all that there is: 40 to 90 ms, for which the next task waits.
@@ -92,9 +94,9 @@ def settle() -> None:
     gc.freeze()
 
 
-def report(result: KernelResult) -> Iterator[dict[str, object]]:
+def encode_result_rows(result: KernelResult) -> Iterator[dict[str, object]]:
     """Write a result as rows."""
-    yield {"kind": FACTS, "payload": json.dumps(facts(result)).encode()}
+    yield {"kind": FACTS, "payload": json.dumps(encode_result_facts(result)).encode()}
     for view, tables in result.states.items():
         for table in tables:
             sink = pa.BufferOutputStream()
@@ -103,7 +105,7 @@ def report(result: KernelResult) -> Iterator[dict[str, object]]:
             yield {"kind": STATES + view, "payload": sink.getvalue().to_pybytes()}
 
 
-def reported(frame: DataFrame) -> list[tuple[str, bytes]]:
+def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
     """Run the tasks behind a frame of REPORT, and give every row of it.
 
     By Arrow, whose stream says where it ends. What ``collect`` gives while the JVM is killed is less, without a word:
@@ -113,7 +115,7 @@ def reported(frame: DataFrame) -> list[tuple[str, bytes]]:
     return [*zip(found["kind"].to_pylist(), found["payload"].to_pylist(), strict=True)]
 
 
-def gathered(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
+def merge_task_reports(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
     """Read the rows of all tasks back into one result; ProtocolError where no task says what it has read."""
     whole, told = KernelResult(), False
     for kind, payload in rows:

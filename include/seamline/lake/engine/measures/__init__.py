@@ -11,11 +11,11 @@ from seamline.lake.engine.measures.ordered import Placed
 from seamline.lake.engine.measures.own import Owned
 from seamline.lake.engine.measures.plain import Averaged, Counted, Extreme, Totalled
 from seamline.lake.engine.measures.sketches import Different, RankedValues
-from seamline.lake.engine.measures.steps import Family, Steps, quoted
+from seamline.lake.engine.measures.steps import Family, Steps, quote_identifier
 from seamline.model import measures as kinds
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 
-__all__ = ["FAMILIES", "Family", "Steps", "family_of", "quoted"]
+__all__ = ["FAMILIES", "Family", "Steps", "family_of", "quote_identifier"]
 
 FAMILIES: Mapping[type[kinds.Measure], Family] = {
     kinds.Count: Counted(),

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.measures.steps import Finish, Steps, quoted, scratch
+from seamline.lake.engine.measures.steps import Finish, Steps, quote_identifier, scratch_column_name
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Part
 from seamline.model.measures.plain import DIGITS, SHORT
@@ -28,7 +28,7 @@ ROOM = 10 ** (DIGITS - 1)
 COUNTED = "DECIMAL(38,0)"
 
 
-def carried(
+def sum_decimals(
     measure: CompiledMeasure, total: Part, carry: Part, value: str, before: str = "NULL::BIGINT"
 ) -> Steps:
     """Add up decimals, and the carries ``before``, whatever their order.
@@ -37,7 +37,7 @@ def carried(
     apart. Where no sum may overflow they are put together in SQL, as units; what is left is done by Python.
     """
     scale = parse_type(total.type, "").scale
-    names = {name: scratch(measure, name) for name in ("short", "high", "low", "before")}
+    names = {name: scratch_column_name(measure, name) for name in ("short", "high", "low", "before")}
     value = f"{value}::{total.type}"
     least = f"{Decimal(1).scaleb(SHORT - scale):f}::{total.type}"
     sums = {
@@ -46,13 +46,13 @@ def carried(
         "low": f"sum(CASE WHEN abs({value}) >= {least} THEN {units_of(value)} % {CUT} END)::{COUNTED}",
         "before": f"sum({before})::{COUNTED}",
     }
-    short, high, low, carries = map(quoted, names.values())
+    short, high, low, carries = map(quote_identifier, names.values())
     units = f"coalesce({units_of(short)}, 0)"
     fits = f"abs({units}) < {ROOM} AND abs({high}) < {ROOM // CUT} AND abs({low}) < {ROOM}"
     whole = f"({units} + {high}::HUGEINT * {CUT} + {low}::HUGEINT)::{COUNTED}"
-    columns = {**names, "units": scratch(measure, "units")}
-    apart = "{" + ", ".join(f"'{name}': {quoted(column)}" for name, column in columns.items()) + "}"
-    of_total, of_carry = scratch(measure, "of_total"), scratch(measure, "of_carry")
+    columns = {**names, "units": scratch_column_name(measure, "units")}
+    apart = "{" + ", ".join(f"'{name}': {quote_identifier(column)}" for name, column in columns.items()) + "}"
+    of_total, of_carry = scratch_column_name(measure, "of_total"), scratch_column_name(measure, "of_carry")
     return Steps(
         {names[name]: text for name, text in sums.items()},
         [
@@ -72,9 +72,9 @@ def total_of(scale: int) -> Finish:
     """Make the totals of groups, as far as DECIMALs hold them, of their sums."""
 
     def finished(sums: pa.ChunkedArray) -> pa.Array:
-        units = scaled(pc.struct_field(sums, "units").combine_chunks(), scale)
-        found = [decimal(total, scale) for total, _ in settled(sums, scale)]
-        return put(pc.coalesce(units, pc.struct_field(sums, "short")), is_long(sums), found)
+        units = cast_units_to_decimals(pc.struct_field(sums, "units").combine_chunks(), scale)
+        found = [decimal_from_units(total, scale) for total, _ in split_long_totals(sums, scale)]
+        return fill_masked_values(pc.coalesce(units, pc.struct_field(sums, "short")), is_long(sums), found)
 
     return finished
 
@@ -82,11 +82,11 @@ def total_of(scale: int) -> Finish:
 def carry_of(sums: pa.ChunkedArray) -> pa.Array:
     """Make the carries of groups of their sums."""
     scale = pc.struct_field(sums, "short").type.scale
-    found = [carry or None for _, carry in settled(sums, scale)]
-    return put(pa.nulls(len(sums), pa.int64()), is_long(sums), found)
+    found = [carry or None for _, carry in split_long_totals(sums, scale)]
+    return fill_masked_values(pa.nulls(len(sums), pa.int64()), is_long(sums), found)
 
 
-def scaled(units: pa.Array, scale: int) -> pa.Array:
+def cast_units_to_decimals(units: pa.Array, scale: int) -> pa.Array:
     """Read units as decimals of ``scale`` digits behind the point: Arrow keeps both by the same bytes."""
     type = pa.decimal128(DIGITS, scale)
     return pa.Array.from_buffers(type, len(units), units.buffers(), units.null_count, units.offset)
@@ -98,7 +98,7 @@ def is_long(sums: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.and_(long, pc.is_null(pc.struct_field(sums, "units")))
 
 
-def settled(sums: pa.ChunkedArray, scale: int) -> Iterator[tuple[int, int]]:
+def split_long_totals(sums: pa.ChunkedArray, scale: int) -> Iterator[tuple[int, int]]:
     """Return what stays and what is carried of the groups that are long; in units."""
     for each in sums.filter(is_long(sums)).to_pylist():
         short, high, low, before = (each[name] or Decimal(0) for name in ("short", "high", "low", "before"))
@@ -107,12 +107,12 @@ def settled(sums: pa.ChunkedArray, scale: int) -> Iterator[tuple[int, int]]:
         yield (rest, carry) if whole > 0 else (-rest, -carry)
 
 
-def decimal(units: int, scale: int) -> Decimal:
+def decimal_from_units(units: int, scale: int) -> Decimal:
     """Return a number of units as the decimal that it is."""
     return EXACT.scaleb(Decimal(units), -scale)
 
 
-def put(others: pa.ChunkedArray, where: pa.ChunkedArray, found: list[Any]) -> pa.Array:
+def fill_masked_values(others: pa.ChunkedArray, where: pa.ChunkedArray, found: list[Any]) -> pa.Array:
     """Put what was found in its places, among others."""
     whole = others.combine_chunks() if isinstance(others, pa.ChunkedArray) else others
     if not found:
@@ -120,30 +120,34 @@ def put(others: pa.ChunkedArray, where: pa.ChunkedArray, found: list[Any]) -> pa
     return pc.replace_with_mask(whole, where.combine_chunks(), pa.array(found, others.type))
 
 
-def held(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
+def null_overflowed_totals(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
     """Return the totals that a DECIMAL holds, and NULL for the others."""
-    return replaced(total, carry, total, lambda _: None)
+    return replace_overflowed_totals(total, carry, total, lambda _: None)
 
 
-def rounded(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
+def cast_totals_to_doubles(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
     """Return totals as doubles."""
-    return replaced(total, carry, total.cast(pa.float64()), float)
+    return replace_overflowed_totals(total, carry, total.cast(pa.float64()), float)
 
 
-def beyond(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
+def format_overflowed_totals(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
     """Write the totals that no DECIMAL holds, and NULL for the others."""
-    return replaced(total, carry, pa.nulls(len(total), pa.string()), lambda whole: f"{whole:f}")
+    return replace_overflowed_totals(
+        total, carry, pa.nulls(len(total), pa.string()), lambda whole: f"{whole:f}"
+    )
 
 
-def replaced(
+def replace_overflowed_totals(
     total: pa.ChunkedArray, carry: pa.ChunkedArray, others: pa.ChunkedArray, made: Callable[[Decimal], Any]
 ) -> pa.Array:
     """Put what is made of the exact total where a DECIMAL does not hold it, and ``others`` elsewhere."""
     where = pc.not_equal(pc.fill_null(carry, 0), 0)
     both = zip(total.filter(where).to_pylist(), carry.filter(where).to_pylist(), strict=True)
-    return put(others, where, [made(EXACT.add(rest, above(rest, carry))) for rest, carry in both])
+    return fill_masked_values(
+        others, where, [made(EXACT.add(rest, expand_carry(rest, carry))) for rest, carry in both]
+    )
 
 
-def above(rest: Decimal, carry: int) -> Decimal:
+def expand_carry(rest: Decimal, carry: int) -> Decimal:
     """Return what a carry stands for beside the rest of a total."""
     return EXACT.scaleb(Decimal(carry), DIGITS + int(rest.as_tuple().exponent))

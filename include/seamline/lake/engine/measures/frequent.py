@@ -8,7 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.measures.steps import Steps, listed, names_of, quoted, scratch, value_of
+from seamline.lake.engine.measures.steps import (
+    Steps,
+    list_aggregate_sql,
+    names_of,
+    quote_identifier,
+    scratch_column_name,
+    value_of,
+)
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Top
@@ -22,8 +29,8 @@ class Frequent:
         return self.cut(measure, found, "_item.key", "_item.value", "0::BIGINT")
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        items, error = map(quoted, names_of(measure))
-        found = f"flatten({listed(items)})"
+        items, error = map(quote_identifier, names_of(measure))
+        found = f"flatten({list_aggregate_sql(items)})"
         return self.cut(measure, found, "_item.value", "_item.n", f"coalesce(sum({error}), 0)::BIGINT")
 
     def cut(self, measure: CompiledMeasure, gathered: str, value: str, n: str, error: str) -> Steps:
@@ -31,20 +38,23 @@ class Frequent:
         assert isinstance(measure.measure, Top)
         capacity = measure.measure.capacity
         found, before, counted, over = (
-            scratch(measure, name) for name in ("found", "before", "counted", "over")
+            scratch_column_name(measure, name) for name in ("found", "before", "counted", "over")
         )
-        items = f"unnest({quoted(found)}) AS _items(_item)"
+        items = f"unnest({quote_identifier(found)}) AS _items(_item)"
         summed = f"SELECT {value} AS _v, sum({n})::BIGINT AS _n FROM {items} GROUP BY 1"
         ordered = f"(SELECT list({{'value': _v, 'n': _n}} ORDER BY _n DESC, _v) FROM ({summed}))"
-        lower = f"lambda _i: {{'value': _i.value, 'n': _i.n - {quoted(over)}}}"
-        kept = f"list_filter({quoted(counted)}, lambda _i: _i.n > {quoted(over)})"
+        lower = f"lambda _i: {{'value': _i.value, 'n': _i.n - {quote_identifier(over)}}}"
+        kept = f"list_filter({quote_identifier(counted)}, lambda _i: _i.n > {quote_identifier(over)})"
         kept_items, lost = names_of(measure)
         return Steps(
             {found: gathered, before: error},
             [
                 {counted: ordered},
-                {over: f"coalesce({quoted(counted)}[{capacity + 1}].n, 0)"},
-                {kept_items: f"list_transform({kept}, {lower})", lost: f"{quoted(before)} + {quoted(over)}"},
+                {over: f"coalesce({quote_identifier(counted)}[{capacity + 1}].n, 0)"},
+                {
+                    kept_items: f"list_transform({kept}, {lower})",
+                    lost: f"{quote_identifier(before)} + {quote_identifier(over)}",
+                },
             ],
         )
 

@@ -8,8 +8,15 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from seamline.lake.engine.measures.plain import added
-from seamline.lake.engine.measures.steps import Steps, listed, names_of, quoted, scratch, value_of
+from seamline.lake.engine.measures.plain import sum_counts
+from seamline.lake.engine.measures.steps import (
+    Steps,
+    list_aggregate_sql,
+    names_of,
+    quote_identifier,
+    scratch_column_name,
+    value_of,
+)
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import CollectDistinct, Histogram
@@ -28,7 +35,7 @@ class Buckets:
         return Steps({name: f"count(*) FILTER ({condition})" for name, condition in columns})
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        return added(names_of(measure))
+        return sum_counts(names_of(measure))
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         counts = np.column_stack([part.fill_null(0).to_numpy() for part in parts])
@@ -40,28 +47,30 @@ class Collected:
     """The smallest of the different values, and whether there were more."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        return self.kept(measure, f"coalesce({listed(value_of(measure), distinct=True)}, [])", "FALSE")
+        return self.kept(
+            measure, f"coalesce({list_aggregate_sql(value_of(measure), distinct=True)}, [])", "FALSE"
+        )
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        values, truncated = map(quoted, names_of(measure))
+        values, truncated = map(quote_identifier, names_of(measure))
         return self.kept(
             measure,
-            f"coalesce(list_distinct(flatten({listed(values)})), [])",
+            f"coalesce(list_distinct(flatten({list_aggregate_sql(values)})), [])",
             f"coalesce(bool_or({truncated}), FALSE)",
         )
 
     def kept(self, measure: CompiledMeasure, gathered: str, truncated: str) -> Steps:
         """Keep as many as the limit of a list of different values."""
         assert isinstance(measure.measure, CollectDistinct)
-        found, before = scratch(measure, "found"), scratch(measure, "before")
+        found, before = scratch_column_name(measure, "found"), scratch_column_name(measure, "before")
         limit = measure.measure.limit
         values, more = names_of(measure)
         return Steps(
             {found: gathered, before: truncated},
             [
                 {
-                    values: f"list_sort({quoted(found)})[1:{limit}]",
-                    more: f"{quoted(before)} OR len({quoted(found)}) > {limit}",
+                    values: f"list_sort({quote_identifier(found)})[1:{limit}]",
+                    more: f"{quote_identifier(before)} OR len({quote_identifier(found)}) > {limit}",
                 }
             ],
         )

@@ -8,7 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.measures.steps import Steps, listed, names_of, quoted, scratch, value_of
+from seamline.lake.engine.measures.steps import (
+    Steps,
+    list_aggregate_sql,
+    names_of,
+    quote_identifier,
+    scratch_column_name,
+    value_of,
+)
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Deviation, Variance
 
@@ -17,12 +24,12 @@ class Spread:
     """Count, mean and squared distances: in two passes over a group, whether of values or of states."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        found = scratch(measure, "found")
-        values = quoted(found)
+        found = scratch_column_name(measure, "found")
+        values = quote_identifier(found)
         n, mean, m2 = names_of(measure)
-        apart = f"(_x - {quoted(mean)}) * (_x - {quoted(mean)})"
+        apart = f"(_x - {quote_identifier(mean)}) * (_x - {quote_identifier(mean)})"
         return Steps(
-            {found: listed(f"{value_of(measure)}::DOUBLE")},
+            {found: list_aggregate_sql(f"{value_of(measure)}::DOUBLE")},
             [
                 {n: f"coalesce(len({values}), 0)", mean: f"list_sum({values}) / len({values})"},
                 {m2: f"list_sum(list_transform({values}, lambda _x: {apart}))"},
@@ -30,10 +37,10 @@ class Spread:
         )
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        found = scratch(measure, "found")
-        states = quoted(found)
+        found = scratch_column_name(measure, "found")
+        states = quote_identifier(found)
         n, mean, m2 = names_of(measure)
-        number, middle, squares = map(quoted, (n, mean, m2))
+        number, middle, squares = map(quote_identifier, (n, mean, m2))
         apart = f"(_s.mean - {middle}) * (_s.mean - {middle})"
         struct = f"{{'n': {number}, 'mean': {middle}, 'm2': {squares}}}"
         return Steps(

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from seamline.lake.engine.measures.steps import Steps, names_of, quoted, scratch, value_of
+from seamline.lake.engine.measures.steps import (
+    Steps,
+    names_of,
+    quote_identifier,
+    scratch_column_name,
+    value_of,
+)
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Last
 
@@ -20,7 +26,7 @@ class Placed:
         return self.picked(measure, [*PLACE, value_of(measure)])
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        value, *place = map(quoted, names_of(measure))
+        value, *place = map(quote_identifier, names_of(measure))
         return self.picked(measure, [*place, value])
 
     def picked(self, measure: CompiledMeasure, columns: Sequence[str]) -> Steps:
@@ -29,11 +35,11 @@ class Placed:
         fields = ("time", "partition", "number", "ordinal", "value")
         struct = ", ".join(f"'{name}': {column}" for name, column in zip(fields, columns, strict=True))
         pick = "max" if isinstance(measure.measure, Last) else "min"
-        found = scratch(measure, "found")
+        found = scratch_column_name(measure, "found")
         columns_of_found = zip([*place, value], fields, strict=True)
         return Steps(
             {found: f"{pick}({{{struct}}}) FILTER ({columns[-1]} IS NOT NULL)"},
-            [{name: f"{quoted(found)}.{field}" for name, field in columns_of_found}],
+            [{name: f"{quote_identifier(found)}.{field}" for name, field in columns_of_found}],
         )
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:

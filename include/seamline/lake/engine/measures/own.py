@@ -8,7 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.lake.engine.measures.steps import Finish, Steps, listed, names_of, quoted, scratch, value_of
+from seamline.lake.engine.measures.steps import (
+    Finish,
+    Steps,
+    list_aggregate_sql,
+    names_of,
+    quote_identifier,
+    scratch_column_name,
+    value_of,
+)
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Own
@@ -21,34 +29,34 @@ class Owned:
     """States in one column, a struct; a group's values are held in memory once."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        own = owner(measure)
-        return self.steps(measure, listed(value_of(measure)), own.prepare)
+        own = own_measure_of(measure)
+        return self.steps(measure, list_aggregate_sql(value_of(measure)), own.prepare)
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        (state,) = map(quoted, names_of(measure))
-        return self.steps(measure, listed(state), unpacked)
+        (state,) = map(quote_identifier, names_of(measure))
+        return self.steps(measure, list_aggregate_sql(state), unpack_own_state)
 
     def steps(self, measure: CompiledMeasure, gathered: str, state_of: Made) -> Steps:
         """Gather, and add up what each gathered item makes."""
         (state,) = names_of(measure)
-        found = scratch(measure, "found")
-        return Steps({found: gathered}, [], {state: (found, finish(measure, state_of))})
+        found = scratch_column_name(measure, "found")
+        return Steps({found: gathered}, [], {state: (found, fold_own_states(measure, state_of))})
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
-        own = owner(measure)
-        shown = [own.present(unpacked(state)) for state in in_time(parts[0].to_pylist())]
+        own = own_measure_of(measure)
+        shown = [own.present(unpack_own_state(state)) for state in in_time(parts[0].to_pylist())]
         return pa.array(shown, arrow_type(measure.result))
 
 
-def owner(measure: CompiledMeasure) -> Own:
+def own_measure_of(measure: CompiledMeasure) -> Own:
     """Return the user's measure."""
     assert isinstance(measure.measure, Own)
     return measure.measure
 
 
-def finish(measure: CompiledMeasure, state_of: Made) -> Finish:
+def fold_own_states(measure: CompiledMeasure, state_of: Made) -> Finish:
     """Fold each group's items to one state."""
-    own, type = owner(measure), arrow_type(measure.parts[0].type)
+    own, type = own_measure_of(measure), arrow_type(measure.parts[0].type)
     names = [field.name for field in type]
 
     def packed(items: Iterable[Any] | None) -> dict[str, Any] | None:
@@ -58,6 +66,6 @@ def finish(measure: CompiledMeasure, state_of: Made) -> Finish:
     return lambda column: pa.array([packed(items) for items in in_time(column.to_pylist())], type)
 
 
-def unpacked(state: dict[str, Any] | None) -> tuple[Any, ...] | None:
+def unpack_own_state(state: dict[str, Any] | None) -> tuple[Any, ...] | None:
     """Return a state as the user's code takes it."""
     return None if state is None else tuple(state.values())

@@ -7,8 +7,15 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.measures.carried import carried, held, rounded
-from seamline.lake.engine.measures.steps import Steps, listed, names_of, quoted, scratch, value_of
+from seamline.lake.engine.measures.carried import cast_totals_to_doubles, null_overflowed_totals, sum_decimals
+from seamline.lake.engine.measures.steps import (
+    Steps,
+    list_aggregate_sql,
+    names_of,
+    quote_identifier,
+    scratch_column_name,
+    value_of,
+)
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Maximum, Part
 
@@ -21,7 +28,7 @@ class Counted:
         return Steps({name: f"count({value_of(measure) if measure.expression else '*'})::BIGINT"})
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        return added(names_of(measure))
+        return sum_counts(names_of(measure))
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         return parts[0].fill_null(0)
@@ -38,27 +45,35 @@ class Totalled:
         total, *more = self.total(measure)
         value = value_of(measure)
         if total.type == "DOUBLE":
-            return doubles(measure, [total.name, more[0].name], listed(f"{value}::DOUBLE"))
+            return sum_doubles(measure, [total.name, more[0].name], list_aggregate_sql(f"{value}::DOUBLE"))
         if more:
-            return carried(measure, total, more[0], value)
+            return sum_decimals(measure, total, more[0], value)
         return Steps({total.name: f"sum({value})::{total.type}"})
 
     def merge(self, measure: CompiledMeasure) -> Steps:
         total, *more = self.total(measure)
         if total.type == "DOUBLE":
             names = [total.name, more[0].name]
-            return doubles(
-                measure, names, f"list_concat({', '.join(listed(quoted(name)) for name in names)})"
+            return sum_doubles(
+                measure,
+                names,
+                f"list_concat({', '.join(list_aggregate_sql(quote_identifier(name)) for name in names)})",
             )
         if more:
-            return carried(measure, total, more[0], quoted(total.name), quoted(more[0].name))
-        return Steps({total.name: f"sum({quoted(total.name)})::{total.type}"})
+            return sum_decimals(
+                measure, total, more[0], quote_identifier(total.name), quote_identifier(more[0].name)
+            )
+        return Steps({total.name: f"sum({quote_identifier(total.name)})::{total.type}"})
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         total, *more = parts
         if not more:
             return total
-        return pc.add(total, more[0]) if pa.types.is_floating(total.type) else held(total, more[0])
+        return (
+            pc.add(total, more[0])
+            if pa.types.is_floating(total.type)
+            else null_overflowed_totals(total, more[0])
+        )
 
 
 class Averaged(Totalled):
@@ -72,27 +87,27 @@ class Averaged(Totalled):
         return super().prepare(measure).beside(Steps({count: f"count({value_of(measure)})::BIGINT"}))
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        return super().merge(measure).beside(added(names_of(measure)[-1:]))
+        return super().merge(measure).beside(sum_counts(names_of(measure)[-1:]))
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         total, *more = parts[:-1]
         if more and pa.types.is_decimal(total.type):
-            number = rounded(total, more[0])
+            number = cast_totals_to_doubles(total, more[0])
         else:
             number = super().present(measure, parts[:-1]).cast(pa.float64())
         return pc.divide(number, parts[-1].cast(pa.float64()))
 
 
-def doubles(measure: CompiledMeasure, names: Sequence[str], gathered: str) -> Steps:
+def sum_doubles(measure: CompiledMeasure, names: Sequence[str], gathered: str) -> Steps:
     """Add up a list of doubles to (total, what rounding lost), whatever their order.
 
     Each value is cut at one bit, that of ``grid``, so high that the upper parts add up without rounding (Rump,
     Ogita and Oishi, Accurate Floating-Point Summation, 2008); the lower parts are too small for their rounding
     to show. A total beyond the range of doubles is infinite.
     """
-    scratches = [scratch(measure, name) for name in ("values", "largest", "grid", "high", "low")]
-    values, largest, grid, high, low = map(quoted, scratches)
-    total = quoted(names[0])
+    scratches = [scratch_column_name(measure, name) for name in ("values", "largest", "grid", "high", "low")]
+    values, largest, grid, high, low = map(quote_identifier, scratches)
+    total = quote_identifier(names[0])
     bits = f"ceil(log2({largest})) + ceil(log2(len({values}) + 2)) + 1"
     upper = f"list_sum(list_transform({values}, lambda _x: ({grid} + _x) - {grid}))"
     lower = f"list_sum(list_transform({values}, lambda _x: _x - (({grid} + _x) - {grid})))"
@@ -121,7 +136,7 @@ class Extreme:
         return self.picked(measure, value_of(measure))
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        return self.picked(measure, quoted(names_of(measure)[0]))
+        return self.picked(measure, quote_identifier(names_of(measure)[0]))
 
     def picked(self, measure: CompiledMeasure, value: str) -> Steps:
         """Pick among values."""
@@ -132,6 +147,6 @@ class Extreme:
         return parts[0]
 
 
-def added(names: Sequence[str]) -> Steps:
+def sum_counts(names: Sequence[str]) -> Steps:
     """Add up counts."""
-    return Steps({name: f"sum({quoted(name)})::BIGINT" for name in names})
+    return Steps({name: f"sum({quote_identifier(name)})::BIGINT" for name in names})

@@ -10,7 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.measures.steps import Finish, Steps, listed, names_of, quoted, scratch, value_of
+from seamline.lake.engine.measures.steps import (
+    Finish,
+    Steps,
+    list_aggregate_sql,
+    names_of,
+    quote_identifier,
+    scratch_column_name,
+    value_of,
+)
 from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Quantiles, Ranked
 from seamline.model.measures.sketches import EXACT_DISTINCT, EXACT_RANKS, HLL_LG_K, KLL_K
@@ -20,14 +28,16 @@ HLL = sketches.tgt_hll_type.HLL_8
 Sketching = Callable[[Sequence[bytes], Any], bytes]
 
 
-def kept_or_sketched(measure: CompiledMeasure, gathered: dict[str, str], most: int, make: Sketching) -> Steps:
+def keep_or_sketch_values(
+    measure: CompiledMeasure, gathered: dict[str, str], most: int, make: Sketching
+) -> Steps:
     """Keep at most so many values in order; sketch more of them, or those that meet a sketch.
 
     ``gathered`` are the values and the sketches of a group, as lists or NULL.
     """
     values, sketch = names_of(measure)
-    found, met = map(quoted, gathered)
-    pending = scratch(measure, "pending")
+    found, met = map(quote_identifier, gathered)
+    pending = scratch_column_name(measure, "pending")
     small = f"({met} IS NULL AND len({found}) <= {most})"
     struct = f"{{'values': {found}, 'sketches': {met}}}"
     return Steps(
@@ -38,11 +48,11 @@ def kept_or_sketched(measure: CompiledMeasure, gathered: dict[str, str], most: i
                 pending: f"CASE WHEN {met} IS NOT NULL OR len({found}) > {most} THEN {struct} END",
             }
         ],
-        {sketch: (pending, sketched(make))},
+        {sketch: (pending, sketch_groups(make))},
     )
 
 
-def sketched(make: Sketching) -> Finish:
+def sketch_groups(make: Sketching) -> Finish:
     """Make the sketches of the groups that need one."""
     return lambda pending: pa.array([sketch_of(group, make) for group in in_time(pending)], pa.binary())
 
@@ -82,16 +92,21 @@ class Different:
     """Numbers of different values."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        return self.steps(measure, listed(value_of(measure), distinct=True), "NULL::BLOB[]")
+        return self.steps(measure, list_aggregate_sql(value_of(measure), distinct=True), "NULL::BLOB[]")
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        values, sketch = map(quoted, names_of(measure))
-        return self.steps(measure, f"list_distinct(flatten({listed(values)}))", listed(sketch))
+        values, sketch = map(quote_identifier, names_of(measure))
+        return self.steps(
+            measure, f"list_distinct(flatten({list_aggregate_sql(values)}))", list_aggregate_sql(sketch)
+        )
 
     def steps(self, measure: CompiledMeasure, values: str, met: str) -> Steps:
         """Keep or sketch what was gathered."""
-        gathered = {scratch(measure, "values"): values, scratch(measure, "sketches"): met}
-        return kept_or_sketched(measure, gathered, EXACT_DISTINCT, hll_of)
+        gathered = {
+            scratch_column_name(measure, "values"): values,
+            scratch_column_name(measure, "sketches"): met,
+        }
+        return keep_or_sketch_values(measure, gathered, EXACT_DISTINCT, hll_of)
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         counts = pc.list_value_length(parts[0]).fill_null(0).to_numpy().astype(np.int64)
@@ -104,22 +119,25 @@ class RankedValues:
     """Values by rank."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        return self.steps(measure, listed(f"{value_of(measure)}::DOUBLE"), "NULL::BLOB[]")
+        return self.steps(measure, list_aggregate_sql(f"{value_of(measure)}::DOUBLE"), "NULL::BLOB[]")
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        values, sketch = map(quoted, names_of(measure))
-        return self.steps(measure, f"flatten({listed(values)})", listed(sketch))
+        values, sketch = map(quote_identifier, names_of(measure))
+        return self.steps(measure, f"flatten({list_aggregate_sql(values)})", list_aggregate_sql(sketch))
 
     def steps(self, measure: CompiledMeasure, values: str, met: str) -> Steps:
         """Keep or sketch what was gathered."""
-        gathered = {scratch(measure, "values"): values, scratch(measure, "sketches"): met}
-        return kept_or_sketched(measure, gathered, EXACT_RANKS, kll_of)
+        gathered = {
+            scratch_column_name(measure, "values"): values,
+            scratch_column_name(measure, "sketches"): met,
+        }
+        return keep_or_sketch_values(measure, gathered, EXACT_RANKS, kll_of)
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
         assert isinstance(measure.measure, Ranked)
         ranks = measure.measure.ranks
         values, sketch = (part.combine_chunks() for part in parts)
-        found = exact(values, ranks)
+        found = read_ranked_values(values, ranks)
         for at in in_time(np.flatnonzero(sketch.is_valid().to_numpy(zero_copy_only=False))):
             made = sketches.kll_doubles_sketch.deserialize(sketch[at].as_py())
             found[at] = [made.get_quantile(rank, True) for rank in ranks]
@@ -130,7 +148,7 @@ class RankedValues:
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(found.ravel()), mask=empty)
 
 
-def exact(values: pa.ListArray, ranks: Sequence[float]) -> Any:
+def read_ranked_values(values: pa.ListArray, ranks: Sequence[float]) -> Any:
     """Read ranks off lists of ordered doubles: an array (list, rank), of zeros where a list is NULL."""
     found = np.zeros((len(values), len(ranks)))
     held = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))

@@ -52,7 +52,7 @@ class Family(Protocol):
         ...
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Write a column's name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -68,11 +68,11 @@ def names_of(measure: CompiledMeasure) -> list[str]:
     return [part.name for part in measure.parts]
 
 
-def scratch(measure: CompiledMeasure, name: str) -> str:
+def scratch_column_name(measure: CompiledMeasure, name: str) -> str:
     """Name a column that is no part of the state."""
     return f"{measure.stored}__{name}__scratch"
 
 
-def listed(value: str, *, distinct: bool = False) -> str:
+def list_aggregate_sql(value: str, *, distinct: bool = False) -> str:
     """Write the aggregate that gathers values that are not NULL; NULL where there are none."""
     return f"list({'DISTINCT ' if distinct else ''}{value}) FILTER ({value} IS NOT NULL)"
