@@ -27,7 +27,7 @@ from seamline.lake.engine import states
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_summaries import BLOCK, SCHEMA, write_ledger_blocks
 from seamline.lake.log.master import EDGE, END, FRONTIER, PRUNES, ROW, Master
-from seamline.lake.storage import data_files, delta_log
+from seamline.lake.storage import data_files, log_store
 from seamline.lake.storage.arrow_types import (
     QUARANTINE,
     generations_schema,
@@ -353,22 +353,22 @@ class Past:
         first = table.version + 1
         kept = int(parse_log_retention(settings_of(table.root.name)).total_seconds())
         last = first + min(kept, self.most, self.epochs) - 1
-        source = delta_log.entry_path(table.root, first)
+        source = log_store.entry_path(table.root, first)
         source.write_text(line)
         # What it says holds for the last entry too, since those between say nothing.
         table.refresh().handle.create_checkpoint()
         for version in range(first + 1, last + 1):
-            file = delta_log.entry_path(table.root, version)
+            file = log_store.entry_path(table.root, version)
             if (version - first) % LINKS:
                 os.link(source, file)
             else:
                 source = file
                 source.write_text(line)
         classic_checkpoint_path(table.root, first).rename(classic_checkpoint_path(table.root, last))
-        mark = table.root / delta_log.FOLDER / delta_log.LAST
+        mark = table.root / log_store.FOLDER / log_store.LAST
         mark.write_text(json.dumps({**json.loads(mark.read_text()), "version": last}))
         for version in range(first):
-            delta_log.entry_path(table.root, version).unlink()
+            log_store.entry_path(table.root, version).unlink()
         table.refresh()
 
     def build(self, manifest: ManifestTable) -> None:

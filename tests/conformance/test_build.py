@@ -32,7 +32,7 @@ from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, Vie
 from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import NotFound, ProtocolError
 from seamline.model.measures import avg, count, distinct, max, quantile, sum
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.offsets import Lane, OffsetRange

@@ -40,7 +40,7 @@ from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, Vie
 from seamline.model.definition.windows import Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.errors import FenceLost
 from seamline.model.measures import Measure, avg, count, max, sum
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import Side, windows_over

@@ -25,7 +25,7 @@ from tests.lives.world import Entry, World
 
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
 from seamline.lake.maintain.upkeep import maintain_tables
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.audits_table import Audits
 from seamline.lake.tables.claims_table import claim_intervals
@@ -164,7 +164,7 @@ class Spark:
                 # Spark lets go of old commits after each checkpoint, but of a table that says it should not.
                 aged(root)
                 self.log(root).checkpoint()
-                assert delta_log.entry_path(root, 0).exists()
+                assert log_store.entry_path(root, 0).exists()
             case "VACUUM":
                 self.sql(f"VACUUM {name} RETAIN 0 HOURS")
             case _:
@@ -197,7 +197,7 @@ def cleaned(table: DeltaTable, root: Path) -> None:
     aged(root)
     table.create_checkpoint()
     table.cleanup_metadata()
-    assert not delta_log.entry_path(root, 0).exists()
+    assert not log_store.entry_path(root, 0).exists()
 
 
 def shape() -> Shape:

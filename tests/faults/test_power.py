@@ -21,9 +21,9 @@ from tests.protocol.shipped import Stream
 
 from seamline.lake.log.log_lines import LINE
 from seamline.lake.log.master import Master
-from seamline.lake.storage.delta_log import entry_path
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_damage import find_log_damage
+from seamline.lake.storage.log_store import entry_path
 
 CUTS = 30
 GOING_DOWN, WITHOUT_A_FLUSH = 0x8004587D, 2

@@ -17,7 +17,7 @@ from tests.lives.sending import Send
 from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import World
 
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.model.errors import ProtocolError
 
 
@@ -95,7 +95,7 @@ def lost(disk: Disk, newest: Sequence[Path], chance: Random, *, evenly: bool) ->
 def files_of(entry: Path) -> Iterable[Path]:
     """List the data files that a commit adds."""
     try:
-        commit = delta_log.read(entry.parent.parent, int(entry.stem))
+        commit = log_store.read(entry.parent.parent, int(entry.stem))
     except ProtocolError:
         return []
     return [entry.parent.parent / str(add["path"]) for add in (commit.adds if commit else ())]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from seamline.lake.storage import delta_log, durability
+from seamline.lake.storage import durability, log_store
 from seamline.runtime import failpoints
 
 
@@ -113,7 +113,7 @@ class Fates:
         """Commit for good."""
         done = LINK(draft, root, version)
         if done:
-            self.disk.commits.append(delta_log.entry_path(root, version))
+            self.disk.commits.append(log_store.entry_path(root, version))
         return done
 
     def reach(self, point: str, *_: object, **__: object) -> None:
@@ -123,7 +123,7 @@ class Fates:
             raise Died(f"at {point}")
 
 
-LINK = delta_log.link_draft
+LINK = log_store.link_draft
 
 
 class Victim:
@@ -146,7 +146,7 @@ def fateful(fates: Fates) -> Iterator[None]:
             fates.reach(point)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(delta_log, "link_draft", fates.link))
+        stack.enter_context(patch.object(log_store, "link_draft", fates.link))
         stack.enter_context(patch.object(failpoints, "passed", Passed()))
         stack.enter_context(patch.object(durability, "sync_or_exit", fates.disk.flushed))
         stack.enter_context(patch.dict(os.environ, SEAMLINE_FSYNC="on"))

@@ -24,7 +24,7 @@ from seamline.lake.engine import states
 from seamline.lake.log.master import ledger_row
 from seamline.lake.maintain import repair
 from seamline.lake.read import merged_read
-from seamline.lake.storage import delta_log, log_damage
+from seamline.lake.storage import log_damage, log_store
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -54,7 +54,7 @@ class Entry:
     def stands(self, root: Path) -> bool:
         """Return whether it is still there, as it was."""
         try:
-            return key_of(delta_log.entry_path(root, self.version)) == self.file
+            return key_of(log_store.entry_path(root, self.version)) == self.file
         except FileNotFoundError:
             return False
 
@@ -257,7 +257,7 @@ class World:
             self.trim()
         while (commit := self.commit(root)) is not None:
             epoch = ledger_row(commit.info)
-            self.log.append(Entry(commit.version, key_of(delta_log.entry_path(root, commit.version)), epoch))
+            self.log.append(Entry(commit.version, key_of(log_store.entry_path(root, commit.version)), epoch))
             if epoch is not None:
                 self.take(epoch)
         self.known = len(self.log)
@@ -272,7 +272,7 @@ class World:
     def commit(self, root: Path) -> Commit | None:
         """Read the next commit of the master; None where there is none, or none that a power cut has left whole."""
         try:
-            return delta_log.read(root, len(self.log))
+            return log_store.read(root, len(self.log))
         except NotWhole:
             if not self.cut:
                 raise

@@ -13,7 +13,7 @@ from seamline.lake.log import pinned_log
 from seamline.lake.log.master import Master
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import delta_log, log_entries, table_cache
+from seamline.lake.storage import log_entries, log_store, table_cache
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.plan.maintain.repair_steps import Acceptance
@@ -36,7 +36,7 @@ def versions(layout: Layout) -> dict[str, int]:
 def lose(folder: Path, kept: int, how: str) -> None:
     """Let a table lose its entries above a version, as a power cut does."""
     version = kept + 1
-    while (file := delta_log.entry_path(folder, version)).exists():
+    while (file := log_store.entry_path(folder, version)).exists():
         data = file.read_bytes()
         adds = log_entries.parse_entry(version, data).adds
         match how:

@@ -22,7 +22,7 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.log.master import Master
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.arrow_types import generations_schema, partial_schema, slices_schema
 from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
@@ -37,7 +37,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
@@ -89,7 +89,7 @@ class Mortal(Writer):
 @contextmanager
 def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
     """Let the table's next commit fail, or land without an answer; what insists finds out, else nothing is read."""
-    real, read, hangs = table._put, delta_log.read, False
+    real, read, hangs = table._put, log_store.read, False
 
     def silent(draft: Path) -> bool:
         nonlocal hangs
@@ -105,7 +105,7 @@ def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
         return read(root, version)
 
     table._put = silent  # type: ignore[method-assign]
-    with patch.object(delta_log, "read", unread), patch.object(delta_log, "PATIENCE", (0.0,)):
+    with patch.object(log_store, "read", unread), patch.object(log_store, "PATIENCE", (0.0,)):
         try:
             yield
         finally:

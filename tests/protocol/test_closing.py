@@ -18,7 +18,7 @@ from tests.protocol.search import Found, explore
 from tests.protocol.state import Violation
 
 from seamline.model.compile.evolution import Timed
-from seamline.model.protocol.certificate import Evidence, validate_evidence
+from seamline.model.protocol.certificate_checks import Evidence, validate_evidence
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.watermark import advance_watermark
 from seamline.model.time.intervals import Interval

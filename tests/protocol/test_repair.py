@@ -32,7 +32,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.generation_history import roll_back_interval
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import delta_log, durability, set_aside
+from seamline.lake.storage import durability, log_store, set_aside
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_repaired
@@ -134,7 +134,7 @@ def test_a_checkpoint_does_not_stand_for_entries_that_the_disk_has_lost(
     for each in hit:
         Table.open(root(stream.layout, each)).handle.create_checkpoint()
         for version in range(before[each] + 1, after[each] + 1) if not whole else ():
-            commit = delta_log.read(root(stream.layout, each), version)
+            commit = log_store.read(root(stream.layout, each), version)
             for add in commit.adds if commit else ():
                 (root(stream.layout, each) / add["path"]).unlink()
     cut(stream, {**after, **{each: before[each] for each in hit}}, "empty")

@@ -18,7 +18,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read import snapshot
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables import manifest_table
 from seamline.lake.tables.control_table import ControlTable
@@ -159,7 +159,7 @@ def test_a_commit_that_is_said_to_be_there_counts_once(
         if made == at + 1:
             raise FileExistsError(17, "File exists")
 
-    monkeypatch.setattr(delta_log.os, "link", twice)
+    monkeypatch.setattr(log_store.os, "link", twice)
     stream.epoch(stream.start())
     assert made == 13
     is_right(stream)
@@ -220,7 +220,7 @@ def without_entries(table: Table, below: int) -> None:
     """Write a checkpoint and take the entries of earlier commits away, as log clean-up does after 30 days."""
     table.handle.create_checkpoint()
     for version in range(below):
-        delta_log.entry_path(table.root, version).unlink()
+        log_store.entry_path(table.root, version).unlink()
 
 
 def test_an_epoch_whose_entry_is_gone_is_answered_by_the_ledger(stream: Stream) -> None:

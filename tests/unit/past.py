@@ -12,7 +12,7 @@ from seamline.lake.publish.generation_history import list_past_generations
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.model.protocol.certificate import Certificate, Check
+from seamline.model.protocol.certificate_checks import Certificate, Check
 from seamline.model.time.intervals import Interval
 from seamline.plan.publish.generation_fates import Past
 

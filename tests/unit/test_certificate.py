@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from seamline.model.errors import CertificateFailed
-from seamline.model.protocol.certificate import Certificate, Evidence, validate_evidence
+from seamline.model.protocol.certificate_checks import Certificate, Evidence, validate_evidence
 from seamline.model.protocol.epoch import Epoch, Kind
 from seamline.model.protocol.holes import count_touching_holes
 from seamline.model.protocol.offsets import Lane, OffsetRange

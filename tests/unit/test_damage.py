@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from seamline.lake.storage import delta_log, log_damage, set_aside
+from seamline.lake.storage import log_damage, log_store, set_aside
 from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_damage import Damage
@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> Table:
 
 def entry(table: Table, version: int) -> Path:
     """Name an entry."""
-    return delta_log.entry_path(table.root, version)
+    return log_store.entry_path(table.root, version)
 
 
 def rows(table: Table) -> list[int]:

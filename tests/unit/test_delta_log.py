@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
-from seamline.lake.storage import column_bounds, data_files, delta_log, log_entries, set_aside
+from seamline.lake.storage import column_bounds, data_files, log_entries, log_store, set_aside
 from seamline.lake.storage.delta_table import TOKEN, Table, build_commit_properties
 from seamline.model.errors import Conflict, FenceLost
 
@@ -136,7 +136,7 @@ class Life:
     def cleaned(self) -> None:
         DeltaTable(str(self.table.root)).create_checkpoint()
         for version in range(self.table.version - 1):
-            delta_log.entry_path(self.table.root, version).unlink(missing_ok=True)
+            log_store.entry_path(self.table.root, version).unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -255,7 +255,7 @@ def test_checkpoints_keep_the_log_short_to_read(table: Table) -> None:
     mark = json.loads((table.root / "_delta_log" / "_last_checkpoint").read_text())
     assert mark["version"] == 100
     for version in range(100):
-        delta_log.entry_path(table.root, version).unlink()
+        log_store.entry_path(table.root, version).unlink()
     assert told(Table.open(table.root)) == told(table)
     assert [row["timestamp"] > 0 for row in table.history(50)] == [True] * 4
 
@@ -307,9 +307,9 @@ def test_a_disk_that_takes_nothing_leaves_the_version_free(
 )
 def test_what_this_release_does_not_know_is_left_to_deltalake(table: Table, more: dict[str, object]) -> None:
     """A table that asks more of its writers is not written to by guess."""
-    delta_log.entry_path(table.root, 1).write_text(json.dumps({"protocol": more}))
+    log_store.entry_path(table.root, 1).write_text(json.dumps({"protocol": more}))
     table.refresh()
-    with patch.object(delta_log, "link_draft", side_effect=AssertionError("by guess")), suppress(DeltaError):
+    with patch.object(log_store, "link_draft", side_effect=AssertionError("by guess")), suppress(DeltaError):
         table.append([written(table, 1)], txns={"a": 1})
     assert table._appends is False
 

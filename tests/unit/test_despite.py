@@ -19,7 +19,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.pipeline import Batch
 from seamline.model.errors import PublishRefused
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.manifest import How
 from seamline.model.protocol.seam import Status
 from seamline.quality.certify import certify_run, require_passed

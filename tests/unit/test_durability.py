@@ -14,7 +14,7 @@ from tests.protocol.shipped import LANE, PIPELINE, START, VIEW, Stream
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.publishing import publish_run
-from seamline.lake.storage import data_files, delta_log, durability
+from seamline.lake.storage import data_files, durability, log_store
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.generations import Generations
@@ -145,7 +145,7 @@ def test_the_steps_are_in_their_order(disk: Disk) -> None:
     disk.syncs.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            delta_log.os, "link", lambda *given, link=os.link: disk.syncs.append("link") or link(*given)
+            log_store.os, "link", lambda *given, link=os.link: disk.syncs.append("link") or link(*given)
         )
         add(table, 2)
     steps = [step.replace(step[step.find("_commit_") : step.find(".json.tmp")], "") for step in disk.syncs]
@@ -201,7 +201,7 @@ def test_an_error_of_a_sync_ends_the_process(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(SystemExit) as ended:
         add(table, 1)
     assert ended.value.code == durability.FAILED
-    assert not delta_log.entry_path(table.root, 1).exists()
+    assert not log_store.entry_path(table.root, 1).exists()
 
 
 def test_the_real_calls_work_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from seamline.lake.log import pinned_log
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import data_files, delta_log, table_cache
+from seamline.lake.storage import data_files, log_store, table_cache
 from seamline.lake.storage.delta_table import Table, build_commit_properties
 from seamline.lake.storage.foreign_commits import Change, apply_foreign_commit, find_foreign_change
 from seamline.lake.storage.log_entries import ENGINE, Commit
@@ -170,9 +170,9 @@ def test_only_what_came_after_our_newest_commit_is_looked_at(
 ) -> None:
     """A table that is opened costs one entry however long its log is; what was let pass before stays so."""
     looked: list[int] = []
-    read = delta_log.read
+    read = log_store.read
     monkeypatch.setattr(
-        delta_log, "read", lambda root, version: looked.append(version) or read(root, version)
+        log_store, "read", lambda root, version: looked.append(version) or read(root, version)
     )
     assert find_foreign_change(table.root, read(table.root, table.version)) is None
     assert looked == []
@@ -186,7 +186,7 @@ def test_a_log_without_a_commit_of_ours_is_believed(table: Table) -> None:
     theirs(table).optimize.compact()
     theirs(table).create_checkpoint()
     for version in range(5):
-        delta_log.entry_path(table.root, version).unlink()
+        log_store.entry_path(table.root, version).unlink()
     assert numbers(Table.open(table.root)) == [0, 1, 2, 3]
 
 

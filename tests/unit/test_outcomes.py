@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from seamline.lake.storage import data_files, delta_log, log_follower
+from seamline.lake.storage import data_files, log_follower, log_store
 from seamline.lake.storage.delta_table import TOKEN, Table
 from seamline.lake.storage.log_entries import Draft
 from seamline.model.errors import Conflict, FenceLost
@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> Table:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delta_log, "PATIENCE", (0.0, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(log_store, "PATIENCE", (0.0, 0.0, 0.0), raising=False)
 
 
 def add(table: Table, number: int) -> None:
@@ -52,7 +52,7 @@ def disk(*replies: Callable[[Path, Path], None]) -> Iterator[None]:
         (left.pop(0) if left else link)(source, target)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delta_log.os, "link", linked)
+        patch.setattr(log_store.os, "link", linked)
         yield
     assert not left
 
@@ -114,7 +114,7 @@ def test_what_is_in_the_way_meanwhile_is_passed_by(table: Table) -> None:
 
     def meanwhile(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delta_log.os, "link", link)
+            patch.setattr(log_store.os, "link", link)
             other.append([], txns={"b": 1})
         raise OSError(5, "Input/output error")
 
@@ -182,7 +182,7 @@ def test_a_newer_token_wins_against_a_live_writer(table: Table) -> None:
 
     def commits(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delta_log.os, "link", link)
+            patch.setattr(log_store.os, "link", link)
             add(table, next(older))
         link(source, target)
 
@@ -200,7 +200,7 @@ def test_a_token_loses_to_a_newer_one_only(table: Table) -> None:
 
     def newer(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delta_log.os, "link", link)
+            patch.setattr(log_store.os, "link", link)
             newest.fence(3)
         link(source, target)
 
@@ -255,7 +255,7 @@ def clean(table: Table, until: int) -> None:
     """Let a table begin with a checkpoint, as after its retention."""
     DeltaTable(str(table.root)).create_checkpoint()
     for version in range(until):
-        delta_log.entry_path(table.root, version).unlink(missing_ok=True)
+        log_store.entry_path(table.root, version).unlink(missing_ok=True)
 
 
 def test_a_writer_that_slept_commits_nothing_under_a_number_that_was_cleaned_away(slept: Table) -> None:
@@ -263,7 +263,7 @@ def test_a_writer_that_slept_commits_nothing_under_a_number_that_was_cleaned_awa
     ahead = slept.version + 1
     with pytest.raises(FenceLost, match="token 2 has replaced ours, 1"):
         add(slept, 1)
-    assert not delta_log.entry_path(slept.root, ahead).exists()
+    assert not log_store.entry_path(slept.root, ahead).exists()
     assert rows(slept) == [10, 11, 12, 13]
 
 
@@ -295,7 +295,7 @@ def test_a_writer_that_falls_asleep_between_look_and_commit_takes_it_back(
 
     def sleeps(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delta_log.os, "link", link)
+            patch.setattr(log_store.os, "link", link)
             newer.fence(2)
             for number in range(10, 14):
                 add(newer, number)
@@ -305,7 +305,7 @@ def test_a_writer_that_falls_asleep_between_look_and_commit_takes_it_back(
 
     with disk(sleeps), pytest.raises(FenceLost, match="token 2 has replaced ours, 1"):
         add(table, 1)
-    assert not delta_log.entry_path(table.root, 2).exists()
+    assert not log_store.entry_path(table.root, 2).exists()
     assert rows(table) == [10, 11, 12, 13]
 
 
@@ -319,5 +319,5 @@ def test_a_reader_that_meets_a_ghost_reads_the_table_anew(table: Table, cleaned:
     file = data_files.write_data_file(pa.table({"n": [9]}, schema=SCHEMA), table.root, "9.parquet")
     now = datetime.now(UTC)
     _, ghost = Draft.of([file.add(now)], {}, {}, partition_by=[], now=now).placed(1, reader.newest)
-    delta_log.entry_path(table.root, 1).write_bytes(ghost)
+    log_store.entry_path(table.root, 1).write_bytes(ghost)
     assert sorted(reader.refresh().read()["n"].to_pylist()) == [1, 2, 3, 4, 5]

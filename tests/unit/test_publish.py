@@ -16,7 +16,7 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict, NotFound, PublishRefused
-from seamline.model.protocol.certificate import Certificate, Check
+from seamline.model.protocol.certificate_checks import Certificate, Check
 from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement
 from seamline.plan.publish.publication import Candidate, Offer, select_publishable
 from seamline.quality.certify import certificates_of

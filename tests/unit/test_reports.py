@@ -15,7 +15,7 @@ from seamline.cli import main
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.pipeline import Expect
-from seamline.model.protocol.certificate import Certificate, Making
+from seamline.model.protocol.certificate_checks import Certificate, Making
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import Interval
 from seamline.quality import expectations, quality_pages

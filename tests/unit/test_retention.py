@@ -23,7 +23,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, PublishRefused
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.time.intervals import Interval
-from seamline.plan.maintain.deletable import Kept, decide_retention
+from seamline.plan.maintain.retention_rules import Kept, decide_retention
 from seamline.plan.maintain.unneeded import STAMP
 from seamline.plan.publish.publication import Decision
 

@@ -17,7 +17,7 @@ from tests.unit.shop import Sale, Shop
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.maintain.upkeep import maintain_tables
-from seamline.lake.storage import data_files, delta_log
+from seamline.lake.storage import data_files, log_store
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_cleanup import delete_old_entries
@@ -61,14 +61,14 @@ def add(table: Table, number: int) -> None:
 def age(root: Path, *, until: int) -> None:
     """Let all of a log up to a version be older than it is kept."""
     then = time.time() - AGE.total_seconds()
-    for file in (root / delta_log.FOLDER).iterdir():
+    for file in (root / log_store.FOLDER).iterdir():
         if file.name[:20].isdigit() and int(file.name[:20]) <= until:
             os.utime(file, (then, then))
 
 
 def entries(root: Path) -> list[int]:
     """List the versions whose entries are there."""
-    return sorted(int(file.stem) for file in (root / delta_log.FOLDER).glob("*.json"))
+    return sorted(int(file.stem) for file in (root / log_store.FOLDER).glob("*.json"))
 
 
 def shorten(table: Table, most: int = 1000) -> int:
@@ -121,7 +121,7 @@ def test_a_checkpoint_is_on_disk_before_anything_goes(table: Table, monkeypatch:
 
     monkeypatch.setattr(Path, "unlink", unlink)
     shorten(table)
-    assert done[:3] == [classic_checkpoint_path(table.root, 100).name, delta_log.FOLDER, "gone"]
+    assert done[:3] == [classic_checkpoint_path(table.root, 100).name, log_store.FOLDER, "gone"]
     assert "gone" not in done[:2]
 
 
@@ -130,7 +130,7 @@ def test_a_turn_takes_the_oldest_and_the_next_goes_on(table: Table) -> None:
     age(table.root, until=119)
     reader = Table.open(table.root)
     assert [shorten(table, 40) for _ in range(4)] == [40, 40, 21, 0]
-    delta_log.entry_path(table.root, 0).write_bytes(b"left by a turn that died")
+    log_store.entry_path(table.root, 0).write_bytes(b"left by a turn that died")
     assert find_log_damage(table.root) is None
     assert Table.open(table.root).read().num_rows == 13
     assert shorten(table) == 1
@@ -142,7 +142,7 @@ def test_what_a_power_cut_takes_after_a_turn_is_set_aside(table: Table) -> None:
     """The checkpoint that stays is enough to open what is left."""
     age(table.root, until=119)
     shorten(table)
-    delta_log.entry_path(table.root, 120).write_bytes(b"")
+    log_store.entry_path(table.root, 120).write_bytes(b"")
     assert "ledger ends before version 120" in mending.mend_table_log(table.root, now=NOW)
     assert Table.open(table.root).read().num_rows == 11
 
@@ -154,7 +154,7 @@ def test_deltalake_cleans_nothing_by_itself(table: Table) -> None:
         table.append([], txns={"a": table.version})
     for number in range(4):
         table.widen(pa.schema([(f"more_{number}", pa.int64())]))
-    assert delta_log.read_last_checkpoint(table.root) > 100
+    assert log_store.read_last_checkpoint(table.root) > 100
     assert entries(table.root) == list(range(table.version + 1))
 
 
@@ -182,7 +182,7 @@ def test_a_start_changes_the_settings_of_tables_that_are_there(tmp_path: Path) -
 
 def older(root: Path, settings: dict[str, str]) -> None:
     """Take away the settings that an earlier release did not make a table with."""
-    first = delta_log.entry_path(root, 0)
+    first = log_store.entry_path(root, 0)
     actions = [json.loads(line) for line in first.read_text().splitlines()]
     for each in actions:
         if "metaData" in each:

@@ -23,7 +23,7 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import CertificateFailed
-from seamline.model.protocol.certificate import Certificate, Check
+from seamline.model.protocol.certificate_checks import Certificate, Check
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Grid, Interval

@@ -15,7 +15,7 @@ from deltalake.transaction import RemoveAction
 from tests.unit.shop import Sale, Shop
 
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.maintain import cleaning, compaction
+from seamline.lake.maintain import cleaning, slice_compaction
 from seamline.lake.maintain.upkeep import CHECKED, maintain_tables
 from seamline.lake.read import serving_table
 from seamline.lake.read.merged_read import read_merged_answer
@@ -57,14 +57,14 @@ def spans(shop: Shop) -> list[tuple[int, int]]:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let something happen after upkeep has read the slices and before it commits."""
-    combine, waiting = compaction.states.combine_states, [act]
+    combine, waiting = slice_compaction.states.combine_states, [act]
 
     def interrupted(*given: Any) -> pa.Table:
         if waiting:
             waiting.pop()()
         return combine(*given)
 
-    monkeypatch.setattr(compaction.states, "combine_states", interrupted)
+    monkeypatch.setattr(slice_compaction.states, "combine_states", interrupted)
 
 
 @pytest.fixture

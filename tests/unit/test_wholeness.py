@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from seamline.lake.storage import data_files, delta_log, log_entries, log_wholeness, table_cache
+from seamline.lake.storage import data_files, log_entries, log_store, log_wholeness, table_cache
 from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import NotWhole
 
@@ -45,7 +45,7 @@ def add(table: Table, number: int) -> None:
 
 def spoil(table: Table, version: int, how: str) -> None:
     """Leave of an entry what a power cut does."""
-    file = delta_log.entry_path(table.root, version)
+    file = log_store.entry_path(table.root, version)
     file.write_bytes(CUTS[how](file.read_bytes()))
 
 
@@ -56,7 +56,7 @@ def rows(table: Table) -> list[int]:
 
 def test_a_commit_of_ours_is_whole_as_a_whole_only(table: Table) -> None:
     """At whatever byte it is cut, or zeros begin."""
-    data = delta_log.entry_path(table.root, 3).read_bytes()
+    data = log_store.entry_path(table.root, 3).read_bytes()
     assert log_entries.find_entry_flaw(data) == ""
     for at in range(len(data)):
         assert log_entries.find_entry_flaw(data[:at])
@@ -66,7 +66,7 @@ def test_a_commit_of_ours_is_whole_as_a_whole_only(table: Table) -> None:
 def test_a_commit_of_others_is_whole_if_its_lines_are_actions(tmp_path: Path) -> None:
     """They say nothing to check them by."""
     write_deltalake(str(tmp_path), pa.table({"n": [1]}))
-    data = delta_log.entry_path(tmp_path, 0).read_bytes()
+    data = log_store.entry_path(tmp_path, 0).read_bytes()
     assert log_entries.find_entry_flaw(data) == log_entries.find_entry_flaw(data + b"\n") == ""
     assert log_entries.find_entry_flaw(b"")
     ends = [at for at in range(len(data)) if data[at : at + 1] == b"\n"]
@@ -81,13 +81,13 @@ def test_a_commit_of_others_is_whole_if_its_lines_are_actions(tmp_path: Path) ->
 def test_a_log_ends_before_what_is_not_whole(table: Table, version: int, how: str) -> None:
     """Opened or followed, though whole commits come after it; deltalake goes by it, or opens nothing."""
     reader = Table.open(table.root)
-    delta_log.entry_path(table.root, 6).rename(table.root / "kept")
-    delta_log.entry_path(table.root, 5).rename(table.root / "kept too")
-    delta_log.entry_path(table.root, 4).rename(table.root / "and this")
+    log_store.entry_path(table.root, 6).rename(table.root / "kept")
+    log_store.entry_path(table.root, 5).rename(table.root / "kept too")
+    log_store.entry_path(table.root, 4).rename(table.root / "and this")
     follower = Table.open(table.root)
-    (table.root / "and this").rename(delta_log.entry_path(table.root, 4))
-    (table.root / "kept too").rename(delta_log.entry_path(table.root, 5))
-    (table.root / "kept").rename(delta_log.entry_path(table.root, 6))
+    (table.root / "and this").rename(log_store.entry_path(table.root, 4))
+    (table.root / "kept too").rename(log_store.entry_path(table.root, 5))
+    (table.root / "kept").rename(log_store.entry_path(table.root, 6))
     spoil(table, version, how)
     for seen in (Table.open(table.root), follower.refresh()):
         assert seen.version == version - 1
@@ -105,7 +105,7 @@ def test_a_writer_is_told_what_is_not_whole(table: Table, how: str) -> None:
     with pytest.raises(NotWhole, match=r"0006\.json is not whole: ") as told:
         add(writer, 7)
     assert (told.value.table, told.value.version) == (str(table.root), 6)
-    assert told.value.file == str(delta_log.entry_path(table.root, 6))
+    assert told.value.file == str(log_store.entry_path(table.root, 6))
     with pytest.raises(NotWhole):
         writer.fence(1)
     assert writer.version == 5
@@ -114,7 +114,7 @@ def test_a_writer_is_told_what_is_not_whole(table: Table, how: str) -> None:
 def test_a_table_of_which_nothing_is_whole_is_named(tmp_path: Path) -> None:
     """There is nothing before its first commit."""
     made = Table.ensure(tmp_path / "table", SCHEMA)
-    delta_log.entry_path(made.root, 0).write_bytes(b"")
+    log_store.entry_path(made.root, 0).write_bytes(b"")
     with pytest.raises(NotWhole, match="0000.json is not whole: it is empty"):
         Table.open(made.root)
 
@@ -152,7 +152,7 @@ def test_a_log_that_was_replaced_is_read_anew(table: Table) -> None:
     reader = Table.open(table.root)
     assert table_cache.read_cached_table(table.root, "rows", rows) == [1, 2, 3, 4, 5, 6]
     for version in (6, 5):
-        delta_log.entry_path(table.root, version).unlink()
+        log_store.entry_path(table.root, version).unlink()
     starter = Table.open(table.root)
     for number in (50, 60, 70):
         add(starter, number)
@@ -165,7 +165,7 @@ def test_ids_go_from_commit_to_commit(table: Table) -> None:
     """Also over what deltalake writes for us."""
     table.widen(pa.schema([("more", pa.int64())]))
     add(table, 8)
-    commits = [found for version in range(9) if (found := delta_log.read(table.root, version))]
+    commits = [found for version in range(9) if (found := log_store.read(table.root, version))]
     assert len({commit.id for commit in commits} - {""}) == 9
     assert [commit.after for commit in commits[1:] if commit.after] == [
         commits[at - 1].id for at in (1, 2, 3, 4, 5, 6, 8)

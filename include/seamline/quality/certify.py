@@ -22,7 +22,13 @@ from seamline.lake.tables.rejudged import read_reprocessed_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import CertificateFailed, NotFound
-from seamline.model.protocol.certificate import Certificate, Evidence, Making, only_open, validate_evidence
+from seamline.model.protocol.certificate_checks import (
+    Certificate,
+    Evidence,
+    Making,
+    only_open,
+    validate_evidence,
+)
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import count_touching_holes, is_ledger_contiguous, list_open_holes
 from seamline.model.protocol.restatement import list_interval_restatements

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """

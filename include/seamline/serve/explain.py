@@ -29,7 +29,7 @@ from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment

@@ -8,7 +8,7 @@ from typing import Any
 
 from seamline.lake.read import originals
 from seamline.lake.read.answer_ways import IntervalAnswer
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Interval
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.time.intervals import Interval, format_utc_instant
-from seamline.plan.maintain.deletable import Verdict
+from seamline.plan.maintain.retention_rules import Verdict
 from seamline.plan.publish.generation_fates import Past
 
 SHOWN = 20

@@ -24,7 +24,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.compile.evolution import is_compatible_version, require_order
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import CertificateFailed
-from seamline.model.protocol.certificate import Check, Evidence, only_open, validate_evidence
+from seamline.model.protocol.certificate_checks import Check, Evidence, only_open, validate_evidence
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Generation, Manifest, Statement, fold_statements
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from seamline.lake.log.log_lines import MARK
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.delta_table import EPOCH, Table
@@ -100,7 +100,7 @@ class Master:
         Commits without one, of starts that held nothing, may be any number: nobody who looks for an epoch counts them.
         """
         for version in range(self.table.version, -1, -1):
-            if (commit := delta_log.read(self.table.root, version)) is None:
+            if (commit := log_store.read(self.table.root, version)) is None:
                 return
             if row := ledger_row(commit.info):
                 yield row
@@ -125,7 +125,7 @@ class Master:
     def _require_all(self, found: Mapping[int, Epoch], after: int) -> None:
         """Raise unless the log is there from its first entry, and its first row is of the first epoch."""
         lowest = found[min(found)] if found else None
-        first = delta_log.entry_path(self.table.root, 0).exists()
+        first = log_store.entry_path(self.table.root, 0).exists()
         if first and self.epoch in found and lowest and (lowest.before is None or lowest.before <= after):
             return
         known = f"epoch {lowest.number}" if lowest else "none"

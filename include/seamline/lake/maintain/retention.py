@@ -17,7 +17,7 @@ from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.plan.maintain.deletable import Kept, Verdict, decide_retention, plan_forgetting
+from seamline.plan.maintain.retention_rules import Kept, Verdict, decide_retention, plan_forgetting
 from seamline.plan.maintain.unneeded import find_killed_build, given_up
 
 Named = Collection[tuple[str, str]]

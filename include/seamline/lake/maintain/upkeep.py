@@ -14,12 +14,12 @@ from seamline.lake.log.ledger_files import edges_of, groups_of, rows_of
 from seamline.lake.log.master import Master
 from seamline.lake.log.pinned_log import Numbers
 from seamline.lake.maintain.cleaning import remove_dead_epochs, vacuum_table
-from seamline.lake.maintain.compaction import compact_slices, list_view_blocks, pack_slices
 from seamline.lake.maintain.ledger_packing import pack_ledger
 from seamline.lake.maintain.packing import AS_READ, BY_TIME, pack_table
 from seamline.lake.maintain.rejudging_attempts import swept_attempts
 from seamline.lake.maintain.retention import clean_generations, forget_generations
 from seamline.lake.maintain.run_leftovers import clean_run_leftovers
+from seamline.lake.maintain.slice_compaction import compact_slices, list_view_blocks, pack_slices
 from seamline.lake.storage import data_files, durability
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout

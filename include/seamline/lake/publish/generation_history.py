@@ -17,7 +17,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_held, require_repaired
 from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.manifest import Generation, Manifest, Statement
 from seamline.model.time.intervals import Interval
 from seamline.plan.publish.generation_fates import Past, fate_of, plan_release, roll_back

@@ -23,7 +23,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from seamline.lake.storage import commit_conflicts, delta_log, durability, log_wholeness
+from seamline.lake.storage import commit_conflicts, durability, log_store, log_wholeness
 from seamline.lake.storage.commit_conflicts import Meeting
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.log_cleanup import delete_old_entries
@@ -87,8 +87,8 @@ class Table(Synced):
                 if not DeltaTable.is_deltatable(str(root)):
                     raise
             if root.name in durability.ALWAYS:
-                durability.sync_file(delta_log.entry_path(root, 0))
-                durability.sync_folders([root / delta_log.FOLDER], above=there)
+                durability.sync_file(log_store.entry_path(root, 0))
+                durability.sync_folders([root / log_store.FOLDER], above=there)
         return cls.open(root)
 
     @classmethod
@@ -249,8 +249,8 @@ class Table(Synced):
         if synced:
             self.sync()
         ours, data = draft.placed(self.version + 1, self.newest)
-        with delta_log.draft_entry(self.root, data, synced=synced) as file:
-            other = delta_log.retry_commit(
+        with log_store.draft_entry(self.root, data, synced=synced) as file:
+            other = log_store.retry_commit(
                 self.root, ours.version, lambda: self._put(file), insists=self.insists
             )
         match (
@@ -261,7 +261,7 @@ class Table(Synced):
             case Meeting.OURS:
                 self._require_seen(ours)
                 if synced:
-                    durability.sync_folder(self.root / delta_log.FOLDER)
+                    durability.sync_folder(self.root / log_store.FOLDER)
                     self._durable = ours.version
                 self._follow(ours)
                 self._looked = since_boot()
@@ -279,21 +279,21 @@ class Table(Synced):
         return False
 
     def _put(self, draft: Path) -> bool:
-        return delta_log.link_draft(draft, self.root, self.version + 1)
+        return log_store.link_draft(draft, self.root, self.version + 1)
 
     def _follows(self) -> bool:
         """Return whether the next number is free, or its entry there: it may have been taken once, and cleaned away."""
         if (mark := self._marked()) == self._checkpoint:
             return True
-        if delta_log.read_last_checkpoint(self.root) > self.version:
-            return delta_log.entry_path(self.root, self.version + 1).exists()
+        if log_store.read_last_checkpoint(self.root) > self.version:
+            return log_store.entry_path(self.root, self.version + 1).exists()
         self._checkpoint = mark
         return True
 
     def _require_seen(self, ours: Commit) -> None:
         """Take back a commit that has landed where another was cleaned away: its writer slept since its last look."""
-        if self._outlived() and delta_log.read_last_checkpoint(self.root) >= ours.version:
-            delta_log.entry_path(self.root, ours.version).unlink(missing_ok=True)
+        if self._outlived() and log_store.read_last_checkpoint(self.root) >= ours.version:
+            log_store.entry_path(self.root, ours.version).unlink(missing_ok=True)
             self._start_anew(ours)
             raise self._overtaken()
 
@@ -336,7 +336,7 @@ class Table(Synced):
     def _landed(self, id: str) -> bool:
         """Return whether the commit of an id is in the log, above the version that is seen."""
         version = self.version + 1
-        while (found := delta_log.read(self.root, version)) is not None:
+        while (found := log_store.read(self.root, version)) is not None:
             if found.id == id:
                 return True
             version += 1
@@ -354,7 +354,7 @@ class Table(Synced):
             self.sync()
             self.handle.create_checkpoint()
             durability.sync_file(log_wholeness.classic_checkpoint_path(self.root, self.version))
-            durability.sync_folder(self.root / delta_log.FOLDER)
+            durability.sync_folder(self.root / log_store.FOLDER)
             if self.root.name in BEATS:
                 delete_old_entries(self.root, parse_log_retention(self.settings), now=datetime.now(UTC))
         except (DeltaError, OSError) as error:

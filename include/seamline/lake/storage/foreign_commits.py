@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from deltalake.table import ProtocolVersions
 
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.log_entries import Commit
 from seamline.model.errors import ChangedByOthers, NotWhole
 
@@ -120,7 +120,7 @@ def walk_commits_back(root: Path, newest: Commit | None) -> Iterable[Commit]:
     while commit is not None:
         yield commit
         try:
-            commit = delta_log.read(root, commit.version - 1) if commit.version else None
+            commit = log_store.read(root, commit.version - 1) if commit.version else None
         except NotWhole:
             return
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from seamline.lake.storage import delta_log, durability
+from seamline.lake.storage import durability, log_store
 from seamline.lake.storage.log_wholeness import all_whole, find_whole_checkpoint, list_checkpoints
 
 TURN = 250_000
@@ -34,9 +34,9 @@ def delete_old_entries(root: Path, kept: timedelta, *, now: datetime, most: int 
     gone = heapq.nsmallest(most, list_files_below(root, first))
     if gone:
         durability.sync_files(files)
-        durability.sync_folder(root / delta_log.FOLDER)
+        durability.sync_folder(root / log_store.FOLDER)
     for _, name in gone:
-        (root / delta_log.FOLDER / name).unlink(missing_ok=True)
+        (root / log_store.FOLDER / name).unlink(missing_ok=True)
     return len(gone)
 
 
@@ -56,6 +56,6 @@ def checkpoint_written_at(files: list[Path]) -> datetime:
 
 def list_files_below(root: Path, first: int) -> Iterator[tuple[int, str]]:
     """Name the files of all versions below one."""
-    for file in os.scandir(root / delta_log.FOLDER):
+    for file in os.scandir(root / log_store.FOLDER):
         if (match := NUMBERED.match(file.name)) and (version := int(match[1])) < first:
             yield version, file.name

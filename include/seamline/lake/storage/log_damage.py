@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.durability import ALWAYS
 from seamline.lake.storage.log_entries import Commit, find_entry_flaw, parse_entry
 from seamline.lake.storage.log_wholeness import MAGIC, all_whole, find_whole_checkpoint, list_checkpoints
@@ -56,7 +56,7 @@ def read(root: Path) -> tuple[list[Commit], int, str]:
     base = find_whole_checkpoint(root)
     version = max(base + 1, 0)
     lowest = max(version - BACK, 0)
-    while version > lowest and delta_log.entry_path(root, version - 1).exists():
+    while version > lowest and log_store.entry_path(root, version - 1).exists():
         version -= 1
     commits: list[Commit] = []
     while True:
@@ -83,13 +83,13 @@ def opens_below(root: Path, version: int) -> bool:
     """Return whether a table can be opened without its entries from a version on."""
     whole = [at for at, files in list_checkpoints(root).items() if at < version and all_whole(files)]
     base = max(whole, default=-1)
-    return all(delta_log.entry_path(root, at).exists() for at in range(base + 1, version))
+    return all(log_store.entry_path(root, at).exists() for at in range(base + 1, version))
 
 
 def bytes_of(root: Path, version: int) -> bytes | None:
     """Return the bytes of an entry; None where it is not there."""
     try:
-        return delta_log.entry_path(root, version).read_bytes()
+        return log_store.entry_path(root, version).read_bytes()
     except FileNotFoundError:
         return None
 
@@ -98,7 +98,7 @@ def last(root: Path, version: int) -> int:
     """Return the newest version there is from one on, over gaps that are not too wide."""
     newest, at = version - 1, version
     while at <= newest + AHEAD:
-        if delta_log.entry_path(root, at).exists():
+        if log_store.entry_path(root, at).exists():
             newest = at
         at += 1
     return newest

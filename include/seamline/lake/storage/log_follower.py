@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from seamline.lake.storage import delta_log, foreign_commits, live_files, log_wholeness
+from seamline.lake.storage import foreign_commits, live_files, log_store, log_wholeness
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTION, parse_log_retention
 from seamline.model.errors import NotWhole
@@ -40,7 +40,7 @@ class Followed:
         """The version that is seen."""
         self.newest = newest.id if newest else ""
         """The id of the commit that made it; empty where it has none, or its entry is gone."""
-        self._entry = file_identity(delta_log.entry_path(self.root, self.version))
+        self._entry = file_identity(log_store.entry_path(self.root, self.version))
         self.id = str(metadata.id)
         """The table's own, whatever its place."""
         self._partition_by = list(metadata.partition_columns)
@@ -58,7 +58,7 @@ class Followed:
 
     def _marked(self) -> tuple[int, int] | None:
         """Distinguish the mark of one checkpoint from that of another."""
-        return file_identity(self.root / delta_log.FOLDER / delta_log.LAST)
+        return file_identity(self.root / log_store.FOLDER / log_store.LAST)
 
     @property
     def handle(self) -> DeltaTable:
@@ -92,7 +92,7 @@ class Followed:
         return self
 
     def _moved_on(self) -> Self:
-        if self._outlived() or file_identity(delta_log.entry_path(self.root, self.version)) != self._entry:
+        if self._outlived() or file_identity(log_store.entry_path(self.root, self.version)) != self._entry:
             return self._anew()
         while (commit := self._next()) is not None:
             if commit.shape or not self._joins(commit):
@@ -100,14 +100,14 @@ class Followed:
             self._follow(commit)
         self._looked = since_boot()
         if (mark := self._marked()) != self._checkpoint:
-            if delta_log.read_last_checkpoint(self.root) > self.version:
+            if log_store.read_last_checkpoint(self.root) > self.version:
                 return self._anew()
             self._checkpoint = mark
         return self
 
     def _next(self) -> Commit | None:
         try:
-            return delta_log.read(self.root, self.version + 1)
+            return log_store.read(self.root, self.version + 1)
         except NotWhole:
             return None
 
@@ -129,7 +129,7 @@ class Followed:
     def _follow(self, commit: Commit) -> None:
         """Take in the commit that comes next."""
         self.version, self.newest = commit.version, commit.id
-        self._entry = file_identity(delta_log.entry_path(self.root, self.version))
+        self._entry = file_identity(log_store.entry_path(self.root, self.version))
         self._change = foreign_commits.apply_foreign_commit(self._change, commit)
         self._txns |= commit.txns
         if self._live is not None:
@@ -155,7 +155,7 @@ class Followed:
         """Return what the newest commits say of themselves, the newest first, as far as their files are there."""
         found = []
         for version in range(self.version, max(self.version - limit, -1), -1):
-            if (commit := delta_log.read(self.root, version)) is None:
+            if (commit := log_store.read(self.root, version)) is None:
                 break
             found.append(commit.info)
         return found

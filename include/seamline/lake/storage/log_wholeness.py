@@ -14,7 +14,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from seamline.lake.storage import delta_log, log_entries
+from seamline.lake.storage import log_entries, log_store
 from seamline.lake.storage.log_entries import Commit
 from seamline.model.errors import NotFound, NotWhole
 
@@ -41,7 +41,7 @@ def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
         return open_before_broken(root, broken)
     if (broken := broken_entry(root, until=int(handle.version()))) is not None:
         return open_before_broken(root, broken)
-    return handle, delta_log.read(root, int(handle.version()))
+    return handle, log_store.read(root, int(handle.version()))
 
 
 def open_before_broken(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
@@ -49,14 +49,14 @@ def open_before_broken(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit
     if not broken.version:
         raise broken
     handle = DeltaTable(str(root), version=broken.version - 1)
-    return handle, delta_log.read(root, int(handle.version()))
+    return handle, log_store.read(root, int(handle.version()))
 
 
 def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
     """Find the first entry above the newest checkpoint that is not whole, up to a version or the last there is."""
     version = find_whole_checkpoint(root) + 1
     while until is None or version <= until:
-        file = delta_log.entry_path(root, version)
+        file = log_store.entry_path(root, version)
         try:
             data = file.read_bytes()
         except FileNotFoundError:
@@ -69,7 +69,7 @@ def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
 
 def find_whole_checkpoint(root: Path) -> int:
     """Return the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
-    marked = delta_log.read_last_checkpoint(root)
+    marked = log_store.read_last_checkpoint(root)
     if marked >= 0 and not flaw_of_checkpoint(classic_checkpoint_path(root, marked)):
         return marked
     return max((version for version, files in list_checkpoints(root).items() if all_whole(files)), default=-1)
@@ -83,7 +83,7 @@ def checkpoints_of(root: Path, version: int) -> list[Path]:
 
 def broken_checkpoint(root: Path) -> NotWhole | None:
     """Say what is wrong with the checkpoint from which deltalake would open a table; None where nothing is."""
-    marked = delta_log.read_last_checkpoint(root)
+    marked = log_store.read_last_checkpoint(root)
     found = list_checkpoints(root)
     newest = max(found, default=-1)
     if marked > newest:
@@ -98,7 +98,7 @@ def broken_checkpoint(root: Path) -> NotWhole | None:
 def list_checkpoints(root: Path) -> dict[int, list[Path]]:
     """List the checkpoints by their versions, each with its files; whose parts are not all there is left out."""
     found: dict[int, list[Path]] = {}
-    for file in os.scandir(root / delta_log.FOLDER):
+    for file in os.scandir(root / log_store.FOLDER):
         if match := CHECKPOINT.fullmatch(file.name):
             found.setdefault(int(match[1]), []).append(Path(file.path))
     return {version: files for version, files in found.items() if len(files) == parts_of(files)}
@@ -117,7 +117,7 @@ def all_whole(files: list[Path]) -> bool:
 
 def classic_checkpoint_path(root: Path, version: int) -> Path:
     """Name the checkpoint of a version that is one file."""
-    return root / delta_log.FOLDER / f"{version:020d}.checkpoint.parquet"
+    return root / log_store.FOLDER / f"{version:020d}.checkpoint.parquet"
 
 
 def flaw_of_checkpoint(file: Path) -> str:

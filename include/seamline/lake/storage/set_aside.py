@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.durability import sync_folder
 
 FOLDER = "_aside"
@@ -27,7 +27,7 @@ log = logging.getLogger("seamline.lake")
 
 def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
     """Take every entry and checkpoint of a log from version ``first`` on out of it; give their names."""
-    folder = root / delta_log.FOLDER
+    folder = root / log_store.FOLDER
     found = [
         each for each in folder.iterdir() if (at := parse_log_version(each.name)) is not None and at >= first
     ]

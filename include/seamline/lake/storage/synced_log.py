@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from seamline.lake.storage import delta_log, durability, log_wholeness
+from seamline.lake.storage import durability, log_store, log_wholeness
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.log_follower import Followed
 from seamline.model.errors import NotWhole
@@ -45,19 +45,19 @@ class Synced(Followed):
         if base > self._durable:
             durability.sync_files(log_wholeness.checkpoints_of(self.root, base))
         later = range(max(self._durable, base) + 1, self.version + 1)
-        commits = [found for each in later if (found := delta_log.read(self.root, each)) is not None]
+        commits = [found for each in later if (found := log_store.read(self.root, each)) is not None]
         below = range(max(self._durable, base - BELOW, -1) + 1, base + 1)
         summed = [found for each in below if (found := self._summed(each)) is not None]
         wanted = [*summed, *commits]
         self._sync_files(add["path"] for commit in wanted for add in commit.adds)
-        durability.sync_files(delta_log.entry_path(self.root, commit.version) for commit in wanted)
-        durability.sync_folder(self.root / delta_log.FOLDER)
+        durability.sync_files(log_store.entry_path(self.root, commit.version) for commit in wanted)
+        durability.sync_folder(self.root / log_store.FOLDER)
         self._durable = self.version
 
     def _summed(self, version: int) -> Commit | None:
         """Read an entry that a checkpoint sums up; None where it is gone, or broken: nobody needs it."""
         try:
-            return delta_log.read(self.root, version)
+            return log_store.read(self.root, version)
         except NotWhole:
             return None
 

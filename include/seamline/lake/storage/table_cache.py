@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_follower import file_identity
 from seamline.model.errors import NotFound
@@ -72,7 +72,7 @@ def take_cached_table(root: Path) -> Table | None:
 
     What is held of a table that is gone, or was made anew since, is forgotten.
     """
-    first = file_identity(delta_log.entry_path(root, 0))
+    first = file_identity(log_store.entry_path(root, 0))
     with _guard:
         held = _held.pop(root, None)
     if held is None or held.identity != first:
@@ -88,7 +88,7 @@ def take_cached_table(root: Path) -> Table | None:
 
 def _holding(root: Path) -> Held | None:
     # Another table that was later made at the same place has another first version.
-    first = file_identity(delta_log.entry_path(root, 0))
+    first = file_identity(log_store.entry_path(root, 0))
     with _guard:
         held = _held.get(root)
         if held is not None and held.identity == first:

@@ -13,7 +13,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 
 SCHEMA = pa.schema(
     [

@@ -7,7 +7,7 @@ from functools import partial
 
 from seamline.lake.log.log_lines import LINE, TAKEN, read_app_version
 from seamline.lake.log.pinned_log import Log, Numbers
-from seamline.lake.storage import delta_log
+from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
@@ -40,7 +40,7 @@ def line_after(instant: datetime, master: Table) -> int | None:
     """Return the first number of a line that began above E and after an instant; None where there is none."""
     first: datetime | None = None
     for version in range(master.version, -1, -1):
-        commit = delta_log.read(master.root, version)
+        commit = log_store.read(master.root, version)
         if commit is None or EPOCH in commit.txns:
             break
         if LINE in commit.txns:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seamline.lake.log.log_lines import LINE, MARK
 from seamline.lake.log.master import Master
-from seamline.lake.storage import delta_log, set_aside
+from seamline.lake.storage import log_store, set_aside
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.durability import ALWAYS
 from seamline.lake.storage.layout import Layout
@@ -60,7 +60,7 @@ def mend_tables(layout: Layout, *, now: datetime, accepted: bool = False) -> lis
 def list_table_roots(folder: Path) -> Iterator[Path]:
     """Return the folders of a pipeline's tables."""
     for place in PLACES:
-        for log_folder in sorted(folder.glob(f"{place}/{delta_log.FOLDER}")):
+        for log_folder in sorted(folder.glob(f"{place}/{log_store.FOLDER}")):
             yield log_folder.parent
 
 
@@ -107,7 +107,7 @@ def find_unmatched_commit(layout: Layout) -> tuple[int, str] | str | None:
         return None
     master = Table.open(layout.table("master"))
     first = find_relying_version(master, MARK + QUARANTINE, held)
-    commit = delta_log.read(master.root, first) if first is not None else None
+    commit = log_store.read(master.root, first) if first is not None else None
     if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= find_synced_epoch(layout):
         return f"the quarantine ends at epoch {held}, and the master relies on later records of it"
     return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
@@ -137,7 +137,7 @@ def find_relying_version(master: Table, mark: str, held: int) -> int | None:
     """Return the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
     first: int | None = None
     for version in range(master.version, -1, -1):
-        if (commit := delta_log.read(master.root, version)) is None:
+        if (commit := log_store.read(master.root, version)) is None:
             return None
         if mark in commit.txns:
             if commit.txns[mark] <= held:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from seamline.model.errors import BadRange, NotFound, PublishRefused
-from seamline.model.protocol.certificate import Certificate
+from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.manifest import Act, Generation, How, Manifest, Statement
 from seamline.plan.publish.publication import Candidate, Decision, accept_candidate
 
