@@ -17,7 +17,7 @@ from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration import reconciling
 from seamline.orchestration.dags import stream_dag
 from seamline.orchestration.orders import FORM, order_of
-from seamline.plan.stream.start_positions import From, Place
+from seamline.plan.stream.start_positions import From, StartPlace
 from seamline.supervisor.operations import Action, Upgrade
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
@@ -51,7 +51,11 @@ def test_every_field_of_the_form_is_meant():
     }
     order = order_of({**EMPTY, **given}, "airflow:ada")
     assert order is not None
-    assert (order.action, order.actor, order.place) == (Action.RESTART, "airflow:ada", Place(From.LATEST))
+    assert (order.action, order.actor, order.place) == (
+        Action.RESTART,
+        "airflow:ada",
+        StartPlace(From.LATEST),
+    )
     assert (order.fill, order.upgrade, order.name, order.reason) == (
         True,
         Upgrade.SAVEPOINT,

@@ -16,7 +16,7 @@ from seamline.kafka.produce import RecordWriter
 from seamline.lake.log.ledger import Ledger
 from seamline.local.stack import StreamStack
 from seamline.model.errors import OffsetGap, TopicRecreated
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import count_touching_holes, list_open_holes
 from seamline.model.time.intervals import Interval
 from seamline.plan.stream.observation import Observation
@@ -207,7 +207,7 @@ def test_nothing_that_befalls_a_topic_is_silent(
     accepted += [(first, 0, at) for at in range(16, 22)] + [(second, 0, at) for at in range(30)]
     assert stored(stack, "master") == sorted(accepted)
     kinds = [epoch.kind for epoch in ledger(stack)]
-    assert kinds.count(Kind.HOLE) == 3
+    assert kinds.count(EpochKind.HOLE) == 3
     assert count_touching_holes(list_open_holes(ledger(stack)), DAY) == 2
     capsys.readouterr()
     assert main(["status", NAME]) == 0

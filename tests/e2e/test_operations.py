@@ -23,7 +23,7 @@ from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.local.stack import StreamStack
-from seamline.model.protocol.epoch import Kind
+from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.holes import is_ledger_contiguous, list_open_holes
 from seamline.serve.read import read
 from seamline.supervisor.outside import stop_stream
@@ -169,8 +169,8 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     eventually(shop, "everything", lambda: shop.held().total() == shop.sent)
     assert shop.held() == shop.whole
     epochs = known_epochs(shop.layout)
-    assert [epoch.kind for epoch in epochs[:PARTITIONS]] == [Kind.HOLE] * PARTITIONS
-    amends = [epoch for epoch in epochs if epoch.kind is Kind.AMEND]
+    assert [epoch.kind for epoch in epochs[:PARTITIONS]] == [EpochKind.HOLE] * PARTITIONS
+    amends = [epoch for epoch in epochs if epoch.kind is EpochKind.AMEND]
     assert sum(epoch.rows for epoch in amends) == 1000
     assert all(epoch.rows <= 150 for epoch in amends)
     assert is_ledger_contiguous(epochs)

@@ -20,7 +20,7 @@ from seamline.cli import main
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import LeaseHeld
-from seamline.model.protocol.alert import Kind
+from seamline.model.protocol.alert import AlertKind
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.board import Board
 from seamline.supervisor.observe import observe
@@ -156,5 +156,5 @@ def test_a_webhook_that_hangs_delays_no_lease(layout, tmp_path, monkeypatch):
     thread.join(30)
     assert codes == [0]
     board = Board.read(tmp_path / "streams" / "shop")
-    assert [each.kind for each in board.raised] == [Kind.LEASE]
+    assert [each.kind for each in board.raised] == [AlertKind.LEASE]
     assert [each.channel for each in board.telling] == ["webhook"]

@@ -14,7 +14,7 @@ from tests.faults.workload import Log, Place, Sent
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import OffsetRange
 
 PLACE = ["_topic_id", "_partition", "_offset"]
@@ -116,7 +116,7 @@ def replayed(log: Log, epochs: Sequence[Epoch], wanted: set[int]) -> dict[int, R
     rows: Rows = {}
     found: dict[int, Rows] = {}
     for epoch in epochs:
-        for part in epoch.ranges if epoch.kind is Kind.READ else ():
+        for part in epoch.ranges if epoch.kind is EpochKind.READ else ():
             for offset in range(part.start, part.end):
                 sent = log.get((part.lane.topic_id, part.lane.partition, offset))
                 if sent is not None and sent.good:

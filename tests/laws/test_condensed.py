@@ -22,7 +22,7 @@ from seamline.model.protocol.condensed import (
     runs_of,
     to_text,
 )
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import (
     count_hole_offsets,
     is_ledger_contiguous,
@@ -57,15 +57,15 @@ def logs(draw: st.DrawFn) -> list[Epoch]:
     found: list[Epoch] = []
     number, mark = draw(st.integers(0, 2)), START
     for _ in range(draw(st.integers(0, 14))):
-        kind = draw(st.sampled_from([Kind.READ] * 6 + [Kind.HOLE, Kind.AMEND]))
+        kind = draw(st.sampled_from([EpochKind.READ] * 6 + [EpochKind.HOLE, EpochKind.AMEND]))
         lane, count = draw(st.sampled_from(LANES)), draw(st.integers(0, 3))
         start = ends[lane] + draw(st.sampled_from([0] * 9 + [1]))
-        if kind is Kind.AMEND:
+        if kind is EpochKind.AMEND:
             start = draw(st.integers(0, ends[lane]))
         else:
             ends[lane] = start + count
         mark += timedelta(minutes=draw(st.integers(0, 40)))
-        rows = draw(COUNTS) if kind is Kind.READ else {}
+        rows = draw(COUNTS) if kind is EpochKind.READ else {}
         found.append(
             Epoch(
                 number,
@@ -74,7 +74,7 @@ def logs(draw: st.DrawFn) -> list[Epoch]:
                 draw(VERSIONS),
                 kind=kind,
                 edge=draw(st.booleans()),
-                ranges=(OffsetRange(lane, start, start + count),) if count or kind is Kind.HOLE else (),
+                ranges=(OffsetRange(lane, start, start + count),) if count or kind is EpochKind.HOLE else (),
                 accepted=rows,
                 refused=draw(REASONS),
                 max_event_time={lane: START + timedelta(minutes=draw(st.integers(0, 240)))},
@@ -194,7 +194,7 @@ def test_a_log_of_one_kind_becomes_two_rows(log: list[Epoch]) -> None:
             OffsetRange(part.lane, ends[part.lane], ends[part.lane] + len(part)) for part in each.ranges
         )
         ends |= {part.lane: part.end for part in ranges}
-        plain.append(replace(each, kind=Kind.READ, record_version="v", lookups={}, ranges=ranges))
+        plain.append(replace(each, kind=EpochKind.READ, record_version="v", lookups={}, ranges=ranges))
     short = condense_epochs(plain)
     assert len(short) <= 2
     assert all(isinstance(row, Summed) or len(plain) <= 2 or row in plain for row in short)

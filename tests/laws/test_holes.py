@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.errors import OffsetGap, TopicRecreated
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
@@ -57,7 +57,7 @@ def test_an_accepted_gap_is_gone_once_it_is_registered(end, more):
     [gap] = find_gaps([read(0, OLD, 0, end)], {OLD: end + more})
     last = read(0, OLD, 0, end)
     hole = AcceptedGap(gap, "ada", "retention", NOW).epoch(1, 2, NOW, record_version="v", last=last)
-    assert (hole.kind, hole.edge, hole.watermark) == (Kind.HOLE, True, last.watermark)
+    assert (hole.kind, hole.edge, hole.watermark) == (EpochKind.HOLE, True, last.watermark)
     assert find_gaps([last, hole], {OLD: end + more}) == ()
     assert list_end_offsets([last, hole]) == {OLD: end + more}
 
@@ -89,7 +89,7 @@ def hole(number: int, start: int, end: int) -> Epoch:
 
 
 def amend(number: int, start: int, end: int) -> Epoch:
-    return Epoch(number, 1, NOW, "v", kind=Kind.AMEND, ranges=(OffsetRange(OLD, start, end),))
+    return Epoch(number, 1, NOW, "v", kind=EpochKind.AMEND, ranges=(OffsetRange(OLD, start, end),))
 
 
 def test_a_gap_within_what_was_decided_is_decided():

@@ -21,7 +21,7 @@ from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import Own
 from seamline.model.measures.laws import LAWS, broken_law
-from seamline.model.measures.own import Loaded, load_user_measure
+from seamline.model.measures.own import LoadedMeasure, load_user_measure
 from seamline.model.measures.values import list_sample_values, normalize_stored_value
 from seamline.model.types.schema import parse_type
 from seamline.model.user_code import class_hash, name_of
@@ -94,7 +94,7 @@ def test_a_counter_example_is_small() -> None:
             total = left[0] + right[0]
             return (total if total < 100 else left[0],)
 
-    made = Loaded("Large", Large(), "", parse_type("STRUCT<mean: DOUBLE>", "x"), DOUBLE)
+    made = LoadedMeasure("Large", Large(), "", parse_type("STRUCT<mean: DOUBLE>", "x"), DOUBLE)
     found = broken_law(made, DOUBLE)
     assert re.search(r"does not commute: of a = \[100\.0\] and b = \[[-\d.]+\], a", found)
 

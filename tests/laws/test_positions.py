@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seamline.model.errors import BadRange
 from seamline.model.protocol.holes import Gap
 from seamline.model.protocol.offsets import Lane
-from seamline.plan.stream.start_positions import From, Place, find_skipped_gaps, resolve_offsets
+from seamline.plan.stream.start_positions import From, StartPlace, find_skipped_gaps, resolve_offsets
 
 ONE, TWO = Lane("t", 0), Lane("t", 1)
 
@@ -46,31 +46,31 @@ def test_a_lane_that_is_not_named_goes_on():
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("ledger", Place()),
-        (" latest ", Place(From.LATEST)),
-        ("earliest", Place(From.EARLIEST)),
-        ("2026-03-01T06:00Z", Place(From.TIMESTAMP, datetime(2026, 3, 1, 6, tzinfo=UTC))),
-        ("0:1200,1:1180", Place(From.OFFSETS, offsets={("", 0): 1200, ("", 1): 1180})),
-        ("a.b/0:7, c/3:8", Place(From.OFFSETS, offsets={("a.b", 0): 7, ("c", 3): 8})),
+        ("ledger", StartPlace()),
+        (" latest ", StartPlace(From.LATEST)),
+        ("earliest", StartPlace(From.EARLIEST)),
+        ("2026-03-01T06:00Z", StartPlace(From.TIMESTAMP, datetime(2026, 3, 1, 6, tzinfo=UTC))),
+        ("0:1200,1:1180", StartPlace(From.OFFSETS, offsets={("", 0): 1200, ("", 1): 1180})),
+        ("a.b/0:7, c/3:8", StartPlace(From.OFFSETS, offsets={("a.b", 0): 7, ("c", 3): 8})),
     ],
 )
 def test_a_place_is_a_word_an_instant_or_offsets(text, place):
     """As it is typed on a command line or in a form."""
-    assert Place.parse(text) == place
+    assert StartPlace.parse(text) == place
 
 
 @pytest.mark.parametrize("text", ["", "newest", "0:x", "0:1;1:2", "0:1,zero:2", "2026-13-01"])
 def test_what_is_no_place_is_refused_with_what_is(text):
     """The message names the forms."""
     with pytest.raises(BadRange, match="write"):
-        Place.parse(text)
+        StartPlace.parse(text)
 
 
 def test_offsets_name_their_topic_where_there_are_several():
     """A partition number alone could mean either."""
-    assert resolve_offsets(Place.parse("1:7"), {"a": "A"}) == {Lane("A", 1): 7}
-    assert resolve_offsets(Place.parse("b/1:7"), {"a": "A", "b": "B"}) == {Lane("B", 1): 7}
+    assert resolve_offsets(StartPlace.parse("1:7"), {"a": "A"}) == {Lane("A", 1): 7}
+    assert resolve_offsets(StartPlace.parse("b/1:7"), {"a": "A", "b": "B"}) == {Lane("B", 1): 7}
     with pytest.raises(BadRange, match="of which topic"):
-        resolve_offsets(Place.parse("1:7"), {"a": "A", "b": "B"})
+        resolve_offsets(StartPlace.parse("1:7"), {"a": "A", "b": "B"})
     with pytest.raises(BadRange, match="no topic 'c'"):
-        resolve_offsets(Place.parse("c/1:7"), {"a": "A"})
+        resolve_offsets(StartPlace.parse("c/1:7"), {"a": "A"})

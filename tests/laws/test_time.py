@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.errors import BadRange, DefinitionError, OffsetGap
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange, advance_vector, ranges_between
 from seamline.model.protocol.watermark import advance_watermark
 from seamline.model.time.intervals import Grid, Interval, merge_intervals, parse_duration, parse_moment
@@ -84,7 +84,7 @@ def test_epoch_json_round_trips() -> None:
         token=3,
         committed_at=day(1),
         record_version="abc",
-        kind=Kind.READ,
+        kind=EpochKind.READ,
         edge=True,
         ranges=(OffsetRange(LANE, 5, 9),),
         accepted={"2013-01-01T00:00:00Z": 3},

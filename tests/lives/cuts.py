@@ -95,7 +95,7 @@ def lost(disk: Disk, newest: Sequence[Path], chance: Random, *, evenly: bool) ->
 def files_of(entry: Path) -> Iterable[Path]:
     """List the data files that a commit adds."""
     try:
-        commit = log_store.read(entry.parent.parent, int(entry.stem))
+        commit = log_store.read_commit(entry.parent.parent, int(entry.stem))
     except ProtocolError:
         return []
     return [entry.parent.parent / str(add["path"]) for add in (commit.adds if commit else ())]

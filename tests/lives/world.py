@@ -30,7 +30,7 @@ from seamline.lake.storage.log_entries import Commit
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import Conflict, FenceLost, NotWhole, SeamlineError
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offsets import OffsetRange, Vector
@@ -272,7 +272,7 @@ class World:
     def commit(self, root: Path) -> Commit | None:
         """Read the next commit of the master; None where there is none, or none that a power cut has left whole."""
         try:
-            return log_store.read(root, len(self.log))
+            return log_store.read_commit(root, len(self.log))
         except NotWhole:
             if not self.cut:
                 raise
@@ -297,11 +297,11 @@ class World:
         self.epochs.append(epoch.number)
         self.of[epoch.number] = self.divisors[epoch.record_version]
         for part in epoch.ranges:
-            if epoch.kind is not Kind.AMEND:
+            if epoch.kind is not EpochKind.AMEND:
                 if part.start != self.ends[part.lane]:
                     raise Wrong(f"epoch {epoch.number} reads {part} after {self.ends[part.lane]}")
                 self.ends[part.lane] = part.end
-            if epoch.kind is not Kind.HOLE:
+            if epoch.kind is not EpochKind.HOLE:
                 sent = self.topic.lanes[part.lane][part.start : part.end]
                 self.held += [
                     Held(epoch.number, part.lane, at, record, self.only(epoch.number, part.lane, at))

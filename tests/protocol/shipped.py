@@ -89,7 +89,7 @@ class Mortal(Writer):
 @contextmanager
 def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
     """Let the table's next commit fail, or land without an answer; what insists finds out, else nothing is read."""
-    real, read, hangs = table._put, log_store.read, False
+    real, read, hangs = table._put, log_store.read_commit, False
 
     def silent(draft: Path) -> bool:
         nonlocal hangs
@@ -105,7 +105,7 @@ def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
         return read(root, version)
 
     table._put = silent  # type: ignore[method-assign]
-    with patch.object(log_store, "read", unread), patch.object(log_store, "PATIENCE", (0.0,)):
+    with patch.object(log_store, "read_commit", unread), patch.object(log_store, "PATIENCE", (0.0,)):
         try:
             yield
         finally:

@@ -134,7 +134,7 @@ def test_a_checkpoint_does_not_stand_for_entries_that_the_disk_has_lost(
     for each in hit:
         Table.open(root(stream.layout, each)).handle.create_checkpoint()
         for version in range(before[each] + 1, after[each] + 1) if not whole else ():
-            commit = log_store.read(root(stream.layout, each), version)
+            commit = log_store.read_commit(root(stream.layout, each), version)
             for add in commit.adds if commit else ():
                 (root(stream.layout, each) / add["path"]).unlink()
     cut(stream, {**after, **{each: before[each] for each in hit}}, "empty")

@@ -17,7 +17,7 @@ from tests.protocol.search import Found, explore
 from tests.protocol.state import NOW, Violation
 
 from seamline.model.errors import OffsetGap
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
@@ -39,7 +39,7 @@ CONTROL = 1
 class Entry(NamedTuple):
     """An epoch: its range of a lane, and the records that were in truth read: (topic, offset)."""
 
-    kind: Kind
+    kind: EpochKind
     topic: int
     start: int
     end: int
@@ -121,7 +121,7 @@ def starts(world: World) -> Iterator[tuple[str, World]]:
     log = world.log
     for each in to_register(ledger(log), decisions(world.accepted)):
         part = each.gap.range
-        log = (*log, Entry(Kind.HOLE, int(part.lane.topic_id[2:]), part.start, part.end))
+        log = (*log, Entry(EpochKind.HOLE, int(part.lane.topic_id[2:]), part.start, part.end))
     at = list_end_offsets(ledger(log)).get(lane(world.topic), world.first)
     yield "a driver starts", world._replace(log=log, driver=(world.topic, at))
 
@@ -134,12 +134,12 @@ def reads(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
         return
     asked = [OffsetRange(lane(topic), 0, SIZE)]
     for part in list_fillable_ranges(ledger(world.log), asked, {lane(world.topic): world.first}):
-        entry = taken(world, topic, part.start, part.end, Kind.AMEND)
+        entry = taken(world, topic, part.start, part.end, EpochKind.AMEND)
         yield f"{part} is filled", world._replace(log=(*world.log, entry))
     for end in range(at + 1, world.end + 1):
         if at < world.first and rules.stops_at_loss:
             continue
-        entry = taken(world, topic, at, end, Kind.READ)
+        entry = taken(world, topic, at, end, EpochKind.READ)
         if not rules.plans:
             offsets = [offset for _, offset in entry.rows]
             entry = entry._replace(end=max(offsets, default=at - 1) + 1)
@@ -151,7 +151,7 @@ def reads(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
         yield f"[{at},{end}) is read", world._replace(log=(*world.log, entry), driver=(topic, end))
 
 
-def taken(world: World, topic: int, start: int, end: int, kind: Kind) -> Entry:
+def taken(world: World, topic: int, start: int, end: int, kind: EpochKind) -> Entry:
     """Return an epoch with what is in truth there."""
     rows = tuple((world.topic, at) for at in range(max(start, world.first), end) if at != CONTROL)
     return Entry(kind, topic, start, end, rows)
@@ -215,7 +215,9 @@ def test_a_rule_that_is_turned_off_is_missed(rules: Rules, words: str) -> None:
 
 def test_a_decision_about_a_lane_that_was_closed_is_not_registered_again() -> None:
     """The master would refuse its hole at every start: the stream would be stopped for ever."""
-    log = ledger((Entry(Kind.READ, 0, 0, 1), Entry(Kind.HOLE, 0, 1, 2), Entry(Kind.HOLE, 0, 2, 2)))
+    log = ledger(
+        (Entry(EpochKind.READ, 0, 0, 1), Entry(EpochKind.HOLE, 0, 1, 2), Entry(EpochKind.HOLE, 0, 2, 2))
+    )
     accepted = decisions(((0, 1, 2), (0, 2, None)))
     assert to_register(log, accepted) == []
     assert [each.gap for each in to_register(log[:2], accepted)] == [accepted[1].gap]

@@ -22,7 +22,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Pipeline
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import Slice
@@ -184,7 +184,7 @@ class Shop:
             token=0,
             committed_at=START + timedelta(seconds=number),
             record_version=self.compiled.record_version,
-            kind=Kind.AMEND if fills else Kind.HOLE,
+            kind=EpochKind.AMEND if fills else EpochKind.HOLE,
             edge=True,
             ranges=(OffsetRange(Lane("t", 0), start, start + (fills or count)),),
             frontiers={self.view.id: number},

@@ -19,11 +19,11 @@ from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.stored_definition import from_json, to_json
-from seamline.model.protocol.alert import Kind, Standing, Statement
+from seamline.model.protocol.alert import AlertKind, AlertStatement, Standing
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.alerts import PATIENCE, decide_alerts, find_stream_problems
-from seamline.plan.stream.observation import Behind, Lag, Observation, count_astray_records
+from seamline.plan.stream.observation import Lag, Observation, ViewBehind, count_astray_records
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor import alert_telling as telling
 from seamline.supervisor.alert_telling import WEBHOOK, tell_alerts
@@ -37,7 +37,7 @@ FINE = Observation(
 GROWS = Lag(900, 9.0, NOW, True, {}, arriving=30.0, drained=20.0)
 
 
-def kinds(observation: Observation) -> set[Kind]:
+def kinds(observation: Observation) -> set[AlertKind]:
     return {kind for kind, subjects in find_stream_problems(observation).items() if subjects}
 
 
@@ -48,23 +48,26 @@ def test_the_partition_of_a_wrong_clock_is_named():
     recent = [old, *(Epoch(at, 1, NOW - timedelta(minutes=3), "v", astray=lanes) for at in (2, 3))]
     counts = count_astray_records(recent, {"T": "sales"}, now=NOW)
     assert counts == {("sales", 3): 180, ("U", 0): 400, ("sales", 1): 14}
-    assert set(find_stream_problems(replace(FINE, astray=counts))[Kind.CLOCK] or ()) == {"sales/3", "U/0"}
-    assert find_stream_problems(FINE)[Kind.CLOCK] is None
+    assert set(find_stream_problems(replace(FINE, astray=counts))[AlertKind.CLOCK] or ()) == {
+        "sales/3",
+        "U/0",
+    }
+    assert find_stream_problems(FINE)[AlertKind.CLOCK] is None
 
 
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        ({"actual": Actual.GONE, "detail": "its supervisor died"}, Kind.STALE, "gone (its supervisor died)"),
-        ({"actual": Actual.WAITING}, Kind.STALE, "waiting"),
-        ({"actual": Actual.STUCK, "lag": Lag(7)}, Kind.STALE, "7 records to read"),
-        ({"lag": GROWS}, Kind.LAG, "900 records, 30 a second arrive and 20 are read"),
-        ({"holes": ("offsets 3..5", "offsets 8..9")}, Kind.HOLE, "offsets 3..5; offsets 8..9"),
-        ({"behind": {"v/1": Behind(4, "boom")}}, Kind.VIEW, "complete to epoch 4 of 9: boom"),
-        ({"refused": NOW - timedelta(minutes=9), "refusal": "held by b"}, Kind.LEASE, "held by b"),
-        ({"given_up": True, "strikes": 20, "last_error": "exit code 1"}, Kind.GAVE_UP, "20 failures in a row: exit"),
-        ({"disk_free": 0.049}, Kind.DISK, "4.9% of"),
-        ({"astray": {("sales", 3): 1234}}, Kind.CLOCK, "1,234 records of the newest epochs were refused for"),
+        ({"actual": Actual.GONE, "detail": "its supervisor died"}, AlertKind.STALE, "gone (its supervisor died)"),
+        ({"actual": Actual.WAITING}, AlertKind.STALE, "waiting"),
+        ({"actual": Actual.STUCK, "lag": Lag(7)}, AlertKind.STALE, "7 records to read"),
+        ({"lag": GROWS}, AlertKind.LAG, "900 records, 30 a second arrive and 20 are read"),
+        ({"holes": ("offsets 3..5", "offsets 8..9")}, AlertKind.HOLE, "offsets 3..5; offsets 8..9"),
+        ({"behind": {"v/1": ViewBehind(4, "boom")}}, AlertKind.VIEW, "complete to epoch 4 of 9: boom"),
+        ({"refused": NOW - timedelta(minutes=9), "refusal": "held by b"}, AlertKind.LEASE, "held by b"),
+        ({"given_up": True, "strikes": 20, "last_error": "exit code 1"}, AlertKind.GAVE_UP, "20 failures in a row: e"),
+        ({"disk_free": 0.049}, AlertKind.DISK, "4.9% of"),
+        ({"astray": {("sales", 3): 1234}}, AlertKind.CLOCK, "1,234 records of the newest epochs were"),
     ],
 )  # fmt: skip
 def test_each_trouble_is_found_and_named(change, kind, words):
@@ -86,20 +89,20 @@ def test_what_nobody_can_tell_is_neither_found_nor_over():
     """A broker that is away for a minute must not clear a hole, nor a broken file the rest."""
     told = find_stream_problems(Observation("p", NOW))
     assert {kind for kind, found in told.items() if found is None} == {
-        Kind.STALE,
-        Kind.LAG,
-        Kind.HOLE,
-        Kind.VIEW,
-        Kind.DISK,
-        Kind.CLOCK,
+        AlertKind.STALE,
+        AlertKind.LAG,
+        AlertKind.HOLE,
+        AlertKind.VIEW,
+        AlertKind.DISK,
+        AlertKind.CLOCK,
     }
-    raised = {(Kind.HOLE, ""): Standing(Kind.HOLE, "", "gone", raised=True, at=NOW)}
+    raised = {(AlertKind.HOLE, ""): Standing(AlertKind.HOLE, "", "gone", raised=True, at=NOW)}
     assert decide_alerts(told, raised, now=NOW + timedelta(days=1)) == (raised, [])
     # Between full and free it stays what it was.
-    assert find_stream_problems(replace(FINE, disk_free=0.06))[Kind.DISK] is None
+    assert find_stream_problems(replace(FINE, disk_free=0.06))[AlertKind.DISK] is None
 
 
-def run(kind: Kind, looks: str, *, every: float = 10) -> str:
+def run(kind: AlertKind, looks: str, *, every: float = 10) -> str:
     """Look every so many seconds (``x`` holds, ``.`` does not, ``?`` cannot be told); draw what was told."""
     standing, drawn = {}, ""
     for number, look in enumerate(looks):
@@ -111,22 +114,22 @@ def run(kind: Kind, looks: str, *, every: float = 10) -> str:
 
 def test_an_alert_is_raised_and_cleared_once_and_does_not_flap():
     """Two minutes before it is told, half a minute before it is over; in between nothing is said."""
-    assert run(Kind.STALE, "xxxxxxxxxxxxxxxx......") == "            R      C  "
+    assert run(AlertKind.STALE, "xxxxxxxxxxxxxxxx......") == "            R      C  "
     # Nothing of this lasts long enough.
-    assert run(Kind.STALE, "xxxxxxxxxxx.xxxxxxxxxxx.") == " " * 24
-    assert run(Kind.STALE, "xxxxxxxxxxxxx..x..x..x..") == "            R           "
-    assert run(Kind.HOLE, "x..x") == "RC R"
+    assert run(AlertKind.STALE, "xxxxxxxxxxx.xxxxxxxxxxx.") == " " * 24
+    assert run(AlertKind.STALE, "xxxxxxxxxxxxx..x..x..x..") == "            R           "
+    assert run(AlertKind.HOLE, "x..x") == "RC R"
 
 
 def test_not_knowing_keeps_what_was_begun():
     """A minute without an answer neither proves nor ends anything."""
-    assert run(Kind.STALE, "x?????????????x") == "              R"
-    assert run(Kind.HOLE, "x????.") == "R    C"
+    assert run(AlertKind.STALE, "x?????????????x") == "              R"
+    assert run(AlertKind.HOLE, "x????.") == "R    C"
 
 
 @given(
     looks=st.text("x.?", max_size=80),
-    kind=st.sampled_from(list(Kind)),
+    kind=st.sampled_from(list(AlertKind)),
     every=st.sampled_from([1, 7, 40, 200]),
 )
 def test_raised_and_cleared_alternate_and_follow_what_was_seen(looks, kind, every):
@@ -143,31 +146,33 @@ def test_raised_and_cleared_alternate_and_follow_what_was_seen(looks, kind, ever
 
 def test_who_looks_last_clears_at_once_and_raises_nothing_sooner():
     """A stream that is stopped has nobody who would take its alert back half a minute later."""
-    raised = {(Kind.STALE, ""): Standing(Kind.STALE, "", "m", raised=True, at=NOW)}
-    standing, told = decide_alerts({Kind.STALE: {}, Kind.LAG: {"": "m"}}, raised, now=NOW, last=True)
+    raised = {(AlertKind.STALE, ""): Standing(AlertKind.STALE, "", "m", raised=True, at=NOW)}
+    standing, told = decide_alerts(
+        {AlertKind.STALE: {}, AlertKind.LAG: {"": "m"}}, raised, now=NOW, last=True
+    )
     assert [(each.alert, each.state) for each in told] == [("stale_stream", "cleared")]
     assert [each.raised for each in standing.values()] == [False]
 
 
 def test_each_view_has_an_alert_of_its_own():
     """One that is mended says so while another is still behind; one that is retired is over."""
-    both = replace(FINE, behind={"a/1": Behind(4), "b/1": Behind(5)})
+    both = replace(FINE, behind={"a/1": ViewBehind(4), "b/1": ViewBehind(5)})
     standing, _ = decide_alerts(find_stream_problems(both), {}, now=NOW)
     standing, told = decide_alerts(find_stream_problems(both), standing, now=NOW + timedelta(minutes=1))
     assert [each.alert for each in told] == ["view_set_aside/a/1", "view_set_aside/b/1"]
-    left = replace(FINE, behind={"b/1": Behind(5)})
+    left = replace(FINE, behind={"b/1": ViewBehind(5)})
     standing, told = decide_alerts(find_stream_problems(left), standing, now=NOW + timedelta(minutes=3))
     assert [(each.alert, each.state, each.message) for each in told] == [
         ("view_set_aside/a/1", "cleared", "over after 2 min: complete to epoch 4 of 9")
     ]
-    assert list(standing) == [(Kind.VIEW, "b/1")]
+    assert list(standing) == [(AlertKind.VIEW, "b/1")]
 
 
 def test_the_board_is_written_and_read_back(tmp_path):
     """It survives restarts of everybody; a broken one costs a repetition, not the alerts."""
-    statement = Statement(Kind.VIEW, "v/1", raised=True, message="m", at=NOW)
+    statement = AlertStatement(AlertKind.VIEW, "v/1", raised=True, message="m", at=NOW)
     board = Board(
-        {(Kind.VIEW, "v/1"): Standing(Kind.VIEW, "v/1", "m", raised=True, at=NOW, since=None)},
+        {(AlertKind.VIEW, "v/1"): Standing(AlertKind.VIEW, "v/1", "m", raised=True, at=NOW, since=None)},
         (Telling(statement, "webhook", NOW), Telling(statement, "on_alert")),
     )
     (tmp_path / "alerts.json").write_text(board.to_json())
@@ -248,7 +253,7 @@ def test_an_alert_is_told_once_by_each_way_and_cleared_when_it_is_over(stream, h
     """The reconcile task looks every two minutes and the supervisor four times in one: one message."""
     for seconds in (0, 15, 30, 120):
         [raised] = stream(seconds)
-        assert raised.kind is Kind.LEASE
+        assert raised.kind is AlertKind.LEASE
     assert stream(601) == ()
     stream(700)
     assert [(each["alert"], each["state"]) for each in CALLS] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 HOUSES = ("lake", "model", "plan", "spark")
 """Packages whose rooms are drawn one by one."""
 BEGIN, END = "<!-- made by python -m tests.unit.test_architecture -->", "<!-- end -->"
+DEFINED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MOST_FILES, MOST_LINES = 25, 300
 LONGER = {"delta_table.py", "epoch_maker.py", "pages.py", "plain.py"}
 """Modules of one class, or one page after the other, that are still longer."""
@@ -127,6 +129,31 @@ def test_a_room_can_be_overlooked(folder: Path) -> None:
     files = [*folder.glob("*.py")]
     assert len(files) <= MOST_FILES
     assert {file.name for file in files if len(file.read_text().splitlines()) > MOST_LINES} <= LONGER
+
+
+SAME = {
+    "serve": {"read"},
+    "web": {"audits", "completeness", "explain", "stream", "views"},
+    "cli": {"list_", "run", "start", "status", "stop"},
+    "local": {"airlines", "airports", "data_file", "main", "records"},
+    "model": {"check_names", "compile_expression", "distinct", "own"},
+}
+"""Names that a layer has twice: commands and routes of two groups, overloads, what one part gives on from another."""
+
+
+def test_a_layer_has_a_name_once() -> None:
+    """Whoever searches for a function finds it, and nothing else."""
+    found: dict[str, Counter[str]] = {}
+    for module, file in modules().items():
+        layer = module.partition(".")[0]
+        names = (node.name for node in ast.parse(file.read_text()).body if isinstance(node, DEFINED))
+        found.setdefault(layer, Counter()).update(name for name in names if not name.startswith("_"))
+    twice = {layer: {name for name, times in names.items() if times > 1} for layer, names in found.items()}
+    assert {
+        layer: names - SAME.get(layer, set())
+        for layer, names in twice.items()
+        if names - SAME.get(layer, set())
+    } == {}
 
 
 def write() -> None:

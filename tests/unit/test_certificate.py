@@ -9,7 +9,7 @@ import pytest
 
 from seamline.model.errors import CertificateFailed
 from seamline.model.protocol.certificate_checks import Certificate, Evidence, validate_evidence
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import count_touching_holes
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
@@ -83,14 +83,14 @@ def test_the_log_is_judged_at_the_cut_and_not_as_of_today():
 def test_a_gap_between_ranges_and_a_registered_hole_are_both_seen():
     """A hole is never silent, never green."""
     assert not Log.until(2, [epoch(1, 0, 5), epoch(2, 6, 9)]).contiguous
-    hole = epoch(2, 5, 9, kind=Kind.HOLE)
+    hole = epoch(2, 5, 9, kind=EpochKind.HOLE)
     found = Log.until(2, [epoch(1, 0, 5), hole])
     assert (found.contiguous, list(found.holes)) == (True, [hole])
 
 
 def test_a_bounded_hole_touches_only_what_it_may_have_held():
     """Until somebody states bounds, a row that is lost may have been of any day."""
-    bounded = epoch(2, 5, 9, kind=Kind.HOLE, bounds=Interval(DAY.start, DAY.end))
+    bounded = epoch(2, 5, 9, kind=EpochKind.HOLE, bounds=Interval(DAY.start, DAY.end))
     following = Interval(DAY.end, DAY.end + (DAY.end - DAY.start))
     assert [count_touching_holes([bounded], day) for day in (DAY, following)] == [1, 0]
     assert count_touching_holes([replace(bounded, bounds=None)], following) == 1

@@ -19,7 +19,7 @@ from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.comparisons_table import Comparisons
 from seamline.lake.tables.rejudged import rows_schema
 from seamline.model.protocol.comparison import Change, Comparison
-from seamline.plan.batch.attribution import Cause
+from seamline.plan.batch.attribution import ChangeCause
 from seamline.quality.run_comparing import compare_run
 
 
@@ -57,7 +57,7 @@ def test_a_duplicate_that_the_batch_removed_is_told(shop: Shop) -> None:
     shop.events[2].clear()
     found = changes(shop, "g", 2)
     assert (found.equal, found.changed, found.alarm) == (2, 1, "")
-    assert found.causes == {Cause.DUPLICATE.value: 1}
+    assert found.causes == {ChangeCause.DUPLICATE.value: 1}
     assert found.measures == {
         "orders": Change(1, pytest.approx(-1 / 3)),
         "total": Change(1, pytest.approx(-10 / 27)),
@@ -70,7 +70,7 @@ def test_a_view_that_was_behind_is_told(shop: Shop) -> None:
     shop.epoch([Sale(6, "c", 4), Sale(6, "b", 4)], frontier=1)
     found = changes(shop, "g", 2)
     assert (found.until, found.equal, found.changed, found.extra) == (1, 2, 1, 1)
-    assert found.causes == {Cause.BEHIND.value: 2}
+    assert found.causes == {ChangeCause.BEHIND.value: 2}
 
 
 def test_slices_of_a_dead_epoch_were_no_answer(shop: Shop) -> None:
@@ -86,7 +86,7 @@ def test_a_record_that_a_layer_lost_is_an_alarm(shop: Shop) -> None:
     """Nothing explains it, and the place is named."""
     del shop.events[1][0]
     found = changes(shop, "g", 1)
-    assert found.causes == {Cause.NONE.value: 1}
+    assert found.causes == {ChangeCause.NONE.value: 1}
     assert found.alarm == (
         "customer=a, pane=2013-01-01T00:00:00Z: 2 records before, 1 after, 0 repeated, 0 not in slices; "
         "other orders, total"
@@ -99,7 +99,7 @@ def test_slices_that_were_tampered_with_are_an_alarm(shop: Shop) -> None:
     shop.slices.table.refresh()
     shop.slices.append(shop.partials([Sale(3, "a", 6), Sale(70, "b", 2)]), from_epoch=1, to_epoch=1)
     found = changes(shop, "g", 1)
-    assert found.causes == {Cause.NONE.value: 1} and found.alarm.endswith("other total")
+    assert found.causes == {ChangeCause.NONE.value: 1} and found.alarm.endswith("other total")
     assert found.measures["total"].most == pytest.approx(1 / 16)
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from seamline.model.errors import KafkaUnavailable
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import AcceptedGap, Gap, is_ledger_contiguous, list_missing_ranges
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.session.attempt_notes import Attempted, Note
@@ -57,7 +57,7 @@ class Epochs:
             raise RuntimeError("a record was poisonous")
         if condemned:
             self.condemned += range(part.start, part.end)
-        self.log.append(Epoch(len(self.log), 1, NOW, "v", kind=Kind.AMEND, ranges=(part,)))
+        self.log.append(Epoch(len(self.log), 1, NOW, "v", kind=EpochKind.AMEND, ranges=(part,)))
         if wrong == "after":
             raise OSError("the share hangs: nobody knows whether it is there")
         return self.log[-1]

@@ -26,7 +26,14 @@ from seamline.lake.tables.generations import CLOSED, Generations
 from seamline.model.errors import Conflict
 from seamline.model.protocol.claims import Claim
 from seamline.model.time.intervals import EPOCH, Interval
-from seamline.plan.maintain.unneeded import BUILT_WITHIN, REPORTED, SECOND, STAMP, given_up, parse_build_start
+from seamline.plan.maintain.unneeded import (
+    BUILT_WITHIN,
+    REPORTED,
+    SECOND,
+    STAMP,
+    last_abandoned_second,
+    parse_build_start,
+)
 
 slow = pytest.mark.slow
 NOW = datetime.now(UTC)
@@ -39,7 +46,7 @@ LEFT = "generations that no commit names: their build may still run"
 def test_a_build_under_a_claim_is_waited_for_however_long_it_takes(ages: list[timedelta]) -> None:
     """It began after it had its claim; without any claim it has a day."""
     claims = [Claim("r", "o", (MONDAY,), NOW - age, NOW) for age in ages]
-    last = EPOCH + given_up(claims, now=NOW) * SECOND
+    last = EPOCH + last_abandoned_second(claims, now=NOW) * SECOND
     assert all(last < claim.since - timedelta(0) for claim in claims)
     assert NOW - max([BUILT_WITHIN, *ages]) - 2 * SECOND < last <= NOW - BUILT_WITHIN
 

@@ -14,14 +14,14 @@ from tests.unit.shop import sales_pipeline
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
-from seamline.model.protocol.alert import Kind, Standing
+from seamline.model.protocol.alert import AlertKind, Standing
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.spelling import format_duration, last_line
 from seamline.plan.stream.observation import (
-    Behind,
     Lag,
     Observation,
     Sample,
+    ViewBehind,
     compute_record_rates,
     rows_per_second,
 )
@@ -154,11 +154,11 @@ def test_spans_are_written_for_people(seconds, text):
     assert format_duration(seconds) == text
 
 
-RAISED = Standing(Kind.LAG, "", "1,234 records", raised=True, at=before(60))
+RAISED = Standing(AlertKind.LAG, "", "1,234 records", raised=True, at=before(60))
 OBSERVED = Observation(
     "orders", NOW, "running", "ada", "sale", Actual.WAITING, "waiting 4 s after exit code 1", 41, before(30),
     Lag(1234, 95.0, NOW, True, {("shop.orders", 0): 1234}, 50.0, 10.0), before(600), 12.4, 3, 2,
-    "exit code 1\nTraceback\nKafkaUnavailable: no broker", {"by_customer/ab": Behind(30, "overflow")},
+    "exit code 1\nTraceback\nKafkaUnavailable: no broker", {"by_customer/ab": ViewBehind(30, "overflow")},
     ("partition 0 of topic id T: offsets 3..5",), before(3600), True, (RAISED,),
     ("ledger: gone",),
 )  # fmt: skip
@@ -331,5 +331,5 @@ def test_a_view_that_is_set_aside_is_named_with_its_error(home, tmp_path):
     (home / "streams" / "shop" / "driver.json").write_text(json.dumps({**said, "errors": writer.errors}))
     found = observe("shop", layout, pipeline, broker=False)
     assert found.epoch == 1
-    assert found.behind == {view.id: Behind(0, "DivideByZero: boom")}
+    assert found.behind == {view.id: ViewBehind(0, "DivideByZero: boom")}
     assert found.rows_per_second == 0.0

@@ -31,7 +31,7 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.model.time.intervals import Interval
-from seamline.plan.stream.start_positions import From, Place
+from seamline.plan.stream.start_positions import From, StartPlace
 from seamline.runtime.processes import own_process_name
 from seamline.serve.read import read
 from seamline.supervisor import operations
@@ -113,7 +113,7 @@ def test_a_restart_is_counted_and_a_start_too_where_nobody_lives(shop):
 )
 def test_what_a_start_passes_over_is_decided_and_told(shop, kafka, place, end):
     """The log ends at 5. What the log has is not read again by a word; only by explicit offsets is it refused."""
-    told = order(shop, Action.START, place=Place.parse(place), reason="too much")
+    told = order(shop, Action.START, place=StartPlace.parse(place), reason="too much")
     gaps = [each.gap for each in control(shop).accepted]
     assert gaps == ([Gap(LANE, 5, end)] if end else [])
     assert (f"{end - 5} offsets are passed over" in told[0]) if end else ("nothing is passed over" in told[0])
@@ -122,20 +122,20 @@ def test_what_a_start_passes_over_is_decided_and_told(shop, kafka, place, end):
 
 def test_another_word_takes_the_place_of_one_that_no_stream_has_met(shop, kafka):
     """Somebody who thinks better of it before the stream was started passes over nothing."""
-    order(shop, Action.START, place=Place(From.LATEST), fill=True)
+    order(shop, Action.START, place=StartPlace(From.LATEST), fill=True)
     assert control(shop).fills == (OffsetRange(LANE, 5, 20),)
-    order(shop, Action.START, place=Place(From.TIMESTAMP, NOW))
+    order(shop, Action.START, place=StartPlace(From.TIMESTAMP, NOW))
     assert [each.gap for each in control(shop).accepted] == [Gap(LANE, 5, 9)]
-    order(shop, Action.START, place=Place(From.EARLIEST))
+    order(shop, Action.START, place=StartPlace(From.EARLIEST))
     assert control(shop).accepted == ()
 
 
 def test_back_to_what_was_read_is_refused(shop, kafka):
     """Nothing is read twice; and nothing is filled where nothing is passed over."""
     with pytest.raises(BadRange, match="is read to offset 5"):
-        order(shop, Action.START, place=Place.parse("0:4"))
+        order(shop, Action.START, place=StartPlace.parse("0:4"))
     with pytest.raises(BadRange, match="not 21"):
-        order(shop, Action.START, place=Place.parse("0:21"))
+        order(shop, Action.START, place=StartPlace.parse("0:21"))
     with pytest.raises(BadRange, match="Nothing is passed over"):
         order(shop, Action.START, fill=True)
     assert control(shop).desired is Desired.UNSET
@@ -144,11 +144,11 @@ def test_back_to_what_was_read_is_refused(shop, kafka):
 def test_a_start_that_is_refused_has_done_nothing(shop, kafka):
     """Neither its savepoint is kept, nor is anything passed over under a name that is taken."""
     with pytest.raises(BadRange, match="not 21"):
-        order(shop, Action.START, place=Place.parse("0:21"), name="monday")
+        order(shop, Action.START, place=StartPlace.parse("0:21"), name="monday")
     assert control(shop).savepoints == ()
     order(shop, Action.SAVEPOINT, name="monday")
     with pytest.raises(BadRange, match="There is a savepoint monday"):
-        order(shop, Action.START, place=Place(From.LATEST), name="monday")
+        order(shop, Action.START, place=StartPlace(From.LATEST), name="monday")
     assert control(shop).accepted == ()
 
 

@@ -170,9 +170,9 @@ def test_only_what_came_after_our_newest_commit_is_looked_at(
 ) -> None:
     """A table that is opened costs one entry however long its log is; what was let pass before stays so."""
     looked: list[int] = []
-    read = log_store.read
+    read = log_store.read_commit
     monkeypatch.setattr(
-        log_store, "read", lambda root, version: looked.append(version) or read(root, version)
+        log_store, "read_commit", lambda root, version: looked.append(version) or read(root, version)
     )
     assert find_foreign_change(table.root, read(table.root, table.version)) is None
     assert looked == []

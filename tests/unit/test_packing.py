@@ -24,7 +24,7 @@ from seamline.lake.maintain import cleaning, packing
 from seamline.lake.maintain.upkeep import CHECKED, maintain_tables
 from seamline.lake.publish.planning import master_files
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.read.originals import Counted, read_original_rows
+from seamline.lake.read.originals import CountedRecords, read_original_rows
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
 from seamline.lake.storage.delta_table import EPOCH, TOKEN, Table
@@ -195,7 +195,7 @@ def test_rows_behind_a_number_are_found_in_a_file_of_many_epochs(shop: Shop) -> 
         )
 
     before = behind()
-    assert list(before[0].values()) == [Counted(3, 4, 0)]
+    assert list(before[0].values()) == [CountedRecords(3, 4, 0)]
     assert maintain_tables(shop.compiled, shop.layout).packed["master"] == 7
     assert behind() == before
 

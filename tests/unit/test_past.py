@@ -95,8 +95,10 @@ def test_a_question_opens_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         shop.epoch([Sale(step)], watermark=START + step * DAY)
     edges = past(shop).edges
     opened: list[int] = []
-    read = log_edges.read
-    monkeypatch.setattr(log_edges, "read", lambda group: opened.append(group.first) or read(group))
+    read = log_edges.read_edge_columns
+    monkeypatch.setattr(
+        log_edges, "read_edge_columns", lambda group: opened.append(group.first) or read(group)
+    )
     assert edges.mark_before(9) == (START + 8 * DAY - EPOCH) // MICROSECOND
     assert edges.newest(6) == (6, START + timedelta(seconds=6))
     assert edges.closing((START + 3 * DAY - EPOCH) // MICROSECOND, 11) == 3
@@ -117,8 +119,8 @@ def test_the_past_is_found_by_its_instant(tmp_path: Path) -> None:
         wanted = [each for each in rows if each.committed_at <= instant and each.number <= until]
         last = wanted[-1].number if wanted else None
         assert pinned_log.last_at(table, instant, until) == last
-    assert [pinned_log.row_of(table, number) for number in range(30)] == rows
-    assert pinned_log.row_of(table, 30) is None
+    assert [pinned_log.read_ledger_row(table, number) for number in range(30)] == rows
+    assert pinned_log.read_ledger_row(table, 30) is None
 
 
 @pytest.mark.parametrize("seed", range(4))

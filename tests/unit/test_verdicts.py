@@ -24,7 +24,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.presentation import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.standings import find_interval_ways
-from seamline.lake.read.window_verdicts import find_run_minimums, verdicts_of
+from seamline.lake.read.window_verdicts import find_run_minimums, judge_windows
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import EPOCH
@@ -120,7 +120,7 @@ def test_all_windows_at_once_are_judged_as_one_by_one(
     found = pa.table(
         {field.name: columns.get(field.name, pa.nulls(len(bounds), field.type)) for field in found.schema}
     )
-    verdicts = verdicts_of(snapshot, ways, found, side)
+    verdicts = judge_windows(snapshot, ways, found, side)
     for place, (low, high) in enumerate(bounds):
         numbers = range(low // MICROS - FIRST, (high - 1) // MICROS - FIRST + 1)
         known = [dull(snapshot, number, side) for number in numbers]

@@ -165,7 +165,7 @@ def test_ids_go_from_commit_to_commit(table: Table) -> None:
     """Also over what deltalake writes for us."""
     table.widen(pa.schema([("more", pa.int64())]))
     add(table, 8)
-    commits = [found for version in range(9) if (found := log_store.read(table.root, version))]
+    commits = [found for version in range(9) if (found := log_store.read_commit(table.root, version))]
     assert len({commit.id for commit in commits} - {""}) == 9
     assert [commit.after for commit in commits[1:] if commit.after] == [
         commits[at - 1].id for at in (1, 2, 3, 4, 5, 6, 8)

@@ -149,7 +149,7 @@ def execute_order(
     **asked: Any,
 ) -> None:
     """Carry out an order and say what was done."""
-    from seamline.plan.stream.start_positions import Place
+    from seamline.plan.stream.start_positions import StartPlace
     from seamline.supervisor.operations import Action, Order, Upgrade, carry_out
 
     compiled, layout = open_pipeline(pipeline)
@@ -158,7 +158,7 @@ def execute_order(
     order: Order = Order(
         Action(action),
         current_actor(),
-        place=Place.parse(place),
+        place=StartPlace.parse(place),
         lost=parse_range(lost_from, lost_to),
         **asked,
     )

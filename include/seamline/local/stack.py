@@ -24,7 +24,7 @@ from seamline.lake.tables.control_table import ControlTable
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
-from seamline.model.protocol.epoch import Kind
+from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.supervisor.job_files import jobs_folder
 
@@ -138,7 +138,9 @@ class StreamStack:
         if not Ledger.exists(self.layout):
             return 0
         epochs = Ledger.ensure(self.layout).epochs()
-        return sum(len(part) for epoch in epochs if epoch.kind is not Kind.AMEND for part in epoch.ranges)
+        return sum(
+            len(part) for epoch in epochs if epoch.kind is not EpochKind.AMEND for part in epoch.ranges
+        )
 
     def drain(self, offsets: int, timeout: float = 180, every: float = EVERY) -> None:
         """Wait until so many offsets are read and an edge stands at the end; a look takes 10 ms of a core."""

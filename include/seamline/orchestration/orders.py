@@ -9,7 +9,7 @@ from airflow.sdk import Param
 
 from seamline.model.errors import BadRange
 from seamline.orchestration.run_intervals import form_span, parse_flag, require_known_fields
-from seamline.plan.stream.start_positions import Place
+from seamline.plan.stream.start_positions import StartPlace
 
 if TYPE_CHECKING:
     from seamline.supervisor.operations import Order
@@ -73,7 +73,7 @@ def order_of(params: Mapping[str, object], actor: str) -> Order | None:
         Action(str(asked)),
         actor,
         reason=str(params.get("reason") or ""),
-        place=Place.parse(str(params.get("position") or "ledger")),
+        place=StartPlace.parse(str(params.get("position") or "ledger")),
         fill=bool(parse_flag("then_backfill_gap", params.get("then_backfill_gap"))),
         lost=form_span(params),
         name=name,

@@ -20,7 +20,7 @@ from seamline.model.errors import BadRange
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.model.types.decimals import rescale_decimal
 from seamline.model.types.exact_json import dump_exact_json
-from seamline.model.types.schema import Field, Kind
+from seamline.model.types.schema import Field, TypeKind
 from seamline.runtime.deadline import in_time
 from seamline.serve.query import as_csv, format_scalar
 
@@ -91,17 +91,17 @@ def key_literal_sql(key: Field, text: str) -> str:
     """Write a value of a key's type in Spark SQL; BadRange for text that spells none."""
     try:
         match key.type.kind:
-            case Kind.STRING:
+            case TypeKind.STRING:
                 return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-            case Kind.INT | Kind.BIGINT if WHOLE.fullmatch(text):
+            case TypeKind.INT | TypeKind.BIGINT if WHOLE.fullmatch(text):
                 return str(int(text))
-            case Kind.DECIMAL if DIGITS.fullmatch(text):
+            case TypeKind.DECIMAL if DIGITS.fullmatch(text):
                 return f"CAST('{rescale_decimal(text, key.type.precision, key.type.scale):f}' AS {key.type.spark})"
-            case Kind.BOOLEAN if text in ("true", "false"):
+            case TypeKind.BOOLEAN if text in ("true", "false"):
                 return text
-            case Kind.DATE:
+            case TypeKind.DATE:
                 return f"DATE '{date.fromisoformat(text).isoformat()}'"
-            case Kind.TIMESTAMP:
+            case TypeKind.TIMESTAMP:
                 return f"TIMESTAMP '{format_utc_instant(parse_moment(text))}'"
     except ValueError:
         pass

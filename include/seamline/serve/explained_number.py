@@ -39,7 +39,7 @@ class Explanation:
     intervals: Mapping[str, IntervalAnswer]
     certificates: Mapping[str, Certificate]
     parts: Sequence[Part]
-    originals: Mapping[str, originals.Counted]
+    originals: Mapping[str, originals.CountedRecords]
     together: Row
     page: Sequence[Row]
     restated: Mapping[str, Sequence[Restatement]] = field(default_factory=dict)

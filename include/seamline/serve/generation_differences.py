@@ -13,7 +13,7 @@ from seamline.lake.read.row_differences import (
     compare_rows,
     difference_column,
     generation_rows,
-    place_names,
+    list_row_place_names,
 )
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import manifest_of
@@ -23,7 +23,7 @@ from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.intervals import Interval
-from seamline.model.types.schema import Kind
+from seamline.model.types.schema import TypeKind
 from seamline.plan.publish.generation_fates import Past, find_generation, find_predecessor
 from seamline.serve.query import format_cell
 
@@ -101,8 +101,8 @@ def places_of(first: CompiledView, after: CompiledView) -> list[str]:
 
     Keys that are whole numbers are compared as such.
     """
-    names = place_names(first), place_names(after)
-    whole = (Kind.INT, Kind.BIGINT)
+    names = list_row_place_names(first), list_row_place_names(after)
+    whole = (TypeKind.INT, TypeKind.BIGINT)
     types = [
         ["BIGINT" if key.type.kind in whole else key.type.spark for key in each.keys]
         for each in (first, after)

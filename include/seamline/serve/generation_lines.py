@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.time.intervals import Interval, format_utc_instant
-from seamline.plan.maintain.retention_rules import Verdict
+from seamline.plan.maintain.retention_rules import RetentionVerdict
 from seamline.plan.publish.generation_fates import Past
 
 SHOWN = 20
@@ -67,7 +67,7 @@ def format_statement_time(statement: Statement) -> str:
     return format_utc_instant(statement.at) if statement.at else "at an unknown time"
 
 
-def format_retention(found: Sequence[Verdict]) -> Iterator[str]:
+def format_retention(found: Sequence[RetentionVerdict]) -> Iterator[str]:
     """Describe which generations may be deleted, one by one, and for what reasons how many others may not."""
     free = [each.kept for each in found if each.free]
     yield f"{len(free)} of {len(found)} generations may be deleted, {sum(each.rows for each in free)} rows"

@@ -13,7 +13,7 @@ from importlib import import_module
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import DefinitionError
-from seamline.model.protocol.alert import Standing, Statement
+from seamline.model.protocol.alert import AlertStatement, Standing
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.stream.alerts import decide_alerts, find_stream_problems
 from seamline.supervisor.board import Board, Telling, open_board
@@ -27,7 +27,7 @@ TELLS_WITHIN = timedelta(minutes=1)
 KEPT = 200
 
 
-Channels = Mapping[str, Callable[[Statement], object]]
+Channels = Mapping[str, Callable[[AlertStatement], object]]
 
 
 def tell_alerts(
@@ -96,7 +96,7 @@ def remove_delivered_alerts(
 
 def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
     """Return the ways to tell that the definition and the settings name."""
-    found: dict[str, Callable[[Statement], object]] = {}
+    found: dict[str, Callable[[AlertStatement], object]] = {}
     if path := compiled.definition.on_alert:
         found["on_alert"] = lambda statement: call_alert_hook(path, compiled.name, statement)
     if url := env.get(WEBHOOK):
@@ -104,7 +104,7 @@ def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
     return found
 
 
-def call_alert_hook(path: str, pipeline: str, statement: Statement) -> None:
+def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None:
     """Call the user's function; DefinitionError where it cannot be imported."""
     module, _, name = path.rpartition(".")
     try:
@@ -118,7 +118,7 @@ def call_alert_hook(path: str, pipeline: str, statement: Statement) -> None:
     function(pipeline=pipeline, alert=statement.alert, state=statement.state, message=statement.message)
 
 
-def post_webhook(url: str, pipeline: str, statement: Statement) -> None:
+def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:
     """Send a statement as JSON; an OSError where the server does not take it within a few seconds."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{WEBHOOK} is no http or https address")

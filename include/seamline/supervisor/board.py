@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from seamline.model.protocol.alert import Key, Kind, Standing, Statement
+from seamline.model.protocol.alert import AlertKind, AlertStatement, Key, Standing
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.supervisor.said import of_file
 
@@ -22,7 +22,7 @@ FILE = "alerts.json"
 class Telling:
     """A statement on its way by one channel; ``until`` is how long somebody is at it."""
 
-    statement: Statement
+    statement: AlertStatement
     channel: str
     until: datetime | None = None
 
@@ -60,7 +60,7 @@ class Board:
                 Standing(
                     **{
                         **each,
-                        "kind": Kind(each["kind"]),
+                        "kind": AlertKind(each["kind"]),
                         "at": parse_optional_moment(each["at"]),
                         "since": parse_optional_moment(each["since"]),
                     }
@@ -69,8 +69,8 @@ class Board:
             ]
             telling = tuple(
                 Telling(
-                    Statement(
-                        Kind(each["kind"]),
+                    AlertStatement(
+                        AlertKind(each["kind"]),
                         each["subject"],
                         each["raised"],
                         each["message"],

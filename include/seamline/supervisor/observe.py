@@ -27,10 +27,10 @@ from seamline.model.protocol.holes import Gap, find_gaps, list_undecided_gaps
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.observation import (
-    Behind,
     Lag,
     Observation,
     Sample,
+    ViewBehind,
     compute_record_rates,
     count_astray_records,
     rows_per_second,
@@ -280,11 +280,11 @@ def summarize_reported_lag(said: DriverSaid | None) -> Lag:
     return Lag(records, None if records else 0.0, said.at, False, lanes, arriving, drained)
 
 
-def list_lagging_views(last: Epoch | None, said: DriverSaid | None) -> Mapping[str, Behind]:
+def list_lagging_views(last: Epoch | None, said: DriverSaid | None) -> Mapping[str, ViewBehind]:
     """List the views whose slices are not complete to the last epoch, with their error where the driver tells it."""
     if last is None:
         return {}
     errors = said.errors if said else {}
     return {
-        view: Behind(at, errors.get(view, "")) for view, at in last.frontiers.items() if at != last.number
+        view: ViewBehind(at, errors.get(view, "")) for view, at in last.frontiers.items() if at != last.number
     }

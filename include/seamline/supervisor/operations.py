@@ -30,7 +30,7 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 from seamline.model.protocol.savepoint import Savepoint, find_savepoint, with_one_more
 from seamline.model.time.intervals import Interval
-from seamline.plan.stream.start_positions import From, Place, find_skipped_gaps
+from seamline.plan.stream.start_positions import From, StartPlace, find_skipped_gaps
 from seamline.runtime.processes import Life, life_of
 from seamline.supervisor.topic_losses import Offsets, offsets_now
 
@@ -69,7 +69,7 @@ class Order:
     action: Action
     actor: str
     reason: str = ""
-    place: Place = Place()
+    place: StartPlace = StartPlace()
     fill: bool = False
     lost: Interval | None = None
     name: str = ""
@@ -112,7 +112,7 @@ def start_stream(
     """Want the stream to run, from where it was asked for; all is decided before anything is written."""
     place = order.place
     if order.upgrade is Upgrade.STATELESS and place.kind is From.LEDGER:
-        place = Place(From.LATEST)
+        place = StartPlace(From.LATEST)
     if order.fill and place.kind is From.LEDGER:
         raise BadRange(
             "Nothing is passed over by a start at the ledger's end.", hint="give --from, or leave it out."
@@ -165,7 +165,7 @@ class Move:
 
 def plan_offset_move(
     order: Order,
-    place: Place,
+    place: StartPlace,
     pipeline: CompiledPipeline,
     layout: Layout,
     control: ControlTable,
@@ -190,7 +190,7 @@ def plan_offset_move(
     )
 
 
-def find_start_offsets(place: Place, offsets: Offsets, held: Vector) -> dict[Lane, int]:
+def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dict[Lane, int]:
     """Return the offset at which each lane shall be read; what was read already is not asked for again."""
     chosen = offsets.chosen
     if place.kind is From.OFFSETS:

@@ -17,7 +17,7 @@ from seamline.model.definition.pipeline import KafkaSource
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.holes import Gap, find_gaps
 from seamline.model.protocol.offsets import Lane, Vector
-from seamline.plan.stream.start_positions import From, Place, resolve_offsets
+from seamline.plan.stream.start_positions import From, StartPlace, resolve_offsets
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ def by_lane(
 
 
 def offsets_now(
-    compiled: CompiledPipeline, place: Place | None = None, env: Mapping[str, str] = os.environ
+    compiled: CompiledPipeline, place: StartPlace | None = None, env: Mapping[str, str] = os.environ
 ) -> Offsets:
     """Ask Kafka where each lane begins and ends, and which offset a place means in it."""
-    source, place = compiled.definition.source, place or Place()
+    source, place = compiled.definition.source, place or StartPlace()
     with TopicAdmin(read_airflow_connection(source.connection, env)) as admin:
         first = by_lane(admin, source, admin.beginning_offsets)
         ends = by_lane(admin, source, admin.end_offsets)
@@ -62,7 +62,7 @@ def offsets_now(
     return Offsets(first, ends, chosen)
 
 
-def at_or_after(admin: TopicAdmin, place: Place, topic: str) -> Mapping[int, int]:
+def at_or_after(admin: TopicAdmin, place: StartPlace, topic: str) -> Mapping[int, int]:
     """Return the offsets of a topic at an instant."""
     assert place.instant is not None
     return admin.offsets_at(topic, place.instant)

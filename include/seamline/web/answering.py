@@ -22,7 +22,7 @@ from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline,
 from seamline.model.errors import BadRange
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.model.types.schema import Kind
+from seamline.model.types.schema import TypeKind
 from seamline.serve.asked import Question, key_condition_sql, key_literal_sql
 from seamline.serve.bi import quote_ansi_name, quote_string
 from seamline.serve.read import side_of
@@ -270,7 +270,7 @@ def serving_query_sql(layout: Layout, view: CompiledView, asked: Asked) -> str:
     for name, values in asked.keys.items():
         spelled = [
             quote_string(value)
-            if known[name].type.kind is Kind.STRING
+            if known[name].type.kind is TypeKind.STRING
             else key_literal_sql(known[name], value)
             for value in values
         ]

@@ -8,7 +8,7 @@ from seamline.kernel.formats.decimals import decimal_sql
 from seamline.kernel.formats.reader import SHOWN, Reader, cast_text_sql
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import quote_identifier
-from seamline.model.types.schema import Field, Kind
+from seamline.model.types.schema import Field, TypeKind
 
 WHOLE = r"[+-]?\d+"
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
@@ -21,16 +21,16 @@ class CellReader(Reader):
         text = f"_cells[{at}]"
         tried = cast_text_sql(field.type, text)
         match field.type.kind:
-            case Kind.STRING:
+            case TypeKind.STRING:
                 return text
-            case Kind.INT | Kind.BIGINT:
+            case TypeKind.INT | TypeKind.BIGINT:
                 return f"CASE WHEN regexp_full_match({text}, '{WHOLE}') THEN {tried} END"
-            case Kind.DOUBLE:
+            case TypeKind.DOUBLE:
                 spelled = f"regexp_full_match({text}, '{NUMBER}')"
                 return f"CASE WHEN {spelled} AND isfinite({tried}) THEN {tried} END"
-            case Kind.BOOLEAN:
+            case TypeKind.BOOLEAN:
                 return f"CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"
-            case Kind.DECIMAL if self.exact:
+            case TypeKind.DECIMAL if self.exact:
                 return decimal_sql(field.type, text)
         return tried
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from seamline.kernel.formats.decimals import decimal_sql
 from seamline.kernel.formats.json import WHOLE, JsonReader
 from seamline.lake.storage.exact_casts import KEPT
-from seamline.model.types.schema import Kind, SqlType
+from seamline.model.types.schema import SqlType, TypeKind
 
 
 class DecodedReader(JsonReader):
@@ -51,10 +51,10 @@ class DecodedReader(JsonReader):
     @cached_property
     def whole(self) -> SqlType:
         """The record as one value."""
-        return SqlType(Kind.STRUCT, fields=self.schema.fields)
+        return SqlType(TypeKind.STRUCT, fields=self.schema.fields)
 
     def scalar(self, type: SqlType, found: str, text: str) -> str:
-        if type.kind is not Kind.DECIMAL or not self.exact:
+        if type.kind is not TypeKind.DECIMAL or not self.exact:
             return super().scalar(type, found, text)
         kept = f"len(trim(regexp_replace({text}, '[-.]|e.*', '', 'g'), '0')) <= {KEPT}"
         right = f"{found} IN {WHOLE} OR {found} = 'VARCHAR' OR {found} = 'DOUBLE' AND {kept}"
@@ -68,14 +68,14 @@ class DecodedReader(JsonReader):
 def box_decimal_bytes(value: Any, type: SqlType) -> Any:
     """Put bytes that are to be a DECIMAL into a list, which is none: their base64 may look like a number."""
     match type.kind, value:
-        case Kind.DECIMAL, bytes():
+        case TypeKind.DECIMAL, bytes():
             return [value]
-        case Kind.STRUCT, Mapping():
+        case TypeKind.STRUCT, Mapping():
             known = (each for each in type.fields if each.type.decimals and each.name in value)
             return {**value, **{each.name: box_decimal_bytes(value[each.name], each.type) for each in known}}
-        case Kind.ARRAY, list() if type.element:
+        case TypeKind.ARRAY, list() if type.element:
             return [box_decimal_bytes(each, type.element) for each in value]
-        case Kind.MAP, Mapping() if type.element:
+        case TypeKind.MAP, Mapping() if type.element:
             return {name: box_decimal_bytes(each, type.element) for name, each in value.items()}
     return value
 

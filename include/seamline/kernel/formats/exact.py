@@ -17,7 +17,7 @@ from seamline.kernel.formats.json import NUMBER, JsonReader, Place, json_path_sq
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import open_duckdb, quote_identifier
 from seamline.model.errors import SetupError
-from seamline.model.types.schema import Field, Kind, SqlType
+from seamline.model.types.schema import Field, SqlType, TypeKind
 
 EXACT = ("_", "DECIMAL(1,0)")
 """A member that asks for numbers as they are written; no column begins with an underscore."""
@@ -51,7 +51,7 @@ class ExactJsonReader(JsonReader):
         """List the columns and parts of STRUCTs of each DECIMAL type that has many."""
         found: dict[SqlType, list[tuple[str, ...]]] = {}
         for names, type in places_of(self.schema.fields):
-            if type.kind is Kind.DECIMAL:
+            if type.kind is TypeKind.DECIMAL:
                 found.setdefault(type, []).append(names)
         return {type: places for type, places in found.items() if len(places) >= MANY}
 
@@ -75,7 +75,7 @@ class ExactJsonReader(JsonReader):
 
     def opened(self) -> Iterator[str]:
         yield from super().opened()
-        structs = [each for each in self.schema.fields if each.type.kind is Kind.STRUCT]
+        structs = [each for each in self.schema.fields if each.type.kind is TypeKind.STRUCT]
         if shape := shape_of(structs):
             yield f"{json_transform_sql('_json', shape)} AS _exact"
 
@@ -91,18 +91,18 @@ class ExactJsonReader(JsonReader):
         return f"_texts.{quote_identifier(field.name)}"
 
     def scalar(self, type: SqlType, found: str, text: str) -> str:
-        if type.kind is not Kind.DECIMAL:
+        if type.kind is not TypeKind.DECIMAL:
             return super().scalar(type, found, text)
         return f"CASE WHEN {may_be_number_sql(found)} THEN {decimal_sql(type, text)} END"
 
     def alone(self, type: SqlType, json: str) -> Place:
         found = super().alone(type, json)
         # JSON is its own text; what is left of a string without its quotes may be a number.
-        return replace(found, text=f"trim({json}::VARCHAR, '\"')") if type.kind is Kind.DECIMAL else found
+        return replace(found, text=f"trim({json}::VARCHAR, '\"')") if type.kind is TypeKind.DECIMAL else found
 
     def part_at(self, type: SqlType, names: tuple[str, ...]) -> Place:
         found = super().part_at(type, names)
-        return replace(found, text=self.extracted(type, names)) if type.kind is Kind.DECIMAL else found
+        return replace(found, text=self.extracted(type, names)) if type.kind is TypeKind.DECIMAL else found
 
     def member(self, json: str, field: Field) -> str:
         if not field.type.decimals:
@@ -120,7 +120,7 @@ class ExactJsonReader(JsonReader):
 
     def wrong(self, type: SqlType, place: Place, depth: int = 0) -> str:
         found = super().wrong(type, place, depth)
-        if type.kind is not Kind.MAP or not type.decimals:
+        if type.kind is not TypeKind.MAP or not type.decimals:
             return found
         return f"({found} OR {place.found} = 'OBJECT' AND {json_value_sql(place.json, 'MAP(VARCHAR, JSON)')} IS NULL)"
 
@@ -134,10 +134,10 @@ def shape_of(fields: Iterable[Field]) -> dict[str, Any]:
     """Name the DECIMALs among some fields, and in the STRUCTs among them; what else holds one is opened by itself."""
     found: dict[str, Any] = {}
     for field in fields:
-        if field.type.kind is Kind.STRUCT:
+        if field.type.kind is TypeKind.STRUCT:
             found |= {field.name: inner} if (inner := shape_of(field.type.fields)) else {}
         elif field.type.decimals:
-            found[field.name] = "VARCHAR" if field.type.kind is Kind.DECIMAL else "JSON"
+            found[field.name] = "VARCHAR" if field.type.kind is TypeKind.DECIMAL else "JSON"
     return found
 
 

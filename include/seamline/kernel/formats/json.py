@@ -9,7 +9,7 @@ from functools import cached_property
 from seamline.kernel.formats.reader import SHOWN, Reader, cast_text_sql
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import quote_identifier
-from seamline.model.types.schema import Field, Kind, SqlType
+from seamline.model.types.schema import Field, SqlType, TypeKind
 
 WHOLE = "('UBIGINT', 'BIGINT')"
 NUMBER = "('UBIGINT', 'BIGINT', 'DOUBLE')"
@@ -70,7 +70,9 @@ class JsonReader(Reader):
         """Name the values of all parts of STRUCTs that are none themselves."""
         types = dict(places_of(self.schema.fields))
         return {
-            names: f"_read{at}" for names, at in self.parts_at.items() if types[names].kind is not Kind.STRUCT
+            names: f"_read{at}"
+            for names, at in self.parts_at.items()
+            if types[names].kind is not TypeKind.STRUCT
         }
 
     def opened(self) -> Iterator[str]:
@@ -98,7 +100,7 @@ class JsonReader(Reader):
 
     def listed(self, type: SqlType) -> bool:
         """Return whether a value is opened by itself, as the JSON that it is."""
-        return type.kind in (Kind.ARRAY, Kind.MAP)
+        return type.kind in (TypeKind.ARRAY, TypeKind.MAP)
 
     def extracted(self, type: SqlType, names: tuple[str, ...]) -> str:
         """Write the JSON of a column, or of a part of a STRUCT, that is opened by itself."""
@@ -134,17 +136,17 @@ class JsonReader(Reader):
     def scalar(self, type: SqlType, found: str, text: str) -> str:
         """Write the value of a type without parts from the JSON type and text of what was found."""
         match type.kind:
-            case Kind.STRING:
+            case TypeKind.STRING:
                 return f"CASE WHEN {found} = 'VARCHAR' THEN {text} END"
-            case Kind.INT | Kind.BIGINT:
+            case TypeKind.INT | TypeKind.BIGINT:
                 return f"CASE WHEN {found} IN {WHOLE} THEN {cast_text_sql(type, text)} END"
-            case Kind.DOUBLE:
+            case TypeKind.DOUBLE:
                 tried = cast_text_sql(type, text)
                 return f"CASE WHEN {found} IN {NUMBER} AND isfinite({tried}) THEN {tried} END"
-            case Kind.DECIMAL:
+            case TypeKind.DECIMAL:
                 texts = " OR " + f"{found} = 'VARCHAR'" if self.exact_texts else ""
                 return f"CASE WHEN {found} IN {NUMBER}{texts} THEN {cast_text_sql(type, text)} END"
-            case Kind.BOOLEAN:
+            case TypeKind.BOOLEAN:
                 return f"CASE WHEN {found} = 'BOOLEAN' THEN {text} = 'true' END"
         return f"CASE WHEN {found} = 'VARCHAR' THEN {cast_text_sql(type, text)} END"
 
@@ -154,18 +156,18 @@ class JsonReader(Reader):
             return place.read
         item = f"_x{depth}"
         match type.kind:
-            case Kind.STRUCT:
+            case TypeKind.STRUCT:
                 parts = [
                     f"{quote_identifier(field.name)} := {self.typed(field.type, self.part(place, field), depth)}"
                     for field in type.fields
                 ]
                 return f"CASE WHEN {place.found} = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
-            case Kind.ARRAY:
+            case TypeKind.ARRAY:
                 assert type.element is not None
                 made = self.typed(type.element, self.alone(type.element, item), depth + 1)
                 items = f"list_transform({self.items(type, place.json)}, lambda {item}: {made})"
                 return f"CASE WHEN {place.found} = 'ARRAY' THEN {items} END"
-            case Kind.MAP:
+            case TypeKind.MAP:
                 assert type.element is not None
                 made = self.typed(type.element, self.alone(type.element, f"{item}[2]"), depth + 1)
                 members = self.members(type, place.json, item)
@@ -177,12 +179,12 @@ class JsonReader(Reader):
         """Write the condition under which a value, or a part of it, is not of its type."""
         item, there = f"_y{depth}", f"{place.found} <> 'NULL'"
         match type.kind:
-            case Kind.STRUCT:
+            case TypeKind.STRUCT:
                 inside = [self.amiss(field, self.part(place, field), depth) for field in type.fields]
                 return f"({there} AND ({place.found} <> 'OBJECT' OR {' OR '.join(inside)}))"
-            case Kind.ARRAY | Kind.MAP:
+            case TypeKind.ARRAY | TypeKind.MAP:
                 assert type.element is not None
-                array = type.kind is Kind.ARRAY
+                array = type.kind is TypeKind.ARRAY
                 value = self.alone(type.element, item if array else f"{item}[2]")
                 each = f"coalesce({self.wrong(type.element, value, depth + 1)}, false)"
                 items = self.items(type, place.json) if array else self.members(type, place.json, item)
@@ -236,7 +238,7 @@ def places_of(
     for field in fields:
         names = (*above, field.name)
         yield names, field.type
-        if field.type.kind is Kind.STRUCT:
+        if field.type.kind is TypeKind.STRUCT:
             yield from places_of(field.type.fields, names)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from seamline.model.definition.formats import Format
-from seamline.model.types.schema import Field, Kind, Schema, SqlType
+from seamline.model.types.schema import Field, Schema, SqlType, TypeKind
 
 SHOWN = 120
 DAY = r"\d{4}-\d{2}-\d{2}"
@@ -79,13 +79,13 @@ def cast_text_sql(type: SqlType, text: str) -> str:
     """Write the value that a text spells in a type other than STRING and DOUBLE; NULL where it spells none."""
     tried = f"TRY_CAST({text} AS {type.duckdb})"
     match type.kind:
-        case Kind.DECIMAL:
+        case TypeKind.DECIMAL:
             exact = rf"-?\d+(\.\d{{0,{type.scale}}}0*)?"
             return f"CASE WHEN regexp_full_match({text}, '{exact}') THEN {tried} END"
-        case Kind.DATE:
+        case TypeKind.DATE:
             return f"CASE WHEN regexp_full_match({text}, '{DAY}') THEN {tried} END"
-        case Kind.TIMESTAMP:
+        case TypeKind.TIMESTAMP:
             return f"CASE WHEN regexp_full_match({text}, '{ISO}') THEN {tried} END"
-        case Kind.BINARY:
+        case TypeKind.BINARY:
             return f"TRY(from_base64({text}))"
     return tried

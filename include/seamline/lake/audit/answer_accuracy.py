@@ -14,7 +14,7 @@ from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read.originals import files_of, record_version_sql
-from seamline.lake.read.side_by_side import place_names
+from seamline.lake.read.side_by_side import list_state_place_names
 from seamline.lake.storage.arrow_types import INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.held_log import HeldLog, held_epochs_sql
@@ -85,13 +85,13 @@ def ages_of(pieces: pa.Table, log: HeldLog, view: CompiledView) -> pa.Array:
 
 def present_pieces(view: CompiledView, pieces: pa.Table) -> pa.Table:
     """Merge pieces by key and pane, and present them."""
-    return states.present_states(view, states.combine_states(view, [pieces]), place_names(view))
+    return states.present_states(view, states.combine_states(view, [pieces]), list_state_place_names(view))
 
 
 def compare_answers(view: CompiledView, early: pa.Table, final: pa.Table, age: timedelta) -> list[Accuracy]:
     """Compare what was answered at an age with the final answers, measure by measure."""
     names = [measure.name for measure in view.measures]
-    places = place_names(view)
+    places = list_state_place_names(view)
     on = " AND ".join(
         f"e.{states.quote_identifier(name)} IS NOT DISTINCT FROM f.{states.quote_identifier(name)}"
         for name in places

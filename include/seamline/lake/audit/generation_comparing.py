@@ -16,7 +16,12 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_scans import connection, register_tables
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.log.pinned_log import log_of
-from seamline.lake.read.side_by_side import INTERVAL, difference_evidence_sql, place_names, side_by_side_sql
+from seamline.lake.read.side_by_side import (
+    INTERVAL,
+    difference_evidence_sql,
+    list_state_place_names,
+    side_by_side_sql,
+)
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
@@ -32,7 +37,13 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restatement import list_interval_restatements
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.plan.batch.attribution import Cause, Known, Place, count_causes, find_difference_causes
+from seamline.plan.batch.attribution import (
+    ChangeCause,
+    DifferingPlace,
+    KnownChanges,
+    count_causes,
+    find_difference_causes,
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Mark:
     row: BuildRow
     before: int
     until: int
-    known: Known
+    known: KnownChanges
 
 
 def compare_generations(
@@ -130,7 +141,7 @@ def list_comparison_marks(
             row,
             cut,
             min(until, row.cut),
-            Known(bool(list_interval_restatements(new, pipeline.grid.named(row.interval))), again),
+            KnownChanges(bool(list_interval_restatements(new, pipeline.grid.named(row.interval))), again),
         )
 
 
@@ -205,7 +216,7 @@ def of_generations(
 
 def present_interval_states(view: CompiledView, found: pa.Table) -> pa.Table:
     """Present states pane by pane."""
-    return states.present_states(view, found, [INTERVAL, *place_names(view), "rows"])
+    return states.present_states(view, found, [INTERVAL, *list_state_place_names(view), "rows"])
 
 
 def summarize_comparison(
@@ -217,14 +228,14 @@ def summarize_comparison(
     ]
     why = [
         find_difference_causes(
-            Place(each["_was"], each["_made"], each["_spare"], each["_unsliced"], each["_measures"]),
+            DifferingPlace(each["_was"], each["_made"], each["_spare"], each["_unsliced"], each["_measures"]),
             mark.known,
             estimates,
         )
         for each in differing
     ]
     kinds = [each["_kind"] for each in differing]
-    alarms = [each for each, some in zip(differing, why, strict=True) if Cause.NONE in some]
+    alarms = [each for each, some in zip(differing, why, strict=True) if ChangeCause.NONE in some]
     row = mark.row
     return Comparison(
         view=view.id,

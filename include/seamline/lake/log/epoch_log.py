@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.log.ledger_files import Group, groups_of, rows_of
+from seamline.lake.log.ledger_files import Group, condense_ledger_files, groups_of
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -192,12 +192,12 @@ def of_ledger(table: Table, cuts: Iterable[int] = ()) -> list[Epoch]:
     """Return what a ledger has, condensed, the newest epoch as a row of its own."""
     groups, bounds = groups_of(table), sorted(cuts)
     if bounds or not groups:
-        rows = list(rows_of(groups, bounds))
+        rows = list(condense_ledger_files(groups, bounds))
         return [*condense_epochs(rows[:-1], bounds), *rows[-1:]]
     before, known = _folded.get(table.id, ((), []))
     if groups[: len(before)] != before or len(before) == len(groups):
         before, known = (), []
-    known = condense_epochs([*known, *rows_of(groups[len(before) : -1], (), newest=False)])
+    known = condense_epochs([*known, *condense_ledger_files(groups[len(before) : -1], (), newest=False)])
     _folded[table.id] = groups[:-1], known
-    rows = list(rows_of(groups[-1:], ()))
+    rows = list(condense_ledger_files(groups[-1:], ()))
     return [*condense_epochs([*known, *rows[:-1]]), *rows[-1:]]

@@ -123,7 +123,7 @@ def groups_of(table: Table) -> tuple[Group, ...]:
 
 def scan_ledger_file(path: str) -> LedgerFile:
     """Find out what statistics should have said."""
-    rows = parquet_files.read(path, ["epoch", "watermark", "committed_at"])
+    rows = parquet_files.read_parquet_file(path, ["epoch", "watermark", "committed_at"])
     bounds = pc.min(rows["epoch"]).as_py(), pc.max(rows["epoch"]).as_py(), rows.num_rows
     instants = pc.max(rows["watermark"]), pc.min(rows["committed_at"])
     return LedgerFile(path, *bounds, *(each.cast(pa.int64()).as_py() for each in instants))
@@ -136,7 +136,9 @@ def row_of(groups: Sequence[Group], number: int) -> Epoch | None:
     return next((row for row in rows if row.number == number and not isinstance(row, Summed)), None)
 
 
-def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True) -> Iterator[Epoch]:
+def condense_ledger_files(
+    groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True
+) -> Iterator[Epoch]:
     """Return the rows of a condensed log that cross no cut; with ``newest`` the last epoch is one."""
     parts = sorted(set(cuts))
     for group in groups:
@@ -147,7 +149,7 @@ def rows_of(groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True
             yield from group.condensed()
 
 
-def edges_of(groups: Iterable[Group]) -> Iterator[int]:
+def iterate_edges(groups: Iterable[Group]) -> Iterator[int]:
     """Return the edges of a ledger, those of a batch of rows at a time."""
     for group in groups:
         for file in group.files:

@@ -43,7 +43,7 @@ KEPT = 512
 """Summaries that a process remembers."""
 
 
-def as_row(epoch: Epoch) -> dict[str, object]:
+def flatten_epoch(epoch: Epoch) -> dict[str, object]:
     """Spread an epoch over the ledger's columns."""
     return {
         "epoch": epoch.number,
@@ -61,7 +61,7 @@ def as_row(epoch: Epoch) -> dict[str, object]:
 def write_ledger_file(epochs: Iterable[Epoch], root: Path, name: str) -> DataFile:
     """Write epochs, in order and each once, as a file with its summary, a block at a time."""
     blocks = (
-        (pa.Table.from_pylist([as_row(each) for each in block], schema=SCHEMA), condense_epochs(block))
+        (pa.Table.from_pylist([flatten_epoch(each) for each in block], schema=SCHEMA), condense_epochs(block))
         for block in split_into_blocks(epochs)
     )
     return write_ledger_blocks(blocks, root, name)

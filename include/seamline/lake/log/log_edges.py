@@ -88,13 +88,13 @@ class Edges:
 
     def _before(self, epoch: int) -> tuple[Marks, int] | None:
         at = bisect_right(self.groups, epoch - 1, key=lambda group: group.first)
-        for marks in chain([self.later], map(edges_of, reversed(self.groups[:at]))):
+        for marks in chain([self.later], map(read_group_edges, reversed(self.groups[:at]))):
             if place := bisect_left(marks.numbers, epoch):
                 return marks, place - 1
         return None
 
     def _from(self, at: int) -> Iterator[Marks]:
-        yield from map(edges_of, self.groups[at:])
+        yield from map(read_group_edges, self.groups[at:])
         yield self.later
 
     @cached_property
@@ -107,17 +107,17 @@ class Edges:
         return highs
 
 
-def edges_of(group: Group) -> Marks:
+def read_group_edges(group: Group) -> Marks:
     """Read the edges of a group of files."""
     if len(group.files) == 1:
-        return read_cached_summary(group.files[0].path, b"edges", lambda: read(group))
-    return read(group)
+        return read_cached_summary(group.files[0].path, b"edges", lambda: read_edge_columns(group))
+    return read_edge_columns(group)
 
 
-def read(group: Group) -> Marks:
+def read_edge_columns(group: Group) -> Marks:
     """Read them by their columns; one that was written twice is given once."""
     columns = ["epoch", "edge", "watermark", "committed_at"]
-    rows = pa.concat_tables(parquet_files.read(file.path, columns) for file in group.files)
+    rows = pa.concat_tables(parquet_files.read_parquet_file(file.path, columns) for file in group.files)
     rows = rows.filter(rows["edge"]).sort_by("epoch")
     marks = rows["watermark"].cast(INSTANT).cast(pa.int64()).to_pylist()
     found = {

@@ -14,7 +14,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import take_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, advance_vector
 from seamline.model.protocol.seam import NOTHING
 
@@ -85,7 +85,7 @@ class Master:
                 f"The master holds epoch {self.epoch}; {epoch.number} is not above it.",
                 hint="every attempt takes a new number (rule 2).",
             )
-        moved = epoch.ranges if epoch.kind is not Kind.AMEND else ()
+        moved = epoch.ranges if epoch.kind is not EpochKind.AMEND else ()
         ends = advance_vector(self.position(part.lane for part in moved), moved)
         txns = {EPOCH: epoch.number, **{f"{END}{lane}": end for lane, end in ends.items()}}
         txns |= {FRONTIER + view: frontier for view, frontier in epoch.frontiers.items()}
@@ -100,7 +100,7 @@ class Master:
         Commits without one, of starts that held nothing, may be any number: nobody who looks for an epoch counts them.
         """
         for version in range(self.table.version, -1, -1):
-            if (commit := log_store.read(self.table.root, version)) is None:
+            if (commit := log_store.read_commit(self.table.root, version)) is None:
                 return
             if row := ledger_row(commit.info):
                 yield row

@@ -24,7 +24,7 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.evolution import Timed
 from seamline.model.errors import BadRange, ProtocolError
 from seamline.model.protocol.condensed import first_of, runs_of
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
@@ -101,7 +101,7 @@ def fill_newest_row(layout: Layout, log: Log) -> Log:
     if log.newest or log.epoch == NOTHING:
         return log
     kept = read_cached_table(
-        layout.table("ledger"), ("row", log.epoch), lambda table: row_of(table, log.epoch)
+        layout.table("ledger"), ("row", log.epoch), lambda table: read_ledger_row(table, log.epoch)
     )
     if kept is None:
         raise ProtocolError(
@@ -232,7 +232,7 @@ def keep_clock_changes(rows: Iterable[Epoch]) -> Iterator[Epoch]:
 
 def keep_hole_rows(rows: Iterable[Epoch]) -> list[Epoch]:
     """Keep the rows of holes, and of what filled some."""
-    return [row for row in rows if row.kind is not Kind.READ]
+    return [row for row in rows if row.kind is not EpochKind.READ]
 
 
 def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, Epoch | None]:
@@ -252,7 +252,7 @@ def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) ->
         )
     row = log.newest if log.newest and log.newest.number == number else None
     return number, row or read_cached_table(
-        layout.table("ledger"), ("row", number), lambda table: row_of(table, number)
+        layout.table("ledger"), ("row", number), lambda table: read_ledger_row(table, number)
     )
 
 
@@ -271,21 +271,25 @@ def last_at(ledger: Table, instant: datetime, until: int) -> int | None:
 
 def read_commit_times(group: Group) -> pa.Table:
     """Read when each epoch of some files was committed."""
-    return pa.concat_tables(parquet_files.read(file.path, ["epoch", "committed_at"]) for file in group.files)
+    return pa.concat_tables(
+        parquet_files.read_parquet_file(file.path, ["epoch", "committed_at"]) for file in group.files
+    )
 
 
 def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int:
     """Return W(v) as the row of an epoch has it."""
     newest = log.newest
     if newest is None or newest.number != epoch:
-        kept = read_cached_table(layout.table("ledger"), ("row", epoch), lambda table: row_of(table, epoch))
+        kept = read_cached_table(
+            layout.table("ledger"), ("row", epoch), lambda table: read_ledger_row(table, epoch)
+        )
         newest = kept or read_cached_table(
             layout.table("master"), ("row", epoch), lambda table: told_row(table, epoch)
         )
     return newest.frontiers.get(view.id, NOTHING) if newest else NOTHING
 
 
-def row_of(ledger: Table, epoch: int) -> Epoch | None:
+def read_ledger_row(ledger: Table, epoch: int) -> Epoch | None:
     """Read the ledger's row of an epoch."""
     return row_in(groups_of(ledger), epoch)
 

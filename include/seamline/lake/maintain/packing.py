@@ -114,7 +114,7 @@ def merge_table_files(
 ) -> list[data_files.DataFile]:
     """Write the rows of some files as one; columns that a file was written without are NULL."""
     schema = table.handle.to_pyarrow_dataset().schema.remove_metadata()
-    read = [parquet_files.read(table.root / piece.path) for piece in group]
+    read = [parquet_files.read_parquet_file(table.root / piece.path) for piece in group]
     rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
     places = pc.sort_indices(rows.select(order), [(name, "ascending") for name in order])
     block = Block(min(piece.first for piece in group), max(piece.last for piece in group))

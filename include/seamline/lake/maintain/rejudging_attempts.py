@@ -13,7 +13,7 @@ from seamline.lake.maintain.cleaning import PINNED_HOURS, list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import PARTITION, Upkeep, take_out
-from seamline.lake.tables.rejudged import ATTEMPT, EPOCHS, verdicts_of
+from seamline.lake.tables.rejudged import ATTEMPT, EPOCHS, read_version_verdicts
 from seamline.model.errors import Conflict
 from seamline.plan.maintain.failed_attempts import dead_attempts
 from seamline.plan.maintain.slice_upkeep import Held
@@ -35,7 +35,7 @@ def clean_version_attempts(folder: Path, held: Held) -> Upkeep:
     # The attempts are listed first: those that begin later are not judged by verdicts of before.
     attempts = {path: path.name.partition("=")[2] for path in (folder / "rows").glob(f"{ATTEMPT}=*")}
     epochs = {attempt: epochs_of(path) for path, attempt in attempts.items()}
-    verdicts = {number: each.attempt for number, each in verdicts_of(folder).items()}
+    verdicts = {number: each.attempt for number, each in read_version_verdicts(folder).items()}
     dead = dead_attempts(epochs, verdicts, held.dead)
     if not dead:
         return Upkeep()

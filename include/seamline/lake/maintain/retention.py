@@ -17,8 +17,8 @@ from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.plan.maintain.retention_rules import Kept, Verdict, decide_retention, plan_forgetting
-from seamline.plan.maintain.unneeded import find_killed_build, given_up
+from seamline.plan.maintain.retention_rules import Kept, RetentionVerdict, decide_retention, plan_forgetting
+from seamline.plan.maintain.unneeded import find_killed_build, last_abandoned_second
 
 Named = Collection[tuple[str, str]]
 """Generations of one view version: (interval id, generation)."""
@@ -26,11 +26,11 @@ Named = Collection[tuple[str, str]]
 
 def list_retention_verdicts(
     layout: Layout, manifest: Manifest, *, keep: int, older_than: timedelta | None, now: datetime
-) -> list[Verdict]:
+) -> list[RetentionVerdict]:
     """Say of every generation that is there, of all versions, whether it may be deleted."""
     rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
     built = {(row.view, row.interval, row.generation): row.at for row in rows}
-    until = given_up(claims_of(layout, now=now), now=now)
+    until = last_abandoned_second(claims_of(layout, now=now), now=now)
     held = [
         Kept(
             view,
@@ -75,13 +75,13 @@ def list_generation_files(layout: Layout, view: str) -> list[tuple[str, str, str
     for path, interval, low, high, rows in zip(
         *(column.to_pylist() for column in columns), files.actions["num_records"].to_pylist(), strict=True
     ):
-        names = {low, high} if low and high else set(read(root / path))
+        names = {low, high} if low and high else set(read_file_generations(root / path))
         if len(names) == 1:
             found.append((path, interval, names.pop(), rows))
     return found
 
 
-def read(path: object) -> list[str]:
+def read_file_generations(path: object) -> list[str]:
     """Read which generations a file is of."""
     names: list[str] = pq.read_table(path, columns=["generation"], partitioning=None)[
         "generation"
@@ -121,14 +121,14 @@ def clean_generations(layout: Layout, manifest: Manifest) -> Upkeep:
         if Table.exists(layout.generations_of(view)):
             mine = {(interval, generation) for id, interval, generation in manifest.forgotten if id == view}
             done = (
-                done.plus(taken_out(layout, view, mine)).plus(delete_removed_files(layout, view))
+                done.plus(remove_forgotten_files(layout, view, mine)).plus(delete_removed_files(layout, view))
                 if mine
                 else done
             )
     return done
 
 
-def taken_out(layout: Layout, view: str, forgotten: Named) -> Upkeep:
+def remove_forgotten_files(layout: Layout, view: str, forgotten: Named) -> Upkeep:
     """Commit the removal of the files of forgotten generations."""
     gone = {
         path

@@ -96,7 +96,7 @@ def side_by_side(
 ) -> list[data_files.DataFile]:
     """Write the rows of some files as one, those of a pane together; others than us may have put dead ones in."""
     schema = slices_schema(view)
-    read = [parquet_files.read(table.root / piece.path) for piece in group]
+    read = [parquet_files.read_parquet_file(table.root / piece.path) for piece in group]
     rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
     rows = filter_held_rows(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
     name = upkeep_file_name(table, Block(group[0].first, max(piece.last for piece in group)))
@@ -117,7 +117,7 @@ def write_merged_blocks(
 ) -> Iterator[data_files.DataFile]:
     """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
     schema = slices_schema(view)
-    read = [parquet_files.read(table.root / piece.path) for piece in merge.pieces]
+    read = [parquet_files.read_parquet_file(table.root / piece.path) for piece in merge.pieces]
     rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
     rows, placed = filter_held_rows(rows, held), 0
     for block in merge.blocks:

@@ -31,10 +31,10 @@ def delete_verdicts_above(layout: Layout, end: int) -> int:
 
     Gives how many attempts that were: each has one commit, and one file.
     """
-    return sum(taken_out(table, end) for table in open_verdict_tables(layout))
+    return sum(remove_lost_epoch_files(table, end) for table in open_verdict_tables(layout))
 
 
-def taken_out(table: Table, end: int) -> int:
+def remove_lost_epoch_files(table: Table, end: int) -> int:
     """Take the files with epochs above a number out of a table, again while others commit."""
     while True:
         try:

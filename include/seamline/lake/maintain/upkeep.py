@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from seamline.lake.log import ledger_summaries
 from seamline.lake.log.ledger import Ledger
-from seamline.lake.log.ledger_files import edges_of, groups_of, rows_of
+from seamline.lake.log.ledger_files import condense_ledger_files, groups_of, iterate_edges
 from seamline.lake.log.master import Master
 from seamline.lake.log.pinned_log import Numbers
 from seamline.lake.maintain.cleaning import remove_dead_epochs, vacuum_table
@@ -154,7 +154,7 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
     """
     ledger = Ledger.ensure(layout).table
     groups = groups_of(ledger)
-    rows = list(rows_of(groups, (), newest=False))
+    rows = list(condense_ledger_files(groups, (), newest=False))
     known = Numbers.of(run for row in rows for run in runs_of(row))
     master = Master.open(layout)
     checked = ledger.txn(CHECKED)
@@ -163,7 +163,7 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
         for epoch in list_committed_epochs(master, after=-1 if checked is None else checked)
         if epoch.number not in known
     ]
-    edges = sorted({*edges_of(groups), *(epoch.number for epoch in missing if epoch.edge)})
+    edges = sorted({*iterate_edges(groups), *(epoch.number for epoch in missing if epoch.edge)})
     numbers = Numbers.of(run for row in (*rows, *missing) for run in runs_of(row))
     held = Held(numbers, tuple(edges), master.epoch)
     accepted = sum(row.rows for row in (*rows, *missing))

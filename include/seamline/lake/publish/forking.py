@@ -160,7 +160,7 @@ def taken_over(layout: Layout, draft: Layout, name: str, numbers: set[int]) -> l
             link_file(str(path), str(made.root / path.name))
             found.append(data_files.describe_data_file(made.root, path.name))
             continue
-        rows = parquet_files.read(path)
+        rows = parquet_files.read_parquet_file(path)
         rows = rows.filter(pc.is_in(rows["_epoch"], pa.array(sorted(numbers), pa.int64())))
         if rows.num_rows:
             found.append(data_files.write_data_file(rows, made.root, f"fork-{uuid.uuid4().hex}.parquet"))

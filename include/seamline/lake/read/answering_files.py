@@ -31,7 +31,7 @@ class Unsettled(Exception):
 
 
 @dataclass(frozen=True)
-class Placed:
+class GenerationFiles:
     """The files of generations in the order of their intervals."""
 
     files: Files
@@ -39,7 +39,7 @@ class Placed:
     intervals: np.ndarray
 
     @classmethod
-    def of(cls, files: Files) -> Placed:
+    def of(cls, files: Files) -> GenerationFiles:
         """Sort them."""
         names = np.array(files.partition("interval").cast(pa.string()).to_pylist(), np.str_)
         order = np.argsort(names, kind="stable")
@@ -55,7 +55,7 @@ class Placed:
 
 _marks: dict[tuple[str, Side], tuple[Manifest, pa.Table]] = {}
 """By view and side: the newest manifest that was asked for, and what it marks."""
-_placed: dict[Path, Placed] = {}
+_placed: dict[Path, GenerationFiles] = {}
 
 
 def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
@@ -72,11 +72,11 @@ def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
     return known[1]
 
 
-def sort_generation_files(files: Files) -> Placed:
+def sort_generation_files(files: Files) -> GenerationFiles:
     """Sort the files of generations, once for each version of their table."""
     known = _placed.get(files.root)
     if known is None or known.files is not files:
-        known = _placed[files.root] = Placed.of(files)
+        known = _placed[files.root] = GenerationFiles.of(files)
     return known
 
 

@@ -32,7 +32,7 @@ Again = Callable[[pa.Table], pa.Table]
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedRecords:
     """Rows of one interval that belong into the number: ``batch`` up to the cut, ``speed`` above it.
 
     ``duplicates`` are rows up to the cut whose event id an earlier row of the interval bears.
@@ -54,24 +54,26 @@ def read_original_rows(
     again: Mapping[str, Again],
     page: int = 0,
     size: int = 20,
-) -> tuple[dict[str, Counted], list[dict[str, Any]]]:
+) -> tuple[dict[str, CountedRecords], list[dict[str, Any]]]:
     """Count the rows of a key and window per interval, and give one page of them in the order they came.
 
     ``again`` says, by interval id, what restatements changed in the rows up to the cut.
     """
     files = [read_cached_table(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
-    counted: dict[str, Counted] = {}
+    counted: dict[str, CountedRecords] = {}
     shown: list[pa.Table] = []
     for id, way in intervals.items():
         interval = Interval(parse_moment(id), parse_moment(id) + pipeline.grid.length)
         paths = [path for each in files if each for path in files_of(each, interval, way.complete_to)]
         if not paths:
-            counted[id] = Counted(0, 0, 0)
+            counted[id] = CountedRecords(0, 0, 0)
             continue
-        rows = rows_of(pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id))
+        rows = original_rows_sql(
+            pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id)
+        )
         spare = pc.and_(rows["_spare"], pc.less_equal(rows["_epoch"], way.cut))
         below = pc.less_equal(rows["_epoch"], way.cut)
-        counted[id] = Counted(
+        counted[id] = CountedRecords(
             batch=count_true_rows(pc.and_(below, pc.invert(spare))),
             speed=count_true_rows(pc.invert(below)),
             duplicates=count_true_rows(spare),
@@ -102,7 +104,7 @@ def files_of(files: Files, interval: Interval, until: int) -> list[str]:
     return files.paths
 
 
-def rows_of(
+def original_rows_sql(
     pipeline: CompiledPipeline,
     view: CompiledView,
     paths: list[str],

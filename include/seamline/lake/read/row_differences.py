@@ -155,7 +155,7 @@ def find_largest_change(rows: pa.Table, name: str, before: pa.DataType, after: p
     return Largest(count, most[0] if most[0][difference_column(name)] is not None else None)
 
 
-def place_names(view: CompiledView) -> list[str]:
+def list_row_place_names(view: CompiledView) -> list[str]:
     """List the columns that tell a view's presented rows apart."""
     grouping = [GROUPING] if view.grouped else []
     return [*grouping, *(key.name for key in view.keys), "window_start", "window_end"]
@@ -169,7 +169,7 @@ def generation_rows(layout: Layout, view: CompiledView, interval: Interval, gene
     for name, value in (("_speed", 0), ("_newest", -1)):
         taken = taken.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), taken.num_rows))
     found = merge_into_windows(view, taken)
-    names = [name for name in place_names(view) if name in found.column_names]
+    names = [name for name in list_row_place_names(view) if name in found.column_names]
     rows = states.present_states(view, found, names)
     for name, bound in (("window_start", START), ("window_end", END)):
         rows = rows.append_column(name, found[bound].cast(INSTANT))

@@ -17,13 +17,13 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.stream.serving_refresh import Behind, list_changed_intervals, list_published_intervals
+from seamline.plan.stream.serving_refresh import ServingLack, list_changed_intervals, list_published_intervals
 
 STEP = 10_000
 """Epochs that one refresh makes up for at most; the next goes on from there."""
 
 
-def read_serving_lag(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> Behind:
+def read_serving_lag(layout: Layout, grid: Grid, view: CompiledView, table: Table) -> ServingLack:
     """Compare a serving table with the ledger and the manifest.
 
     A process that was killed before a refresh, or a view that has caught up, leaves intervals that no later row
@@ -33,14 +33,14 @@ def read_serving_lag(layout: Layout, grid: Grid, view: CompiledView, table: Tabl
     manifest = manifest_of(layout)
     since, shown = table.txn(SERVED), table.txn(SHOWN)
     if since is None or shown is None or shown > manifest.version:
-        return Behind(None, NOTHING, manifest.version)
+        return ServingLack(None, NOTHING, manifest.version)
     rows = read_later_epochs(layout, view, since)
     told = (*manifest.published.values(), *manifest.withdrawn.values())
     fresh = list_published_intervals(told, view.id, shown)
     found = (
         list_changed_intervals(rows, since, grid, gap_of(view)) if since > NOTHING or rows else frozenset()
     )
-    return Behind(
+    return ServingLack(
         None if found is None else found | fresh, rows[-1].number if rows else since, manifest.version
     )
 
@@ -56,12 +56,14 @@ def read_later_epochs(layout: Layout, view: CompiledView, since: int) -> tuple[E
         return ()
     key = ("later", since, until)
     return (
-        read_cached_table(layout.table("ledger"), key, lambda table: rows_of(Ledger(table), since, until))
+        read_cached_table(
+            layout.table("ledger"), key, lambda table: read_next_epochs(Ledger(table), since, until)
+        )
         or ()
     )
 
 
-def rows_of(ledger: Ledger, since: int, until: int) -> tuple[Epoch, ...]:
+def read_next_epochs(ledger: Ledger, since: int, until: int) -> tuple[Epoch, ...]:
     """Read the row of ``since`` and of the first epochs above it, up to ``until``."""
     ahead = [number for number in ledger.sizes(since, STEP) if number <= until]
     return tuple(ledger.after(since - 1, max(ahead, default=since)))

@@ -164,7 +164,7 @@ def write_serving_files(
 ) -> Iterator[data_files.DataFile]:
     """Write one file per interval that has rows."""
     schema = serving_schema(view).remove(len(serving_schema(view)) - 1)
-    rows = rows_of(view, found).select(schema.names).cast(schema)
+    rows = assemble_serving_rows(view, found).select(schema.names).cast(schema)
     stats = [*(key.name for key in view.keys), "window_start", "epoch", "manifest_version"]
     for interval, own in split_by_interval(rows, grid):
         name = f"{interval.replace(':', '').replace('-', '')}-{uuid.uuid4().hex}.parquet"
@@ -180,7 +180,7 @@ def split_by_interval(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Tabl
         yield id_of(number * length), rows.slice(start, end - start)
 
 
-def rows_of(view: CompiledView, found: Answer) -> pa.Table:
+def assemble_serving_rows(view: CompiledView, found: Answer) -> pa.Table:
     """Put the presented rows, the sketches and the manifest's version side by side."""
     rows = found.table
     for each in view.states:

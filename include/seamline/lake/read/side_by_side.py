@@ -25,14 +25,14 @@ CLOSE = 1e-9
 """How much two doubles may differ, as a share: sums are added up in another order."""
 
 
-def place_names(view: CompiledView) -> list[str]:
+def list_state_place_names(view: CompiledView) -> list[str]:
     """List what tells the states of an interval apart."""
     return [*(key.name for key in view.keys), "pane"]
 
 
 def side_by_side_sql(view: CompiledView) -> str:
     """Write the query that puts both answers side by side; ``_kind`` is NULL where they agree."""
-    names = [INTERVAL, *place_names(view)]
+    names = [INTERVAL, *list_state_place_names(view)]
     on = " AND ".join(
         f"b.{quote_identifier(name)} IS NOT DISTINCT FROM a.{quote_identifier(name)}" for name in names
     )

@@ -41,7 +41,7 @@ class Verdicts:
         return Verdicts(*(getattr(self, each.name)[kept] for each in fields(self)))
 
 
-def verdicts_of(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
+def judge_windows(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
     """Judge windows by their bounds."""
     starts, endless = column_to_numpy(found, START), found[END].is_null().to_numpy()
     ends = found[END].fill_null(MOST).to_numpy()

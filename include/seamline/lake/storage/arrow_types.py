@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.time.window_arithmetic import Gaps
-from seamline.model.types.schema import Kind, SqlType, parse_type
+from seamline.model.types.schema import SqlType, TypeKind, parse_type
 
 INSTANT = pa.timestamp("us", tz="UTC")
 ARROW = {
@@ -44,14 +44,14 @@ def arrow_type(spark: str) -> pa.DataType:
 def arrow_of(type: SqlType) -> pa.DataType:
     """Return the Arrow type of a type, part by part."""
     match type.kind:
-        case Kind.DECIMAL:
+        case TypeKind.DECIMAL:
             return pa.decimal128(type.precision, type.scale)
-        case Kind.STRUCT:
+        case TypeKind.STRUCT:
             return pa.struct([(field.name, arrow_of(field.type)) for field in type.fields])
-        case Kind.ARRAY:
+        case TypeKind.ARRAY:
             assert type.element is not None
             return pa.list_(arrow_of(type.element))
-        case Kind.MAP:
+        case TypeKind.MAP:
             assert type.element is not None
             return pa.map_(pa.string(), arrow_of(type.element))
     return ARROW[type.kind.value]

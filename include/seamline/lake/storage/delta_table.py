@@ -336,7 +336,7 @@ class Table(Synced):
     def _landed(self, id: str) -> bool:
         """Return whether the commit of an id is in the log, above the version that is seen."""
         version = self.version + 1
-        while (found := log_store.read(self.root, version)) is not None:
+        while (found := log_store.read_commit(self.root, version)) is not None:
             if found.id == id:
                 return True
             version += 1

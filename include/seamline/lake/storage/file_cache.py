@@ -47,7 +47,7 @@ class Kept:
             if key in self.tables:
                 self.tables.move_to_end(key)
                 return self.tables[key]
-        table = parquet_files.read(key[0]).replace_schema_metadata()
+        table = parquet_files.read_parquet_file(key[0]).replace_schema_metadata()
         with self.lock:
             if key not in self.tables:
                 self.tables[key] = table

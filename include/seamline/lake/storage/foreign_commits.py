@@ -120,7 +120,7 @@ def walk_commits_back(root: Path, newest: Commit | None) -> Iterable[Commit]:
     while commit is not None:
         yield commit
         try:
-            commit = log_store.read(root, commit.version - 1) if commit.version else None
+            commit = log_store.read_commit(root, commit.version - 1) if commit.version else None
         except NotWhole:
             return
 

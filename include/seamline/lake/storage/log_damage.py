@@ -36,7 +36,7 @@ class Damage:
 
 def find_log_damage(root: Path) -> Damage | None:
     """Find where a table's log has to end; None where all of it is whole."""
-    commits, end, why = read(root)
+    commits, end, why = read_whole_commits(root)
     first, newest = end, last(root, end) if why else end - 1
     while lost := find_missing_file(root, [each for each in commits if each.version < first]):
         first, why = lost
@@ -47,7 +47,7 @@ def find_log_damage(root: Path) -> Damage | None:
     return Damage(first, why, newest, len(later) - len(gone) + count_whole_entries(root, end, newest))
 
 
-def read(root: Path) -> tuple[list[Commit], int, str]:
+def read_whole_commits(root: Path) -> tuple[list[Commit], int, str]:
     """Read the entries that count, up to a version that is not there or not whole; say why the log ends there.
 
     Below the newest whole checkpoint one that log clean-up takes meanwhile only ends how far back files are looked

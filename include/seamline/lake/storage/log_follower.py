@@ -107,7 +107,7 @@ class Followed:
 
     def _next(self) -> Commit | None:
         try:
-            return log_store.read(self.root, self.version + 1)
+            return log_store.read_commit(self.root, self.version + 1)
         except NotWhole:
             return None
 
@@ -155,7 +155,7 @@ class Followed:
         """Return what the newest commits say of themselves, the newest first, as far as their files are there."""
         found = []
         for version in range(self.version, max(self.version - limit, -1), -1):
-            if (commit := log_store.read(self.root, version)) is None:
+            if (commit := log_store.read_commit(self.root, version)) is None:
                 break
             found.append(commit.info)
         return found

@@ -36,7 +36,7 @@ def entry_path(root: Path, version: int) -> Path:
     return root / FOLDER / f"{version:020d}.json"
 
 
-def read(root: Path, version: int) -> Commit | None:
+def read_commit(root: Path, version: int) -> Commit | None:
     """Read a commit; None where there is no such version, or its file was cleaned away after a checkpoint.
 
     NotWhole where the file is no whole commit: a power cut may leave it empty, cut off or filled with zeros.
@@ -90,7 +90,7 @@ def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insis
         except OSError as error:
             problem = error
         try:
-            if (found := read(root, version)) is not None:
+            if (found := read_commit(root, version)) is not None:
                 return found
         except OSError as error:
             problem = error

@@ -41,7 +41,7 @@ def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
         return open_before_broken(root, broken)
     if (broken := broken_entry(root, until=int(handle.version()))) is not None:
         return open_before_broken(root, broken)
-    return handle, log_store.read(root, int(handle.version()))
+    return handle, log_store.read_commit(root, int(handle.version()))
 
 
 def open_before_broken(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
@@ -49,7 +49,7 @@ def open_before_broken(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit
     if not broken.version:
         raise broken
     handle = DeltaTable(str(root), version=broken.version - 1)
-    return handle, log_store.read(root, int(handle.version()))
+    return handle, log_store.read_commit(root, int(handle.version()))
 
 
 def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:

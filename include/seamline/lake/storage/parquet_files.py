@@ -16,7 +16,7 @@ NAIVE, AWARE = pa.timestamp("us"), pa.timestamp("us", "UTC")
 OLD = "INT96"
 
 
-def read(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+def read_parquet_file(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a file, or some of its columns."""
     asked = None if columns is None else list(columns)
     rows = pq.read_table(path, columns=asked, partitioning=None, coerce_int96_timestamp_unit="us")

@@ -45,7 +45,7 @@ class Synced(Followed):
         if base > self._durable:
             durability.sync_files(log_wholeness.checkpoints_of(self.root, base))
         later = range(max(self._durable, base) + 1, self.version + 1)
-        commits = [found for each in later if (found := log_store.read(self.root, each)) is not None]
+        commits = [found for each in later if (found := log_store.read_commit(self.root, each)) is not None]
         below = range(max(self._durable, base - BELOW, -1) + 1, base + 1)
         summed = [found for each in below if (found := self._summed(each)) is not None]
         wanted = [*summed, *commits]
@@ -57,7 +57,7 @@ class Synced(Followed):
     def _summed(self, version: int) -> Commit | None:
         """Read an entry that a checkpoint sums up; None where it is gone, or broken: nobody needs it."""
         try:
-            return log_store.read(self.root, version)
+            return log_store.read_commit(self.root, version)
         except NotWhole:
             return None
 

@@ -19,13 +19,13 @@ from seamline.model.protocol.manifest import Manifest, Statement
 def list_absent_generations(layout: Layout, manifest: Manifest) -> Iterator[Statement]:
     """Return what is served of generations of which rows are not there."""
     for view in sorted({view for view, _ in manifest.published}):
-        there = rows_of(layout, view)
+        there = count_rows_by_generation(layout, view)
         for (name, interval), each in sorted(manifest.published.items()):
             if name == view and there[interval, each.generation] < each.rows:
                 yield each
 
 
-def rows_of(layout: Layout, view: str) -> Counter[tuple[str, str]]:
+def count_rows_by_generation(layout: Layout, view: str) -> Counter[tuple[str, str]]:
     """Count the rows of each generation of a view version, by (interval id, generation)."""
     found: Counter[tuple[str, str]] = Counter()
     root = layout.generations_of(view)

@@ -43,7 +43,7 @@ class Certificates:
     def append(self, certificates: Sequence[Certificate]) -> None:
         """Add the certificates of a run in one commit."""
         if certificates:
-            rows = pa.Table.from_pylist([as_row(each) for each in certificates], schema=SCHEMA)
+            rows = pa.Table.from_pylist([flatten_certificate(each) for each in certificates], schema=SCHEMA)
             name = f"{uuid.uuid4().hex}.parquet"
             self.table.append([data_files.write_data_file(rows, self.table.root, name)])
 
@@ -62,7 +62,7 @@ class Certificates:
         return [Certificate.from_json(text) for _, text in ordered]
 
 
-def as_row(certificate: Certificate) -> dict[str, object]:
+def flatten_certificate(certificate: Certificate) -> dict[str, object]:
     """Spread a certificate over the table's columns."""
     return {
         "run": certificate.run,

@@ -150,7 +150,9 @@ def compact_decision_rows(decisions: Decisions, *, passing: Collection[str] = ()
     if len(old) < FEW:
         return Upkeep()
     pieces = [Piece(name, size, 0, 0) for name, _, size in old]
-    read = [fill_missing_columns(parquet_files.read(path), decisions.schema) for _, path, _ in old]
+    read = [
+        fill_missing_columns(parquet_files.read_parquet_file(path), decisions.schema) for _, path, _ in old
+    ]
     rows = pa.concat_tables([each.cast(decisions.schema) for each in read])
     rows = rows.filter(pc.invert(pc.is_in(rows["state"], pa.array([*passing], pa.string()))))
     rows = rows.set_column(

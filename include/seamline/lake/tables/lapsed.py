@@ -40,7 +40,7 @@ def line_after(instant: datetime, master: Table) -> int | None:
     """Return the first number of a line that began above E and after an instant; None where there is none."""
     first: datetime | None = None
     for version in range(master.version, -1, -1):
-        commit = log_store.read(master.root, version)
+        commit = log_store.read_commit(master.root, version)
         if commit is None or EPOCH in commit.txns:
             break
         if LINE in commit.txns:

@@ -107,7 +107,7 @@ def find_unmatched_commit(layout: Layout) -> tuple[int, str] | str | None:
         return None
     master = Table.open(layout.table("master"))
     first = find_relying_version(master, MARK + QUARANTINE, held)
-    commit = log_store.read(master.root, first) if first is not None else None
+    commit = log_store.read_commit(master.root, first) if first is not None else None
     if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= find_synced_epoch(layout):
         return f"the quarantine ends at epoch {held}, and the master relies on later records of it"
     return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
@@ -137,7 +137,7 @@ def find_relying_version(master: Table, mark: str, held: int) -> int | None:
     """Return the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
     first: int | None = None
     for version in range(master.version, -1, -1):
-        if (commit := log_store.read(master.root, version)) is None:
+        if (commit := log_store.read_commit(master.root, version)) is None:
             return None
         if mark in commit.txns:
             if commit.txns[mark] <= held:

@@ -76,7 +76,7 @@ class Rejudged:
 
     def verdicts(self) -> Mapping[int, Verdict]:
         """Return the verdict on every epoch that was judged again."""
-        return verdicts_of(self.layout.records(self.hash))
+        return read_version_verdicts(self.layout.records(self.hash))
 
     def files(self) -> Files | None:
         """List the files of the rows that count; None where nothing was judged again."""
@@ -98,7 +98,7 @@ class Rejudged:
                     f"Epoch {newest} was lost meanwhile.",
                     hint="its records are read again; look for what is held.",
                 )
-            if known := read(table).keys() & {each.epoch for each in verdicts}:
+            if known := read_all_verdicts(table).keys() & {each.epoch for each in verdicts}:
                 raise Conflict(
                     f"Epoch {min(known)} was judged again by somebody else meanwhile.",
                     hint="what they wrote counts; read it.",
@@ -119,12 +119,12 @@ class Rejudged:
             return
 
 
-def verdicts_of(folder: Path) -> Mapping[int, Verdict]:
+def read_version_verdicts(folder: Path) -> Mapping[int, Verdict]:
     """Return the verdicts of a record version by the folder of its tables."""
-    return read_cached_table(folder / "verdicts", "all", read) or {}
+    return read_cached_table(folder / "verdicts", "all", read_all_verdicts) or {}
 
 
-def read(table: Table) -> dict[int, Verdict]:
+def read_all_verdicts(table: Table) -> dict[int, Verdict]:
     """Read every verdict."""
     return {each.epoch: each for each in map(parse_verdict, table.read(["verdict"])["verdict"].to_pylist())}
 

@@ -116,7 +116,7 @@ BELIEVED_FOR = 60.0
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedDefinition:
     """What was found in a folder when its files looked so, at an instant of the monotonic clock."""
 
     files: tuple[tuple[str, int, int, int], ...]
@@ -129,7 +129,7 @@ class Loaded:
         return not self.found.problems or time.monotonic() - self.at < BELIEVED_FOR
 
 
-_known: dict[Path, Loaded] = {}
+_known: dict[Path, LoadedDefinition] = {}
 
 
 def load_cached_catalog(folder: Path) -> Catalog:
@@ -143,7 +143,7 @@ def load_cached_catalog(folder: Path) -> Catalog:
         return load_catalog(folder)
     held = _known.get(folder)
     if held is None or held.files != files or not held.lasts:
-        held = _known[folder] = Loaded(files, load_catalog(folder), time.monotonic())
+        held = _known[folder] = LoadedDefinition(files, load_catalog(folder), time.monotonic())
     return held.found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seamline.model.compile.problems import NAME
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.types.schema import Field, Kind, Schema
+from seamline.model.types.schema import Field, Schema, TypeKind
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def compile_explode(declared: Mapping[str, str], schema: Schema) -> Explode | No
     if schema.field(name):
         raise DefinitionError(f"There is a column {name!r} already.", hint="choose another name.")
     array = compile_expression(text, schema)
-    if array.type.kind is not Kind.ARRAY or array.type.element is None:
+    if array.type.kind is not TypeKind.ARRAY or array.type.element is None:
         raise DefinitionError(f"{text!r} is {array.type}, no ARRAY.", hint="only an ARRAY has items.")
     if array.guards:
         raise DefinitionError(

@@ -10,12 +10,12 @@ from seamline.model.compile.problems import NAME, Problems, compile_condition, f
 from seamline.model.compile.transform import Transform, makes_exactly
 from seamline.model.definition.pipeline import Origin, Pipeline, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
-from seamline.model.types.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Kind, Schema, SqlType
+from seamline.model.types.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Schema, SqlType, TypeKind
 from seamline.model.user_code import function_of, name_of
 
 METADATA = (
     Field("_key", STRING),
-    Field("_headers", SqlType(Kind.MAP, element=STRING)),
+    Field("_headers", SqlType(TypeKind.MAP, element=STRING)),
     Field("_topic", STRING, nullable=False),
     Field("_partition", INT, nullable=False),
     Field("_offset", BIGINT, nullable=False),
@@ -62,7 +62,7 @@ class Record:
     def flags(self) -> tuple[Field, ...]:
         """List the columns that say where a row belongs."""
         there = {SELECTED: self.selective, DUPLICATE: self.dedup}
-        flags = tuple(Field(name, SqlType(Kind.BOOLEAN), nullable=False) for name in there if there[name])
+        flags = tuple(Field(name, SqlType(TypeKind.BOOLEAN), nullable=False) for name in there if there[name])
         return (*flags, Field(SIDE, STRING)) if self.sides else flags
 
     @property

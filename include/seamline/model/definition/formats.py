@@ -127,7 +127,7 @@ class Avro(Format):
             raise DefinitionError(
                 "The Avro schema is no record.", hint="a record has columns.", field="schema"
             )
-        check_names(schema, [each["name"] for each in parsed["fields"]], "the Avro schema")
+        require_record_columns(schema, [each["name"] for each in parsed["fields"]], "the Avro schema")
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Protobuf(Format):
         return message_class(self.descriptor, self.message)
 
     def check(self, schema: Schema) -> None:
-        check_names(schema, list(self.type.DESCRIPTOR.fields_by_name), self.message)
+        require_record_columns(schema, list(self.type.DESCRIPTOR.fields_by_name), self.message)
 
 
 @lru_cache(maxsize=64)
@@ -222,7 +222,7 @@ def check_flat(schema: Schema) -> None:
         )
 
 
-def check_names(schema: Schema, names: list[str], place: str) -> None:
+def require_record_columns(schema: Schema, names: list[str], place: str) -> None:
     """Refuse columns that no record can have."""
     missing = next((field.name for field in schema.fields if field.name not in names), None)
     if missing:

@@ -19,7 +19,7 @@ from seamline.model.expressions.terms import (
     refuse_null_constant,
     require_infallible_term,
 )
-from seamline.model.types.schema import BIGINT, DOUBLE, INT, Kind, SqlType, build_decimal_type
+from seamline.model.types.schema import BIGINT, DOUBLE, INT, SqlType, TypeKind, build_decimal_type
 
 Bounds = Callable[[int, int], tuple[int, int]]
 WIDER = {INT: "BIGINT", BIGINT: "HUGEINT"}
@@ -47,7 +47,7 @@ def compile_arithmetic(operator: str, left: Term, right: Term) -> Term:
 
 def format_cast_hint(type_: SqlType) -> str:
     """Say what to do with what is not a number."""
-    if type_.kind in (Kind.DATE, Kind.TIMESTAMP):
+    if type_.kind in (TypeKind.DATE, TypeKind.TIMESTAMP):
         return "compare with a TIMESTAMP literal, or cut it with date_trunc; intervals are not taken."
     return "cast it to INT, BIGINT or DOUBLE."
 
@@ -132,11 +132,11 @@ def compile_division(operator: str, left: Term, right: Term, spark: str) -> Term
     base = Term(None, spark, "", any_nullable(left, right), columns_of(left, right), guards)
     if operator == "div":
         return refuse_failing_constant(compile_integer_division(base, left, right))
-    type_, duckdb = ratio(operator, left, right)
+    type_, duckdb = divide_sql(operator, left, right)
     return refuse_failing_constant(replace(base, type=type_, duckdb=duckdb))
 
 
-def ratio(operator: str, left: Term, right: Term) -> tuple[SqlType, str]:
+def divide_sql(operator: str, left: Term, right: Term) -> tuple[SqlType, str]:
     """Return type and DuckDB text of / and %."""
     integers = left.type in INTEGERS and right.type in INTEGERS
     if DOUBLE in (left.type, right.type) or (operator == "/" and integers):

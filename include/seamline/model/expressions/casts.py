@@ -17,7 +17,17 @@ from seamline.model.expressions.terms import (
     build_integer_literal,
     require_infallible_term,
 )
-from seamline.model.types.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, SqlType
+from seamline.model.types.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    TypeKind,
+)
 
 SPACE = r"[\x00-\x20\x7F]*"
 
@@ -55,7 +65,7 @@ def fold_literal_cast(term: Term, target: SqlType) -> Term | None:
 def compile_conversion(base: Term, term: Term, target: SqlType) -> Term:
     """Choose the conversion by both types; refused where there is none that is exact."""
     assert term.type is not None
-    if target.kind is Kind.DECIMAL or term.type.kind is Kind.DECIMAL:
+    if target.kind is TypeKind.DECIMAL or term.type.kind is TypeKind.DECIMAL:
         return to_or_from_decimal(base, term, target)
     make = CONVERSIONS.get((term.type, target))
     if make is None:
@@ -70,8 +80,12 @@ def to_or_from_decimal(base: Term, term: Term, target: SqlType) -> Term:
     """Compile a cast that loses no digit."""
     if target == DOUBLE:
         return replace(base, duckdb=coerce_term(term, DOUBLE).duckdb)
-    exact = term.type in INTEGERS or (term.type is not None and term.type.kind is Kind.DECIMAL)
-    if target.kind is Kind.DECIMAL and exact and wider_decimal(column_digits(term.type), target) == target:
+    exact = term.type in INTEGERS or (term.type is not None and term.type.kind is TypeKind.DECIMAL)
+    if (
+        target.kind is TypeKind.DECIMAL
+        and exact
+        and wider_decimal(column_digits(term.type), target) == target
+    ):
         return replace(base, duckdb=f"CAST({term.duckdb} AS {target.duckdb})")
     raise build_expression_error(
         f"{base.spark} may lose digits.", "cast to a DECIMAL with room for all of them, or to DOUBLE."

@@ -24,8 +24,8 @@ from seamline.model.types.schema import (
     INT,
     STRING,
     TIMESTAMP,
-    Kind,
     SqlType,
+    TypeKind,
     build_decimal_type,
 )
 
@@ -58,7 +58,7 @@ def parse_instant(text: str) -> Term:
 
 def digits_of(term: Term) -> SqlType:
     """Return the DECIMAL type Spark sees in an exact number: a literal has just its own digits."""
-    if term.type is not None and term.type.kind is Kind.DECIMAL:
+    if term.type is not None and term.type.kind is TypeKind.DECIMAL:
         return term.type
     if term.type == INT and isinstance(term.literal, int):
         return build_decimal_type(len(str(abs(term.literal))), 0)
@@ -113,7 +113,7 @@ def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlTy
     if all(term.numeric for term in present):
         if any(term.type == DOUBLE for term in present):
             return DOUBLE
-        if any(term.type is not None and term.type.kind is Kind.DECIMAL for term in present):
+        if any(term.type is not None and term.type.kind is TypeKind.DECIMAL for term in present):
             widths = [digits_of(term) if literal_digits else column_digits(term.type) for term in present]
             result = widths[0]
             for width in widths[1:]:
@@ -142,7 +142,7 @@ def coercion_sql(term: Term, wanted: SqlType) -> str:
         return f"CAST({NULL.duckdb} AS {wanted.duckdb})"
     if term.type == DATE:
         return f"make_timestamptz(epoch_us(CAST({term.duckdb} AS TIMESTAMP)))"
-    if wanted == DOUBLE and term.type.kind is Kind.DECIMAL:
+    if wanted == DOUBLE and term.type.kind is TypeKind.DECIMAL:
         if isinstance(term.literal, Decimal):
             return build_double_literal(float(term.literal)).duckdb
         if term.type.precision > 15:

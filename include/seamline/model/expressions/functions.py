@@ -36,8 +36,8 @@ from seamline.model.types.schema import (
     INT,
     STRING,
     TIMESTAMP,
-    Kind,
     SqlType,
+    TypeKind,
     build_decimal_type,
 )
 
@@ -212,7 +212,7 @@ def whole_number(name: str, function: str) -> Function:
         number = refuse_null_constant(arguments[0])
         if number.type in INTEGERS:
             return compile_strict_call(name, BIGINT, [number], f"CAST({number.duckdb} AS BIGINT)")
-        if number.type is not None and number.type.kind is Kind.DECIMAL:
+        if number.type is not None and number.type.kind is TypeKind.DECIMAL:
             type_ = build_decimal_type(min(number.type.precision - number.type.scale + 1, 38), 0)
             return compile_strict_call(
                 name, type_, [number], f"CAST({function}({number.duckdb}) AS {type_.duckdb})"

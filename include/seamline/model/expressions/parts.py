@@ -13,9 +13,9 @@ from seamline.model.expressions.terms import (
     refuse_null_constant,
     require_infallible_term,
 )
-from seamline.model.types.schema import BOOLEAN, INT, Kind, SqlType
+from seamline.model.types.schema import BOOLEAN, INT, SqlType, TypeKind
 
-INEXACT = (Kind.DOUBLE, Kind.STRUCT, Kind.ARRAY, Kind.MAP)
+INEXACT = (TypeKind.DOUBLE, TypeKind.STRUCT, TypeKind.ARRAY, TypeKind.MAP)
 
 
 def build_part_term(whole: Term, type_: SqlType | None, spark: str, duckdb: str) -> Term:
@@ -25,14 +25,14 @@ def build_part_term(whole: Term, type_: SqlType | None, spark: str, duckdb: str)
     return replace(whole, type=type_, spark=spark, duckdb=duckdb, nullable=True, bounds=bounds, literal=None)
 
 
-def kind_of(term: Term) -> Kind | None:
+def kind_of(term: Term) -> TypeKind | None:
     """Return the family of a term's type."""
     return term.type.kind if term.type else None
 
 
 def compile_member_access(whole: Term, name: str) -> Term:
     """Compile ``a.b``."""
-    if whole.type is None or kind_of(whole) is not Kind.STRUCT:
+    if whole.type is None or kind_of(whole) is not TypeKind.STRUCT:
         raise build_expression_error(
             f"{whole.spark}.{name}: {whole.spark} is {whole.type or 'NULL'} and has no named parts.",
             "only a STRUCT has them; a MAP's value is a['key'], an ARRAY's item a[0].",
@@ -48,7 +48,7 @@ def compile_member_access(whole: Term, name: str) -> Term:
 
 def compile_item_access(whole: Term, index: Term) -> Term:
     """Compile ``a[0]``, which fails beyond the array's end as in Spark, and ``m['key']``."""
-    if kind_of(whole) is Kind.MAP:
+    if kind_of(whole) is TypeKind.MAP:
         return compile_map_value(whole, index, f"{whole.spark}[{index.spark}]")
     place = require_array_index(whole, index, least=0)
     beyond = f"(len({whole.duckdb}) <= {place})"
@@ -67,7 +67,7 @@ def compile_array_get(whole: Term, index: Term) -> Term:
 def element_at(whole: Term, index: Term) -> Term:
     """Compile element_at(map, 'key') and element_at(array, 1), which fails beyond the array's end."""
     spark = f"element_at({whole.spark}, {index.spark})"
-    if kind_of(whole) is Kind.MAP:
+    if kind_of(whole) is TypeKind.MAP:
         return compile_map_value(whole, index, spark)
     place = require_array_index(whole, index, least=1)
     found = compile_array_element(whole, place, spark)
@@ -78,14 +78,14 @@ def element_at(whole: Term, index: Term) -> Term:
 def try_element_at(whole: Term, index: Term) -> Term:
     """Compile try_element_at(array, 1) and (map, 'key'): NULL where there is none."""
     spark = f"try_element_at({whole.spark}, {index.spark})"
-    if kind_of(whole) is Kind.MAP:
+    if kind_of(whole) is TypeKind.MAP:
         return compile_map_value(whole, index, spark)
     return compile_array_element(whole, require_array_index(whole, index, least=1), spark)
 
 
 def require_array_index(whole: Term, index: Term, *, least: int) -> int:
     """Require an array and a literal place in it."""
-    if kind_of(whole) is not Kind.ARRAY:
+    if kind_of(whole) is not TypeKind.ARRAY:
         raise build_expression_error(
             f"{whole.spark} is {whole.type or 'NULL'}, no ARRAY.", "only an ARRAY or a MAP has items."
         )
@@ -114,7 +114,7 @@ def compile_map_value(whole: Term, key: Term, spark: str) -> Term:
 
 def compile_size(whole: Term) -> Term:
     """Compile size of an array or a map; NULL of NULL."""
-    lengths = {Kind.ARRAY: "len", Kind.MAP: "cardinality"}
+    lengths = {TypeKind.ARRAY: "len", TypeKind.MAP: "cardinality"}
     kind = kind_of(whole)
     if kind not in lengths:
         raise build_expression_error(
@@ -126,7 +126,7 @@ def compile_size(whole: Term) -> Term:
 
 def array_contains(whole: Term, sought: Term) -> Term:
     """Compile array_contains; NULL where a NULL among the items might have been it."""
-    if whole.type is None or kind_of(whole) is not Kind.ARRAY or kind_of(sought) in INEXACT:
+    if whole.type is None or kind_of(whole) is not TypeKind.ARRAY or kind_of(sought) in INEXACT:
         raise build_expression_error(
             f"array_contains looks for {sought.type or 'NULL'} in {whole.type or 'NULL'}.",
             "it takes an ARRAY and text, a whole number, a DECIMAL, a day, an instant or a BOOLEAN.",

@@ -15,8 +15,8 @@ from seamline.model.types.schema import (
     INT,
     STRING,
     TIMESTAMP,
-    Kind,
     SqlType,
+    TypeKind,
     build_decimal_type,
 )
 
@@ -67,7 +67,7 @@ class Term:
     def numeric(self) -> bool:
         """Whether arithmetic takes it."""
         return self.type is not None and (
-            self.type in (INT, BIGINT, DOUBLE) or self.type.kind is Kind.DECIMAL
+            self.type in (INT, BIGINT, DOUBLE) or self.type.kind is TypeKind.DECIMAL
         )
 
     @property
@@ -176,7 +176,7 @@ def build_double_literal(value: float) -> Term:
 def build_boolean_literal(value: bool) -> Term:
     """Make TRUE or FALSE."""
     word = "TRUE" if value else "FALSE"
-    return Term(SqlType(Kind.BOOLEAN), word, word, nullable=False, literal=value)
+    return Term(SqlType(TypeKind.BOOLEAN), word, word, nullable=False, literal=value)
 
 
 def build_date_literal(value: date) -> Term:

@@ -63,7 +63,7 @@ def broken_law(measure: Lawful, type: SqlType) -> str:
 def unlike_itself(measure: Lawful, values: Sequence[Any]) -> str:
     """Find a value of which two states differ."""
     for value in values:
-        one, other = (measure.present(measure.prepare(own(value))) for _ in range(2))
+        one, other = (measure.present(measure.prepare(copy_value(value))) for _ in range(2))
         if not is_nearly_equal(one, other):
             return f"{measure.name}.prepare({value!r}) presents {one!r}, and another time {other!r}."
     return ""
@@ -80,10 +80,10 @@ def generate_law_cases(values: Sequence[Any]) -> Iterator[Lists]:
 
 def fold_values(measure: Lawful, values: Sequence[Any]) -> Any:
     """Make the state of many values."""
-    return reduce(measure.plus, (measure.prepare(own(value)) for value in values), None)
+    return reduce(measure.plus, (measure.prepare(copy_value(value)) for value in values), None)
 
 
-def own(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """Return a value that may be changed."""
     return deepcopy(value) if isinstance(value, list | dict) else value
 

@@ -10,7 +10,7 @@ from seamline.model.errors import DefinitionError, MeasureFailed
 from seamline.model.measures.laws import broken_law
 from seamline.model.measures.monoid import Measure, Part, Place
 from seamline.model.measures.values import normalize_stored_value
-from seamline.model.types.schema import Kind, Schema, SqlType, parse_type
+from seamline.model.types.schema import Schema, SqlType, TypeKind, parse_type
 from seamline.model.user_code import class_hash, class_of
 
 METHODS = ("prepare", "plus", "present")
@@ -42,7 +42,7 @@ class Monoid(Protocol):
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedMeasure:
     """A user's class that was found, with its types."""
 
     name: str
@@ -99,7 +99,7 @@ class Loaded:
 
 
 @lru_cache(maxsize=64)
-def load_user_measure(name: str) -> Loaded:
+def load_user_measure(name: str) -> LoadedMeasure:
     """Find a user's measure by ``module:class``; DefinitionError where it is none."""
     found = class_of(name)
     lacking = [each for each in (*METHODS, "state", "result") if not hasattr(found, each)]
@@ -112,7 +112,7 @@ def load_user_measure(name: str) -> Loaded:
     made = ", ".join(f"{field.name}: {field.type.spark}" for field in state.fields)
     result = parse_type(found.result, "result")  # type: ignore[attr-defined]
     types = [*(field.type for field in state.fields), result]
-    if Kind.MAP in {kind for type in types for kind in list_type_kinds(type)}:
+    if TypeKind.MAP in {kind for type in types for kind in list_type_kinds(type)}:
         raise DefinitionError(
             f"{name!r} keeps a MAP.", hint="an ARRAY of STRUCT<key: .., value: ..> does it."
         )
@@ -122,10 +122,10 @@ def load_user_measure(name: str) -> Loaded:
         raise DefinitionError(
             f"{name!r} cannot be made: {type(error).__name__}: {error}.", hint="it is made without arguments."
         ) from error
-    return Loaded(name, instance, class_hash(found), parse_type(f"STRUCT<{made}>", "state"), result)
+    return LoadedMeasure(name, instance, class_hash(found), parse_type(f"STRUCT<{made}>", "state"), result)
 
 
-def list_type_kinds(type: SqlType) -> set[Kind]:
+def list_type_kinds(type: SqlType) -> set[TypeKind]:
     """List the kinds of a type and of its parts."""
     parts = [*(field.type for field in type.fields), *([type.element] if type.element else [])]
     return {type.kind}.union(*map(list_type_kinds, parts))
@@ -150,7 +150,7 @@ class Own(Measure):
     kind: ClassVar[str] = "own"
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedMeasure:
         """The class."""
         return load_user_measure(self.by)
 
@@ -159,7 +159,7 @@ class Own(Measure):
         return (self.kind, self.by, self.version)
 
     def check(self, input: str) -> None:
-        if Kind.MAP in list_type_kinds(parse_type(input, "of")):
+        if TypeKind.MAP in list_type_kinds(parse_type(input, "of")):
             raise DefinitionError(
                 f"own({self.of!r}) is of {input}.", hint="take what you need out of the MAP."
             )

@@ -16,7 +16,7 @@ from seamline.model.measures.monoid import (
     strip_type_parameters,
 )
 from seamline.model.types.decimals import EXACT
-from seamline.model.types.schema import Kind, parse_type
+from seamline.model.types.schema import TypeKind, parse_type
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Sum(Measure):
     def carries(self, input: str) -> bool:
         """Return whether a total may need more digits than a DECIMAL has."""
         type = parse_type(input, "")
-        return type.kind is Kind.DECIMAL and type.precision > SHORT
+        return type.kind is TypeKind.DECIMAL and type.precision > SHORT
 
     def result(self, input: str) -> str:
         return self.total(input)

@@ -9,35 +9,35 @@ from itertools import islice, product
 from typing import Any
 
 from seamline.model.types.decimals import rescale_decimal
-from seamline.model.types.schema import Kind, SqlType
+from seamline.model.types.schema import SqlType, TypeKind
 
-PLAIN: Mapping[Kind, type | tuple[type, ...]] = {
-    Kind.STRING: str,
-    Kind.BOOLEAN: bool,
-    Kind.INT: int,
-    Kind.BIGINT: int,
-    Kind.DOUBLE: (float, int),
-    Kind.DECIMAL: (Decimal, int),
-    Kind.DATE: date,
-    Kind.TIMESTAMP: datetime,
-    Kind.BINARY: bytes,
+PLAIN: Mapping[TypeKind, type | tuple[type, ...]] = {
+    TypeKind.STRING: str,
+    TypeKind.BOOLEAN: bool,
+    TypeKind.INT: int,
+    TypeKind.BIGINT: int,
+    TypeKind.DOUBLE: (float, int),
+    TypeKind.DECIMAL: (Decimal, int),
+    TypeKind.DATE: date,
+    TypeKind.TIMESTAMP: datetime,
+    TypeKind.BINARY: bytes,
 }
-BITS = {Kind.INT: 31, Kind.BIGINT: 63}
+BITS = {TypeKind.INT: 31, TypeKind.BIGINT: 63}
 
 
 def normalize_stored_value(value: Any, type: SqlType) -> Any:
     """Return a value as it comes back from a table; TypeError where the type cannot hold it."""
     if value is None:
         return None
-    if type.kind is Kind.STRUCT and isinstance(value, Mapping):
+    if type.kind is TypeKind.STRUCT and isinstance(value, Mapping):
         if set(value) != {field.name for field in type.fields}:
             raise TypeError(f"{value!r} has not the fields of {type}")
         return {field.name: normalize_stored_value(value[field.name], field.type) for field in type.fields}
-    if type.kind is Kind.ARRAY and type.element and isinstance(value, list | tuple):
+    if type.kind is TypeKind.ARRAY and type.element and isinstance(value, list | tuple):
         return [normalize_stored_value(each, type.element) for each in value]
     expected = PLAIN.get(type.kind, ())
-    fits = isinstance(value, expected) and isinstance(value, bool) == (type.kind is Kind.BOOLEAN)
-    if not fits or isinstance(value, datetime) != (type.kind is Kind.TIMESTAMP):
+    fits = isinstance(value, expected) and isinstance(value, bool) == (type.kind is TypeKind.BOOLEAN)
+    if not fits or isinstance(value, datetime) != (type.kind is TypeKind.TIMESTAMP):
         raise TypeError(f"{value!r} is no {type}")
     return normalize_plain_value(value, type)
 
@@ -45,15 +45,15 @@ def normalize_stored_value(value: Any, type: SqlType) -> Any:
 def normalize_plain_value(value: Any, type: SqlType) -> Any:
     """Return a plain value in the one form of its type; TypeError where it does not fit."""
     match type.kind:
-        case Kind.INT | Kind.BIGINT if not -(2 ** BITS[type.kind]) <= value < 2 ** BITS[type.kind]:
+        case TypeKind.INT | TypeKind.BIGINT if not -(2 ** BITS[type.kind]) <= value < 2 ** BITS[type.kind]:
             raise TypeError(f"{value} is beyond {type}")
-        case Kind.DOUBLE:
+        case TypeKind.DOUBLE:
             return float(value)
-        case Kind.DECIMAL:
+        case TypeKind.DECIMAL:
             return normalize_decimal(Decimal(value), type)
-        case Kind.TIMESTAMP if value.tzinfo is None:
+        case TypeKind.TIMESTAMP if value.tzinfo is None:
             raise TypeError(f"{value!r} has no time zone")
-        case Kind.TIMESTAMP:
+        case TypeKind.TIMESTAMP:
             return value.astimezone(UTC)
     return value
 
@@ -70,31 +70,31 @@ def list_sample_values(type: SqlType) -> list[Any]:
     """List a few values of a type, the simplest first; sums of the doubles among them are exact."""
     numbers = [0, 1, 3, -1, 2, 10, -7, 100]
     match type.kind:
-        case Kind.STRUCT:
+        case TypeKind.STRUCT:
             columns = [list_sample_values(field.type) for field in type.fields]
             rows = islice(zip(*(column * 8 for column in rotate_columns(columns)), strict=False), 12)
             names = [field.name for field in type.fields]
             return [dict(zip(names, row, strict=True)) for row in rows]
-        case Kind.ARRAY:
+        case TypeKind.ARRAY:
             items = list_sample_values(type.element) if type.element else []
             return [
                 [],
                 *([each] for each in items[:3]),
                 *(list(pair) for pair in product(items[:2], repeat=2)),
             ]
-        case Kind.DOUBLE:
+        case TypeKind.DOUBLE:
             return [*map(float, numbers), 0.5, -2.25]
-        case Kind.DECIMAL:
+        case TypeKind.DECIMAL:
             fitting = (number for number in numbers if abs(number) < 10**type.precision)
             return [Decimal(number).scaleb(-type.scale) for number in fitting]
-        case Kind.DATE:
+        case TypeKind.DATE:
             return [date(2024, 1, 1) + timedelta(days=number) for number in numbers]
-        case Kind.TIMESTAMP:
+        case TypeKind.TIMESTAMP:
             return [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=number) for number in numbers]
-    others: dict[Kind, list[Any]] = {
-        Kind.STRING: ["", "a", "b", "ab", "10", " ", "\u00e9"],
-        Kind.BOOLEAN: [False, True],
-        Kind.BINARY: [b"", b"a", b"\x00"],
+    others: dict[TypeKind, list[Any]] = {
+        TypeKind.STRING: ["", "a", "b", "ab", "10", " ", "\u00e9"],
+        TypeKind.BOOLEAN: [False, True],
+        TypeKind.BINARY: [b"", b"a", b"\x00"],
     }
     return others.get(type.kind, numbers)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from seamline.model.time.intervals import format_utc_instant
 
 
-class Kind(StrEnum):
+class AlertKind(StrEnum):
     """What can be wrong: each is told apart by its subject, which is empty but for views and partitions."""
 
     STALE = "stale_stream"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 class Standing:
     """What is known of one alert; ``since`` is when things began to be other than it says, None while they are not."""
 
-    kind: Kind
+    kind: AlertKind
     subject: str
     message: str
     raised: bool = False
@@ -40,10 +40,10 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Statement:
+class AlertStatement:
     """Something to tell: an alert is raised, or cleared."""
 
-    kind: Kind
+    kind: AlertKind
     subject: str
     raised: bool
     message: str
@@ -63,5 +63,5 @@ class Statement:
         return f"ALERT {self.state} {self.alert}: {self.message}"
 
 
-Key = tuple[Kind, str]
+Key = tuple[AlertKind, str]
 """An alert among those of a pipeline: its kind and its subject."""

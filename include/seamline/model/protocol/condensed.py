@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 
@@ -78,7 +78,7 @@ def sum_epoch_runs(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
             yield from run.taken()
             run = Run()
         at = passed
-        if epoch.kind is Kind.READ:
+        if epoch.kind is EpochKind.READ:
             run.add(epoch)
         else:
             yield epoch
@@ -107,7 +107,7 @@ class Run:
         """
         if not self.rows:
             return True
-        if epoch.kind is not Kind.READ or epoch.record_version != self.rows[-1].record_version:
+        if epoch.kind is not EpochKind.READ or epoch.record_version != self.rows[-1].record_version:
             return False
         bare = not epoch.lookups and not epoch.accepted, not self.lookups and not self.filled
         if epoch.lookups != self.lookups and not any(bare):

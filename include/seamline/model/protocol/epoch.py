@@ -13,7 +13,7 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 
-class Kind(StrEnum):
+class EpochKind(StrEnum):
     """Why an epoch exists: rows read, a range lost, or rows admitted later."""
 
     READ = "read"
@@ -43,7 +43,7 @@ class Epoch:
     token: int
     committed_at: datetime
     record_version: str
-    kind: Kind = Kind.READ
+    kind: EpochKind = EpochKind.READ
     edge: bool = False
     ranges: tuple[OffsetRange, ...] = ()
     accepted: Mapping[str, int] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Epoch:
             token=row["token"],
             committed_at=parse_moment(row["committed_at"]),
             record_version=row["record_version"],
-            kind=Kind(row["kind"]),
+            kind=EpochKind(row["kind"]),
             edge=row["edge"],
             ranges=tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row["ranges"]),
             accepted=row["accepted"],

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance_vector
 from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
@@ -59,7 +59,7 @@ class AcceptedGap:
             token=token,
             committed_at=now,
             record_version=last.record_version if last else record_version,
-            kind=Kind.HOLE,
+            kind=EpochKind.HOLE,
             edge=True,
             ranges=(self.gap.range,),
             watermark=last.watermark if last else None,
@@ -96,8 +96,8 @@ def list_end_offsets(ledger: Iterable[Epoch]) -> dict[Lane, int]:
     """Return the end offset of every lane that was read, those closed by a hole left out."""
     ends: dict[Lane, int] = {}
     for epoch in ledger:
-        for part in epoch.ranges if epoch.kind is not Kind.AMEND else ():
-            if epoch.kind is Kind.HOLE and not len(part):
+        for part in epoch.ranges if epoch.kind is not EpochKind.AMEND else ():
+            if epoch.kind is EpochKind.HOLE and not len(part):
                 ends.pop(part.lane, None)
             else:
                 ends[part.lane] = part.end
@@ -106,7 +106,7 @@ def list_end_offsets(ledger: Iterable[Epoch]) -> dict[Lane, int]:
 
 def list_closed_lanes(ledger: Iterable[Epoch]) -> set[Lane]:
     """List the lanes that ended with their topic."""
-    found = (epoch for epoch in ledger if epoch.kind is Kind.HOLE)
+    found = (epoch for epoch in ledger if epoch.kind is EpochKind.HOLE)
     return {part.lane for epoch in found for part in epoch.ranges if not len(part)}
 
 
@@ -193,9 +193,9 @@ def list_missing_ranges(ledger: Iterable[Epoch]) -> dict[int, tuple[OffsetRange,
     """Return what is still missing of each hole, by its number; of a lane that ended with its topic the empty range."""
     missing: dict[int, tuple[OffsetRange, ...]] = {}
     for epoch in ledger:
-        if epoch.kind is Kind.HOLE:
+        if epoch.kind is EpochKind.HOLE:
             missing[epoch.number] = epoch.ranges
-        elif epoch.kind is Kind.AMEND:
+        elif epoch.kind is EpochKind.AMEND:
             missing = {
                 number: subtract_offset_ranges(parts, epoch.ranges) for number, parts in missing.items()
             }
@@ -249,7 +249,7 @@ def is_ledger_contiguous(ledger: Iterable[Epoch]) -> bool:
     ends: Vector = {}
     open_: tuple[OffsetRange, ...] = ()
     for epoch in ledger:
-        if epoch.kind is Kind.AMEND:
+        if epoch.kind is EpochKind.AMEND:
             left = subtract_offset_ranges(open_, epoch.ranges)
             if sum(map(len, open_)) - sum(map(len, left)) != sum(map(len, epoch.ranges)):
                 return False
@@ -259,7 +259,7 @@ def is_ledger_contiguous(ledger: Iterable[Epoch]) -> bool:
             ends = advance_vector(ends, epoch.ranges)
         except OffsetGap:
             return False
-        if epoch.kind is Kind.HOLE:
+        if epoch.kind is EpochKind.HOLE:
             open_ = (*open_, *epoch.ranges)
     return True
 

@@ -10,7 +10,7 @@ from enum import Enum
 from seamline.model.errors import DefinitionError
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     """The families of types both engines agree on."""
 
     STRING = "STRING"
@@ -27,12 +27,12 @@ class Kind(Enum):
     MAP = "MAP"
 
 
-NESTED = (Kind.STRUCT, Kind.ARRAY, Kind.MAP)
+NESTED = (TypeKind.STRUCT, TypeKind.ARRAY, TypeKind.MAP)
 DUCKDB = {
-    Kind.STRING: "VARCHAR",
-    Kind.INT: "INTEGER",
-    Kind.TIMESTAMP: "TIMESTAMPTZ",
-    Kind.BINARY: "BLOB",
+    TypeKind.STRING: "VARCHAR",
+    TypeKind.INT: "INTEGER",
+    TypeKind.TIMESTAMP: "TIMESTAMPTZ",
+    TypeKind.BINARY: "BLOB",
 }
 SYNONYMS = {"INTEGER": "INT", "LONG": "BIGINT", "DEC": "DECIMAL", "NUMERIC": "DECIMAL"}
 TYPES = (
@@ -52,7 +52,7 @@ class SqlType:
     A STRUCT has ``fields``; an ARRAY's items and a MAP's values are of type ``element``, a MAP's keys text.
     """
 
-    kind: Kind
+    kind: TypeKind
     precision: int = 0
     scale: int = 0
     fields: tuple[Field, ...] = ()
@@ -67,19 +67,19 @@ class SqlType:
     def decimals(self) -> bool:
         """Return whether values of it are DECIMAL, or have parts that are."""
         inner = [*(field.type for field in self.fields), *([self.element] if self.element else [])]
-        return self.kind is Kind.DECIMAL or any(each.decimals for each in inner)
+        return self.kind is TypeKind.DECIMAL or any(each.decimals for each in inner)
 
     @property
     def spark(self) -> str:
         """Spell it for Spark: ``BIGINT``, ``DECIMAL(10,2)``, ``ARRAY<STRING>``."""
         match self.kind:
-            case Kind.DECIMAL:
+            case TypeKind.DECIMAL:
                 return f"DECIMAL({self.precision},{self.scale})"
-            case Kind.STRUCT:
+            case TypeKind.STRUCT:
                 return f"STRUCT<{', '.join(map(str, self.fields))}>"
-            case Kind.ARRAY:
+            case TypeKind.ARRAY:
                 return f"ARRAY<{self.element}>"
-            case Kind.MAP:
+            case TypeKind.MAP:
                 return f"MAP<STRING, {self.element}>"
         return str(self.kind.value)
 
@@ -87,13 +87,13 @@ class SqlType:
     def duckdb(self) -> str:
         """Spell it for DuckDB."""
         match self.kind:
-            case Kind.STRUCT:
+            case TypeKind.STRUCT:
                 parts = ", ".join(f'"{field.name}" {field.type.duckdb}' for field in self.fields)
                 return f"STRUCT({parts})"
-            case Kind.ARRAY:
+            case TypeKind.ARRAY:
                 assert self.element is not None
                 return f"{self.element.duckdb}[]"
-            case Kind.MAP:
+            case TypeKind.MAP:
                 assert self.element is not None
                 return f"MAP(VARCHAR, {self.element.duckdb})"
         return DUCKDB.get(self.kind, self.spark)
@@ -102,8 +102,12 @@ class SqlType:
         return self.spark
 
 
-STRING, BOOLEAN, INT, BIGINT = map(SqlType, (Kind.STRING, Kind.BOOLEAN, Kind.INT, Kind.BIGINT))
-DOUBLE, DATE, TIMESTAMP, BINARY = map(SqlType, (Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.BINARY))
+STRING, BOOLEAN, INT, BIGINT = map(
+    SqlType, (TypeKind.STRING, TypeKind.BOOLEAN, TypeKind.INT, TypeKind.BIGINT)
+)
+DOUBLE, DATE, TIMESTAMP, BINARY = map(
+    SqlType, (TypeKind.DOUBLE, TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.BINARY)
+)
 
 
 def build_decimal_type(precision: int, scale: int) -> SqlType:
@@ -112,7 +116,7 @@ def build_decimal_type(precision: int, scale: int) -> SqlType:
         raise DefinitionError(
             f"DECIMAL({precision},{scale}) does not exist.", hint="1 to 38 digits, scale from 0 to that many."
         )
-    return SqlType(Kind.DECIMAL, precision, scale)
+    return SqlType(TypeKind.DECIMAL, precision, scale)
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Schema:
             raise DefinitionError(
                 "The schema is empty.", hint='list the columns: "carrier STRING, delay DOUBLE".'
             )
-        return cls(distinct(tuple(parse_field(part) for part in split_top_level(text))))
+        return cls(require_distinct_fields(tuple(parse_field(part) for part in split_top_level(text))))
 
     def field(self, name: str) -> Field | None:
         """Find a column as Spark does: by its name, whatever the case."""
@@ -159,7 +163,7 @@ def has_decimals(text: str) -> bool:
         return False
 
 
-def distinct(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def require_distinct_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     """Return the fields; DefinitionError where two bear one name."""
     seen: dict[str, str] = {}
     for name in (field.name for field in fields):
@@ -218,17 +222,19 @@ def parse_type(text: str, column: str) -> SqlType:
         if len(digits) <= 2 and all(digit.isdigit() for digit in digits):
             precision, scale = map(int, [*digits, "0"][:2])
             return build_decimal_type(precision, scale)
-    elif match and match[3] is None and word in Kind.__members__ and Kind[word] not in NESTED:
-        return SqlType(Kind[word])
+    elif match and match[3] is None and word in TypeKind.__members__ and TypeKind[word] not in NESTED:
+        return SqlType(TypeKind[word])
     raise DefinitionError(f"Column {column!r} has an unknown type {text!r}.", hint=f"use one of {TYPES}.")
 
 
 def parse_nested_type(word: str, parts: list[str], column: str) -> SqlType | None:
     """Read what stands between < and >; None where no such type exists."""
     if word == "STRUCT":
-        return SqlType(Kind.STRUCT, fields=distinct(tuple(parse_field(part) for part in parts)))
+        return SqlType(
+            TypeKind.STRUCT, fields=require_distinct_fields(tuple(parse_field(part) for part in parts))
+        )
     if word == "ARRAY" and len(parts) == 1:
-        return SqlType(Kind.ARRAY, element=parse_type(parts[0], column))
+        return SqlType(TypeKind.ARRAY, element=parse_type(parts[0], column))
     if word == "MAP" and len(parts) == 2 and parse_type(parts[0], column) == STRING:
-        return SqlType(Kind.MAP, element=parse_type(parts[1], column))
+        return SqlType(TypeKind.MAP, element=parse_type(parts[1], column))
     return None

@@ -9,7 +9,7 @@ from enum import StrEnum
 from seamline.model.protocol.comparison import Comparison
 
 
-class Cause(StrEnum):
+class ChangeCause(StrEnum):
     """Why a number changes when a generation is published."""
 
     DUPLICATE = "duplicates removed"
@@ -27,7 +27,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class DifferingPlace:
     """A key and pane at which two answers differ.
 
     ``before`` and ``after`` are the records counted; ``spare`` are those whose event id had been there, ``unsliced``
@@ -42,30 +42,32 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownChanges:
     """Whether records of an interval were restated, or judged again, since what answered before."""
 
     restated: bool = False
     judged_again: bool = False
 
 
-def find_difference_causes(place: Place, known: Known, estimates: Collection[str]) -> tuple[Cause, ...]:
+def find_difference_causes(
+    place: DifferingPlace, known: KnownChanges, estimates: Collection[str]
+) -> tuple[ChangeCause, ...]:
     """Return why a place differs; ``estimates`` are the measures that are not exact.
 
     Where records were judged again any number may change. Else the records must add up to the last one.
     """
     if known.restated or known.judged_again:
-        said = {Cause.RESTATED: known.restated, Cause.VERSION: known.judged_again}
+        said = {ChangeCause.RESTATED: known.restated, ChangeCause.VERSION: known.judged_again}
         return tuple(cause for cause, holds in said.items() if holds)
     if place.after != place.before + place.unsliced - place.spare:
-        return (Cause.NONE,)
-    found = {Cause.DUPLICATE: place.spare > 0, Cause.BEHIND: place.unsliced > 0}
+        return (ChangeCause.NONE,)
+    found = {ChangeCause.DUPLICATE: place.spare > 0, ChangeCause.BEHIND: place.unsliced > 0}
     if any(found.values()):
         return tuple(cause for cause, holds in found.items() if holds)
-    return (Cause.SKETCH,) if set(place.measures) <= set(estimates) else (Cause.NONE,)
+    return (ChangeCause.SKETCH,) if set(place.measures) <= set(estimates) else (ChangeCause.NONE,)
 
 
-def count_causes(attributed: Iterable[tuple[Cause, ...]]) -> Mapping[str, int]:
+def count_causes(attributed: Iterable[tuple[ChangeCause, ...]]) -> Mapping[str, int]:
     """Count places by cause; one that has two causes is counted with each."""
     found: dict[str, int] = {}
     for some in attributed:

@@ -15,7 +15,7 @@ from datetime import datetime
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.seam import NOTHING
-from seamline.plan.maintain.slice_upkeep import Known
+from seamline.plan.maintain.slice_upkeep import KnownNumbers
 
 LEAP = 1_000_000
 """By how much numbers jump where a line begins: more than a power cut can lose of what others were told of."""
@@ -160,7 +160,7 @@ def plan_withdrawals(
     manifest: Manifest,
     unsure: Mapping[str, Collection[str]],
     *,
-    held: Known,
+    held: KnownNumbers,
     absent: Collection[tuple[str, str, str]] = (),
     taken: int,
     acceptance: Acceptance,

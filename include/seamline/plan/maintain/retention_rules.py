@@ -29,7 +29,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RetentionVerdict:
     """A generation, and why it must stay; nothing where it may go."""
 
     kept: Kept
@@ -48,7 +48,7 @@ def decide_retention(
     keep: int,
     older_than: timedelta | None = None,
     now: datetime,
-) -> list[Verdict]:
+) -> list[RetentionVerdict]:
     """Say of every generation whether it may be deleted.
 
     What is published stays, of every version; so do the last ``keep`` that were published before it and are not
@@ -59,7 +59,7 @@ def decide_retention(
     for each in held:
         places.setdefault(each.place, []).append(each)
     return [
-        Verdict(each, find_retention_reason(manifest, each, some, keep, older_than, now))
+        RetentionVerdict(each, find_retention_reason(manifest, each, some, keep, older_than, now))
         for _, some in sorted(places.items())
         for each in sorted(some, key=lambda one: one.generation)
     ]
@@ -114,7 +114,7 @@ def format_days(span: timedelta) -> str:
 
 
 def plan_forgetting(
-    verdicts: Iterable[Verdict], *, actor: str, reason: str, now: datetime
+    verdicts: Iterable[RetentionVerdict], *, actor: str, reason: str, now: datetime
 ) -> list[Statement]:
     """Return the statements after which nobody publishes what may be deleted (rule 8)."""
     return [

@@ -16,7 +16,7 @@ UPKEPT = re.compile(r"upkeep-(?P<version>\d{12,})-\d{12,}-\d{12,}-[0-9a-f]{32}\.
 EPOCH_DIGITS = 12
 
 
-class Known(Protocol):
+class KnownNumbers(Protocol):
     """Numbers of which it can be told whether they are among them."""
 
     def __contains__(self, number: int, /) -> bool: ...
@@ -26,7 +26,7 @@ class Known(Protocol):
 class Held:
     """The epochs that the master holds; ``last`` is E."""
 
-    numbers: Known
+    numbers: KnownNumbers
     edges: tuple[int, ...] = ()
     last: int = NOTHING
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from seamline.model.protocol.alert import Key, Kind, Standing, Statement
+from seamline.model.protocol.alert import AlertKind, AlertStatement, Key, Standing
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.spelling import format_duration, last_line
 from seamline.plan.stream.observation import Observation
@@ -24,15 +24,15 @@ class Patience:
     after: timedelta = timedelta()
 
 
-PATIENCE: Mapping[Kind, Patience] = {
-    Kind.STALE: Patience(timedelta(minutes=2), timedelta(seconds=30)),
-    Kind.LAG: Patience(timedelta(minutes=2), timedelta(minutes=1)),
-    Kind.HOLE: Patience(),
-    Kind.VIEW: Patience(timedelta(minutes=1)),
-    Kind.LEASE: Patience(),
-    Kind.GAVE_UP: Patience(),
-    Kind.DISK: Patience(),
-    Kind.CLOCK: Patience(timedelta(minutes=1)),
+PATIENCE: Mapping[AlertKind, Patience] = {
+    AlertKind.STALE: Patience(timedelta(minutes=2), timedelta(seconds=30)),
+    AlertKind.LAG: Patience(timedelta(minutes=2), timedelta(minutes=1)),
+    AlertKind.HOLE: Patience(),
+    AlertKind.VIEW: Patience(timedelta(minutes=1)),
+    AlertKind.LEASE: Patience(),
+    AlertKind.GAVE_UP: Patience(),
+    AlertKind.DISK: Patience(),
+    AlertKind.CLOCK: Patience(timedelta(minutes=1)),
 }
 DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
 REFUSED_FOR = timedelta(minutes=10)
@@ -42,21 +42,21 @@ FULL, FREE = 0.05, 0.07
 ASTRAY = 100
 """Records of one partition: a few wrong clocks are everybody's."""
 
-Findings = Mapping[Kind, Mapping[str, str] | None]
+Findings = Mapping[AlertKind, Mapping[str, str] | None]
 """By kind the subjects for which it holds, with a message; None where nobody can tell."""
 
 
 def find_stream_problems(found: Observation) -> Findings:
     """Say what is wrong with a stream."""
     return {
-        Kind.STALE: find_stream_down(found),
-        Kind.LAG: find_growing_lag(found),
-        Kind.HOLE: None if found.holes is None else single_finding("; ".join(found.holes)),
-        Kind.VIEW: find_views_behind(found),
-        Kind.LEASE: single_finding(find_refused_supervisor(found)),
-        Kind.GAVE_UP: single_finding(given_up(found)),
-        Kind.DISK: find_full_disk(found.disk_free),
-        Kind.CLOCK: find_wrong_clocks(found),
+        AlertKind.STALE: find_stream_down(found),
+        AlertKind.LAG: find_growing_lag(found),
+        AlertKind.HOLE: None if found.holes is None else single_finding("; ".join(found.holes)),
+        AlertKind.VIEW: find_views_behind(found),
+        AlertKind.LEASE: single_finding(find_refused_supervisor(found)),
+        AlertKind.GAVE_UP: single_finding(describe_giving_up(found)),
+        AlertKind.DISK: find_full_disk(found.disk_free),
+        AlertKind.CLOCK: find_wrong_clocks(found),
     }
 
 
@@ -82,7 +82,7 @@ def find_views_behind(found: Observation) -> Mapping[str, str] | None:
     }
 
 
-def given_up(found: Observation) -> str:
+def describe_giving_up(found: Observation) -> str:
     """Say that the supervisor has ended after too many failures."""
     if found.desired != "running" or not found.given_up:
         return ""
@@ -136,7 +136,7 @@ def single_finding(message: str) -> Mapping[str, str]:
 
 def decide_alerts(
     found: Findings, before: Mapping[Key, Standing], *, now: datetime, last: bool = False
-) -> tuple[dict[Key, Standing], list[Statement]]:
+) -> tuple[dict[Key, Standing], list[AlertStatement]]:
     """Decide what is told now, and give what is known of every alert from now on.
 
     What nobody can tell stays as it was. An alert that is over and told is forgotten. At the last look of somebody
@@ -144,7 +144,7 @@ def decide_alerts(
     """
     keys = {*before, *((kind, subject) for kind, subjects in found.items() for subject in subjects or ())}
     after: dict[Key, Standing] = {}
-    told: list[Statement] = []
+    told: list[AlertStatement] = []
     for key in sorted(keys):
         kind, subject = key
         standing = before.get(key, Standing(kind, subject, ""))
@@ -159,7 +159,7 @@ def decide_alerts(
 
 def update_alert(
     standing: Standing, message: str | None, now: datetime, last: bool
-) -> tuple[Standing, list[Statement]]:
+) -> tuple[Standing, list[AlertStatement]]:
     """Judge one alert; a message says that it holds."""
     kind, holds = standing.kind, message is not None
     if holds:
@@ -175,5 +175,5 @@ def update_alert(
         if standing.at and not holds
         else ""
     )
-    statement = Statement(kind, standing.subject, holds, f"{lasted}{standing.message}", now)
+    statement = AlertStatement(kind, standing.subject, holds, f"{lasted}{standing.message}", now)
     return replace(standing, raised=holds, at=now if holds else None, since=None), [statement]

@@ -99,7 +99,7 @@ def count_astray_records(
 
 
 @dataclass(frozen=True)
-class Behind:
+class ViewBehind:
     """A view whose slices are complete to ``frontier`` only, below E, and why."""
 
     frontier: int
@@ -135,7 +135,7 @@ class Observation:
     restarts: int | None = None
     strikes: int | None = None
     last_error: str = ""
-    behind: Mapping[str, Behind] = field(default_factory=dict)
+    behind: Mapping[str, ViewBehind] = field(default_factory=dict)
     holes: tuple[str, ...] | None = None
     reconciled: datetime | None = None
     silenced: bool = False

@@ -16,7 +16,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
-class Behind:
+class ServingLack:
     """What a serving table lacks: ``intervals`` by their ids, None for all of them.
 
     Once they are shown, every row counts each event of epochs up to ``epoch``, and what the manifest had published

@@ -27,7 +27,7 @@ class From(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class StartPlace:
     """Where to start; ``instant`` is for TIMESTAMP, by Kafka's own time, ``offsets`` by topic and partition.
 
     The topic is empty where the pipeline reads only one.
@@ -38,7 +38,7 @@ class Place:
     offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> StartPlace:
         """Read a word, an instant, or offsets like ``0:1200,1:1180`` or ``topic/0:1200``; BadRange."""
         words = text.strip()
         if words in (From.LEDGER, From.EARLIEST, From.LATEST):
@@ -65,7 +65,7 @@ def offsets_of(text: str) -> dict[tuple[str, int], int]:
     return found
 
 
-def resolve_offsets(place: Place, topics: Mapping[str, str]) -> dict[Lane, int]:
+def resolve_offsets(place: StartPlace, topics: Mapping[str, str]) -> dict[Lane, int]:
     """Turn explicit offsets into a vector; ``topics`` are ids by name. BadRange for a topic that is not there."""
     found = {}
     for (topic, partition), offset in place.offsets.items():

@@ -18,7 +18,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
 from seamline.lake.tables.log_tails import find_log_tails
 from seamline.lake.tables.lookup_tables import Lookups
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.protocol.seam import NOTHING
@@ -163,7 +163,7 @@ class Epochs:
         after = self.progress.amended(attempt.result.max_event_time)
         due = self.progress.edge_due(self.policy, attempt.number, now)
         blank = self.blank(attempt.number, after, now)
-        epoch = replace(blank, kind=Kind.AMEND, edge=due, **attempt.facts([part]))
+        epoch = replace(blank, kind=EpochKind.AMEND, edge=due, **attempt.facts([part]))
         self.hold(after, epoch, attempt)
         self.heartbeat()
         return epoch

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from seamline.model.errors import SeamlineError
-from seamline.model.protocol.epoch import Epoch, Kind
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_fillable_ranges
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.spark.session.attempt_notes import ATTEMPTS, JUDGED, Attempted, Note
@@ -124,4 +124,4 @@ class Filler:
 
 def list_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
     """Return the epochs that tell what of the holes is missing."""
-    return [epoch for epoch in ledger if epoch.kind is not Kind.READ]
+    return [epoch for epoch in ledger if epoch.kind is not EpochKind.READ]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from seamline.lake.engine.measures.frequent import Frequent
 from seamline.lake.engine.measures.gathered import Buckets, Collected
 from seamline.lake.engine.measures.moments import Spread
-from seamline.lake.engine.measures.ordered import Placed
+from seamline.lake.engine.measures.ordered import OrderedSteps
 from seamline.lake.engine.measures.own import Owned
-from seamline.lake.engine.measures.plain import Averaged, Counted, Extreme, Totalled
+from seamline.lake.engine.measures.plain import Averaged, CountSteps, Extreme, Totalled
 from seamline.lake.engine.measures.sketches import Different, RankedValues
 from seamline.lake.engine.measures.steps import Family, Steps, quote_identifier
 from seamline.model import measures as kinds
@@ -18,13 +18,13 @@ from seamline.model.compile.compiled_pipeline import CompiledMeasure
 __all__ = ["FAMILIES", "Family", "Steps", "family_of", "quote_identifier"]
 
 FAMILIES: Mapping[type[kinds.Measure], Family] = {
-    kinds.Count: Counted(),
+    kinds.Count: CountSteps(),
     kinds.Sum: Totalled(),
     kinds.Average: Averaged(),
     kinds.Minimum: Extreme(),
     kinds.Maximum: Extreme(),
-    kinds.First: Placed(),
-    kinds.Last: Placed(),
+    kinds.First: OrderedSteps(),
+    kinds.Last: OrderedSteps(),
     kinds.Variance: Spread(),
     kinds.Deviation: Spread(),
     kinds.Distinct: Different(),

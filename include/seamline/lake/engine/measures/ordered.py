@@ -19,7 +19,7 @@ from seamline.model.measures import Last
 PLACE = ("_event_time", "_partition", "_offset", "_ordinal")
 
 
-class Placed:
+class OrderedSteps:
     """Values with the place of their row."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:

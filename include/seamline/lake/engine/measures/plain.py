@@ -20,7 +20,7 @@ from seamline.model.compile.compiled_pipeline import CompiledMeasure
 from seamline.model.measures import Maximum, Part
 
 
-class Counted:
+class CountSteps:
     """Counts of rows."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
