@@ -14,6 +14,7 @@ from seamline.model.expressions.casts import compile_cast
 from seamline.model.expressions.coercion import parse_day, parse_instant
 from seamline.model.expressions.functions import compile_concat, compile_function_call, compile_trim
 from seamline.model.expressions.grammar import read
+from seamline.model.expressions.literals import is_decimal, negate_literal
 from seamline.model.expressions.refused import REFUSED
 from seamline.model.expressions.terms import RANGES, Expression, Term, build_expression_error
 from seamline.model.types.schema import (
@@ -270,16 +271,6 @@ class Compiler:
         return compile_function_call(
             name, [] if name.lower() in REFUSED else [self.term(each) for each in node.expressions]
         )
-
-
-def negate_literal(number: exp.Expr) -> exp.Literal:
-    """Put a minus sign into a number: the least INT and BIGINT cannot be written without it."""
-    return exp.Literal(this=f"-{number.name}", is_string=False)
-
-
-def is_decimal(text: str) -> bool:
-    """Whether a literal is the number of a BD literal."""
-    return text.replace(".", "", 1).lstrip("-").isdigit()
 
 
 FORMS: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {

@@ -48,8 +48,7 @@ GIVE_UP = 45
 class Driver:
     """One run of a pipeline's stream under one token, from start to stop.
 
-    Making one compares Kafka's topics with the log and reads the look-ups: what is wrong is said without waiting for
-    Spark.
+    Making one compares Kafka's topics with the log and reads the look-ups: what is wrong is said before Spark is up.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
