@@ -51,7 +51,7 @@ def test_what_begins_after_its_time_is_not_begun() -> None:
 def test_so_many_wait_and_no_more(monkeypatch) -> None:
     """Those beyond are told at once."""
     monkeypatch.setattr(limits, "waiting", threading.BoundedSemaphore(1))
-    with limits.waiting, pytest.raises(TooSlow, match="Too many others"):
+    with limits.waiting, pytest.raises(TooSlow, match="Server busy"):
         run_with_time_limit(lambda: 1)
     assert run_with_time_limit(lambda: 1) == 1
 

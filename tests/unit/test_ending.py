@@ -25,7 +25,7 @@ def ended(call):
 
 def test_a_job_ends_before_a_teardown_that_crashes():
     """With its own code, and with all that it has said."""
-    done = ended("end(12)")
+    done = ended("exit_process(12)")
     assert (done.returncode, done.stdout, done.stderr) == (12, "the last word\n", "the reason\n")
 
 
@@ -60,4 +60,4 @@ def test_whoever_uses_tables_ends_so(name, tmp_path, monkeypatch):
 
 def test_a_reader_that_has_gone_is_no_error():
     """`seamline ... | head` ends as it would."""
-    assert ended("sys.stdout.close(); end(3)").returncode == 3
+    assert ended("sys.stdout.close(); exit_process(3)").returncode == 3

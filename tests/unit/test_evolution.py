@@ -264,9 +264,9 @@ def test_catching_up_takes_rows_with_fewer_columns_or_more(tmp_path: Path) -> No
     ledger = [epoch(number, each.record_version) for number, each in enumerate(made)]
     for each in made:
         writer = test_versions.SimpleNamespace(pipeline=each, layout=Layout(tmp_path, each.name))
-        assert test_versions.foreign(writer, ledger, -1) == ""  # type: ignore[arg-type]
+        assert test_versions.format_foreign_epochs(writer, ledger, -1) == ""  # type: ignore[arg-type]
     other = test_versions.SimpleNamespace(pipeline=adding("a STRING"), layout=Layout(tmp_path, "other"))
-    assert "record version" in test_versions.foreign(other, ledger, -1)  # type: ignore[arg-type]
+    assert "record version" in test_versions.format_foreign_epochs(other, ledger, -1)  # type: ignore[arg-type]
 
 
 def test_a_look_up_stays_in_force_when_a_column_is_added() -> None:
