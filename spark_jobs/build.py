@@ -26,7 +26,13 @@ from seamline.supervisor.resident import READY, read_resident_port
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WORK = ("lake.format", "quality.certify", "quality.comparing", "quality.expectations", "spark.batch")
+WORK = (
+    "lake.tables.table_format",
+    "quality.certify",
+    "quality.run_comparing",
+    "quality.expectations",
+    "spark.build.build",
+)
 """The modules that ``run`` imports, while Spark starts: both take a second and more."""
 
 

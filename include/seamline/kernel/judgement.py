@@ -1,7 +1,7 @@
 """How a raw record becomes a row or is refused, written as one DuckDB query.
 
-Of the records within ``kernel.bounds`` the first reason that applies is the record's reason, in this order: empty
-value, tombstone, not utf-8 (of formats that are text), malformed json (csv, text, avro, protobuf), missing field,
+Of the records within bounds (``record_bounds``) the first reason that applies is the record's reason, in this order:
+empty value, tombstone, not utf-8 (of formats that are text), malformed json (csv, text, avro, protobuf), missing field,
 mistyped field, error in transform, error in a look-up's key, error in a derived column, null event time, event time
 before start, event time in the future, event time in the past, rule, error in an expression. Then what a view makes of
 the record's items has its bound, and only what is within it is looked at item by item: error in an expression.

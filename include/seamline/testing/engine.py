@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
-        """Decide that rows of ``span`` are made with a look-up's table as it is; see ``lake.restating``."""
+        """Decide that rows of ``span`` are made with a look-up's table as it is; see ``lookup_restating``."""
         ...
 
     def build(self, asked: Interval | None, run: str) -> list[str]:

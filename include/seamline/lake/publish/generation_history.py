@@ -118,7 +118,7 @@ def roll_back_interval(
 ) -> Statement:
     """Serve another generation of an interval in one commit, and bring the serving table up to date.
 
-    It is held from then on: see ``plan.batch``. Raises NotFound, BadRange, PublishRefused.
+    It is held from then on: see ``plan.batch.batch_plan``. Raises NotFound, BadRange, PublishRefused.
     """
 
     def decide(manifest: Manifest, id: str) -> Statement:
