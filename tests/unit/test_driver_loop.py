@@ -254,11 +254,14 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
     epochs.lookups = SimpleNamespace(current=dict)
     epochs.writer = SimpleNamespace(take=lambda: 8, current=frozenset({"v"}), done=lambda _: None)
-    assert epochs.attempt(None, {}, condemned="No space left on device", proved=False).number == 8
+    assert (
+        epochs.attempt(None, {}, epochs.attempted, condemned="No space left on device", proved=False).number
+        == 8
+    )
     assert runs == [("", True), "forgotten", ("No space left on device" if guilty else "", False)]
     runs.clear()
     epochs.computed = lambda *_, **__: KernelResult()
-    assert epochs.attempt(None, {}, condemned="", proved=False).number == 8
+    assert epochs.attempt(None, {}, epochs.attempted, condemned="", proved=False).number == 8
 
 
 def test_a_failure_that_nothing_can_be_done_about_ends_the_driver(driver: Any) -> None:

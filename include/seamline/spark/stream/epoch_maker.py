@@ -104,7 +104,8 @@ class Epochs:
             # Spark gives every lane a record: another one may have come beside the one that is condemned.
             condemned = self.size.condemned if sum(map(len, ranges)) == 1 else ""
             frame = coalesce_small_epoch(frame, ranges)
-            attempt = self.attempt(frame, self.progress.vector, condemned=condemned, proved=self.size.proved)
+            held = self.progress.vector
+            attempt = self.attempt(frame, held, self.attempted, condemned=condemned, proved=self.size.proved)
         except KernelFailed as error:
             self.record_bytes = 0
             if not is_frame_alive(frame):
@@ -142,6 +143,7 @@ class Epochs:
         self,
         frame: DataFrame,
         part: OffsetRange,
+        noted: Attempted,
         *,
         condemned: str = "",
         proved: bool = False,
@@ -150,11 +152,14 @@ class Epochs:
         """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND).
 
         What is condemned is tried once more unless it is ``proved``, and not even read where it is ``passing``.
+        ``noted`` says what is done with it, and from the kernel's end on that nothing is.
         """
         self.pulse.begin()
         self.passing = passing
         try:
-            attempt = self.attempt(frame, {part.lane: part.start}, condemned=condemned, proved=proved)
+            held = {part.lane: part.start}
+            attempt = self.attempt(frame, held, noted, condemned=condemned, proved=proved)
+            noted.stage("")
         except KernelFailed as error:
             raise error.cause from None
         finally:
@@ -168,16 +173,18 @@ class Epochs:
         self.heartbeat()
         return epoch
 
-    def attempt(self, frame: DataFrame, held: Vector, *, condemned: str, proved: bool) -> Attempt:
+    def attempt(
+        self, frame: DataFrame, held: Vector, noted: Attempted, *, condemned: str, proved: bool
+    ) -> Attempt:
         """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
         self.topics.assert_same()
         versions = self.lookups.current()
         if condemned and not proved:
-            self.attempted.stage(DRY)
+            noted.stage(DRY)
             if self.harmless(frame, held, versions):
                 log.warning("A record is not to blame for what failed: %s", condemned)
                 condemned = ""
-        self.attempted.stage(KEPT if condemned else JUDGED)
+        noted.stage(KEPT if condemned else JUDGED)
         number, views = self.writer.take(), self.writer.current
         self.writer.done("planned")
         result = self.computed(frame, number, views, held, versions, condemned)

@@ -12,7 +12,7 @@ from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_fillable_ranges
 from seamline.model.protocol.offsets import OffsetRange
-from seamline.spark.session.attempt_notes import ATTEMPTS, JUDGED, Attempted, Note
+from seamline.spark.session.attempt_notes import ATTEMPTS, DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_sizing import SHARE, WHY
 from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive
@@ -26,7 +26,8 @@ class Filler:
     """Fills holes piece by piece, each an epoch of kind amend (rule 1 makes it exactly once).
 
     A piece that fails is halved, and a record that fails alone is condemned, as in a live epoch. So is one of which
-    the driver dies: ``attempted`` tells the next one of it.
+    the driver dies: ``attempted`` tells the next one of it. It is tried once more before, unless a trial was what
+    killed (``proved``); ``unkept`` counts how often it could not even be kept.
     """
 
     def __init__(self, epochs: Epochs, ledger: Sequence[Epoch], attempted: Attempted) -> None:
@@ -34,6 +35,7 @@ class Filler:
         self.known = list_hole_epochs(ledger)
         self.size = min(PIECE, epochs.size.most)
         self.failures, self.why = 0, ""
+        self.proved, self.unkept = False, 0
         self.deadly = attempted.read()
         self.unclear: OffsetRange | None = None
         self.asked: tuple[OffsetRange, ...] = ()
@@ -58,9 +60,12 @@ class Filler:
             return
         [part] = note.ranges
         first = self.pieces[0]
-        self.size = max(len(part) // SHARE, 1)
+        died = bool(note.stage)
+        self.size = max(len(part) // SHARE, 1) if died else len(part)
         if len(part) == 1 and (first.lane, first.start) == (part.lane, part.start):
-            self.failures, self.why = note.size["failures"] + 1, WHY
+            self.failures, self.why = note.size["failures"] + died, WHY
+            self.proved = note.size.get("proved", False) or note.stage in (DRY, KEPT)
+            self.unkept = note.size.get("unkept", 0) + (note.stage == KEPT)
         log.warning("The driver before died while filling %s; reading %s records at a time", part, self.size)
 
     @property
@@ -75,16 +80,18 @@ class Filler:
             return
         whole = self.pieces[0]
         part = replace(whole, end=min(whole.start + self.size, whole.end))
-        note = Note((part,), JUDGED, {"failures": self.failures})
+        learned = {"failures": self.failures, "proved": self.proved, "unkept": self.unkept}
+        note = Note((part,), JUDGED, learned)
         try:
             self.attempted.begin(note)
             frame = self.epochs.topics.between(spark, part)
             held = self.epochs.amend(
                 frame,
                 part,
+                self.attempted,
                 condemned=self.why if self.failures >= ATTEMPTS else "",
-                proved=self.why == WHY,
-                passing=note if self.failures >= 2 * ATTEMPTS else None,
+                proved=self.proved,
+                passing=note if self.unkept >= ATTEMPTS else None,
             )
             self.attempted.over({}, {})
         except SeamlineError:
@@ -92,6 +99,7 @@ class Filler:
             raise
         except Exception as error:  # noqa: BLE001 - the live stream goes on
             self.why = find_worker_message(error)
+            self.unkept += self.attempted.kept
             log.error("Filling %s failed: %s", part, self.why)
             if is_session_alive(spark):
                 self.attempted.over({}, {})
@@ -99,6 +107,7 @@ class Filler:
             self.settle(part)
             return
         self.failures, self.why = 0, ""
+        self.proved, self.unkept = False, 0
         self.size = min(self.size * 2, PIECE, self.epochs.size.most)
         self.known.append(held)
         rest = replace(whole, start=part.end)
@@ -120,6 +129,8 @@ class Filler:
             self.size = max(len(part) // 2, 1)
         else:
             self.failures = 0
+        if not self.failures:
+            self.proved, self.unkept = False, 0
 
 
 def list_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
