@@ -121,6 +121,15 @@ def test_a_decision_does_not_pass_over_what_is_there_below_it():
     assert to_register([read(0, OLD, 0, 5)], accepted, {OLD: 0}) == accepted
 
 
+def test_of_decisions_that_overlap_the_lowest_is_registered_first() -> None:
+    """An older one about what lies above, still there after a restore, hid offsets from the register for good."""
+    older, newer, later, sooner = (
+        AcceptedGap(Gap(OLD, start, end), "ada", "so", NOW) for start, end in ((1, 2), (0, 2), (8, 9), (5, 8))
+    )
+    assert to_register([], [older, newer], {OLD: 2}) == [newer]
+    assert to_register([read(0, OLD, 0, 5)], [later, sooner]) == [sooner, later]
+
+
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), max_size=8), st.integers(0, 30))
 def test_what_is_filled_is_no_longer_missing_and_is_filled_once(fills, begins):
     """Holes are sets of offsets, filling takes them out; Kafka has only what is at or above its beginning."""

@@ -144,12 +144,14 @@ def to_register(
 
     A lane of which nothing was read is passed over from its beginning in Kafka on, as far as ``beginnings`` know it.
 
+    The lowest is first: after a restore an older one may lie above what a newer one is about.
+
     A decision about offsets that were read in the meantime is over, and so is one about a lane that was closed.
     """
     known = list(ledger)
     ends, over = list_end_offsets(known), list_closed_lanes(known)
     waiting = []
-    for each in accepted:
+    for each in sorted(accepted, key=lambda each: each.gap.start):
         lane, start, end = each.gap.lane, each.gap.start, each.gap.end
         if lane in over:
             continue
