@@ -86,7 +86,7 @@ def test_a_writer_that_stalls_anywhere_commits_nothing_more(stream: Stream, phas
             if reads and stream.position(others[0]) < 3:
                 stream.epoch(others[0])
 
-    first.phases = stall
+    first.timing.mark = stall
     with pytest.raises(FenceLost):
         stream.epoch(first)
     if stream.position(others[0]) < 3:
@@ -353,11 +353,11 @@ def test_a_file_that_is_gone_is_not_committed(stream: Stream) -> None:
             for path in writer.master.table.root.glob("*.parquet"):
                 path.unlink()
 
-    writer.phases = gone
+    writer.timing.mark = gone
     with pytest.raises(FileNotFoundError, match="vanished before its commit"):
         stream.epoch(writer)
     assert Master.open(stream.layout).epoch == -1
-    writer.phases = lambda _: None
+    writer.timing.mark = lambda _: None
     writer.repaired()
     stream.epoch(writer)
     is_right(stream)

@@ -24,6 +24,7 @@ from seamline.spark.session.session import halved_driver_settings
 from seamline.spark.stream import epoch_maker as epochs_module
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_sizing import EpochSize
+from seamline.spark.stream.epoch_timing import EpochTiming
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import fetch_options
 from seamline.spark.tasks.kernel_attempts import make_unread_record
@@ -56,9 +57,9 @@ class Machine:
         made.size = EpochSize(Stream(max_offsets_per_epoch=1_000_000))
         made.attempted = Attempted(self.file)
         made.size.recall(made.attempted.read(), made.progress.vector)
-        made.pulse = SimpleNamespace(begin=lambda: 0.0)
         made.register, made.lookups = None, SimpleNamespace(current=dict)
         made.writer = SimpleNamespace(take=lambda: 1, current=frozenset(), done=lambda _: None, token=1)
+        made.writer.timing = EpochTiming()
         made.topics = SimpleNamespace(assert_same=lambda: None, tell_group=lambda *_: None, ids={"t": "t"})
         made.pipeline = SimpleNamespace(name="p")
         made.reread = list

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.epoch_timing import EpochTiming
 from seamline.spark.stream.triggers import Told, Triggers, trigger_of
 
 PROGRESS = {
@@ -36,18 +37,18 @@ def test_a_trigger_is_its_durations_and_its_rate():
 
 def test_a_trigger_that_did_nothing_hides_none_that_did():
     """An idle stream says every ten seconds that it is idle."""
-    triggers = Triggers()
-    told = Told(triggers)
+    timing = EpochTiming()
+    told = Told(Triggers(timing))
     told.onQueryProgress(Event(json.dumps(PROGRESS)))
     told.onQueryProgress(Event(json.dumps({"durationMs": {"triggerExecution": 1, "latestOffset": 1}})))
-    assert triggers.last == TRIGGER
+    assert timing.trigger == TRIGGER
 
 
 def test_words_that_cannot_be_read_end_no_query(caplog):
     """An error in a listener's thread is nobody's but ours."""
-    triggers = Triggers()
-    Told(triggers).onQueryProgress(Event("no JSON"))
-    assert triggers.last == {}
+    timing = EpochTiming()
+    Told(Triggers(timing)).onQueryProgress(Event("no JSON"))
+    assert timing.trigger == {}
     assert "cannot be read" in caplog.text
 
 

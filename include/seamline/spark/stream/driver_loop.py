@@ -37,6 +37,7 @@ from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.hole_filling import Filler
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.serving_refresher import Refresher
+from seamline.spark.stream.triggers import Triggers
 from seamline.spark.tasks.task import warm_workers
 
 log = logging.getLogger("seamline.stream")
@@ -74,10 +75,7 @@ class Driver:
         self.beside = ThreadPoolExecutor(1, thread_name_prefix="warm")
 
     def start(self, spark: SparkSession) -> None:
-        """Take the tables over, repair what is short, catch up a step, and find where to read from.
-
-        Python's workers warm up meanwhile.
-        """
+        """Take the tables over, repair them, and catch up a step, while Python's workers warm up."""
         self.spark = spark
         warming = self.beside.submit(warm_workers, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
@@ -85,7 +83,7 @@ class Driver:
         ledger = self.registered(self.writer.repaired())
         self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
-        spark.streams.addListener(self.epochs.pulse.triggers)
+        spark.streams.addListener(Triggers(self.writer.timing))
         self.epochs.catch_up(spark)
         warming.result()
         self.beside.shutdown()

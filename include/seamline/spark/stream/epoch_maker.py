@@ -78,7 +78,6 @@ class Epochs:
         self.unstated: set[str] = set()
         self.record_bytes, self.batch_size = 0, MEASURED
         self.pulse = Pulse(heartbeat)
-        writer.phases, writer.timing = self.pulse.mark, self.pulse.timing
 
     @property
     def unreadable(self) -> Note | None:
@@ -92,7 +91,7 @@ class Epochs:
 
     def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
         """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
-        began = self.pulse.begin()
+        began = self.writer.timing.begin()
         before = self.meet(ends)
         ranges = ranges_between(before.vector, ends)
         if not ranges:
@@ -154,7 +153,7 @@ class Epochs:
         What is condemned is tried once more unless it is ``proved``, and not even read where it is ``passing``.
         ``noted`` says what is done with it, and from the kernel's end on that nothing is.
         """
-        self.pulse.begin()
+        self.writer.timing.begin()
         self.passing = passing
         try:
             held = {part.lane: part.start}
@@ -327,7 +326,7 @@ class Epochs:
 
     def empty(self, **stated: Any) -> None:
         """Hold an empty epoch that is an edge and states what is given."""
-        self.pulse.begin()
+        self.writer.timing.begin()
         blank = self.blank(self.writer.take(), self.progress, datetime.now(UTC))
         epoch = replace(blank, edge=True, **stated)
         self.progress = self.held(self.progress, epoch, KernelResult(), self.writer.current)

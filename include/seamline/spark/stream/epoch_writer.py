@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -43,6 +43,7 @@ from seamline.plan.batch.rejudging_plan import last_filled_interval
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import plan_births
 from seamline.runtime.failpoints import hit_failpoint
+from seamline.spark.stream.epoch_timing import EpochTiming
 
 log = logging.getLogger("seamline.stream")
 
@@ -112,8 +113,7 @@ class Writer:
         self.errors: dict[str, str] = {}
         self.sure = True
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
-        self.phases: Callable[[str], None] = lambda _: None
-        self.timing: Callable[[], Mapping[str, Mapping[str, float]]] = dict
+        self.timing = EpochTiming()
 
     @property
     def tables(self) -> list[Table]:
@@ -241,7 +241,7 @@ class Writer:
             self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})
         self.done("quarantine")
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
-        told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing()}
+        told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing.facts()}
         whole = Epoch(**{**vars(epoch), **told})
         self.master.commit(whole, result.master, self.marks)
         self.frontiers = frontiers
@@ -253,7 +253,7 @@ class Writer:
 
     def done(self, phase: str) -> None:
         """Note the end of a phase; a failpoint may end the process here."""
-        self.phases(phase)
+        self.timing.mark(phase)
         hit_failpoint(phase, jvm=self.jvm)
 
     def commit_slices(

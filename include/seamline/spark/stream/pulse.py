@@ -1,11 +1,9 @@
-"""How a driver's epochs go: how long their phases take, and the heartbeat that tells others of it."""
+"""The heartbeat of a driver: where its epochs, Kafka's topics and the views stand."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,34 +15,15 @@ from seamline.spark.stream.driver_heartbeat import Heartbeat, Trail, write_heart
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
-from seamline.spark.stream.triggers import Triggers
 
 
 class Pulse:
-    """The clock of an epoch's phases, and what the heartbeat ``file`` says; ``triggers`` hears what Spark measures."""
+    """Writes the heartbeat ``file``, and remembers what it takes from one beat to the next."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.ends: Vector = {}
-        self.seconds: dict[str, float] = {}
-        self.marked = time.monotonic()
         self.trail, self.up = Trail(), datetime.now(UTC)
-        self.triggers = Triggers()
-
-    def begin(self) -> float:
-        """Begin an epoch; give when, in seconds of the monotonic clock."""
-        self.seconds, self.marked = {}, time.monotonic()
-        return self.marked
-
-    def mark(self, phase: str) -> None:
-        """Note how long a phase took, in seconds."""
-        now = time.monotonic()
-        self.seconds[phase] = round(now - self.marked, 4)
-        self.marked = now
-
-    def timing(self) -> Mapping[str, Mapping[str, float]]:
-        """Return how long the phases took so far, and what Spark said of the trigger before."""
-        return {"took": dict(self.seconds), "trigger": self.triggers.last}
 
     def beat(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
         """Write the heartbeat; where Kafka does not answer, its ends are those of the last one."""
@@ -65,7 +44,7 @@ class Pulse:
                 rows=epoch.rows,
                 refused=sum(epoch.refused.values()),
                 lag={str(lane): max(end - read, 0) for lane, (read, end) in at.items()},
-                seconds=self.seconds,
+                seconds=writer.timing.seconds,
                 behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
                 state=state,
                 at=format_utc_instant(now),

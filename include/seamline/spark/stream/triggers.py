@@ -1,4 +1,4 @@
-"""What Spark says of each trigger, for the ledger row of the next epoch."""
+"""Spark's own timing of each trigger, for the ledger row of the next epoch."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from seamline.spark.stream.epoch_timing import EpochTiming
+
 log = logging.getLogger("seamline.stream")
 
 
 class Triggers(StreamingQueryListener):
-    """Remembers the last trigger that did something; ``last`` is empty before the first.
+    """Leaves the durations of the last trigger that had a batch in ``timing``.
 
-    It has seconds by Spark's names (``triggerExecution``, ``addBatch``, ``walCommit``, ...), and ``rows_per_second``
-    that came in. It is called in a thread of Spark's, and does nothing there but keep what it is given.
+    They are seconds by Spark's names (``triggerExecution``, ``addBatch``, ``walCommit``, ...), and ``rows_per_second``
+    that came in. Spark calls this in a thread of its own: it does nothing but keep what it is given.
     """
 
-    def __init__(self) -> None:
-        self.last: Mapping[str, float] = {}
+    def __init__(self, timing: EpochTiming) -> None:
+        self.timing = timing
 
     def onQueryStarted(self, event: object) -> None:  # noqa: N802 - Spark's name
         """Nothing is to be done."""
@@ -35,7 +37,7 @@ class Triggers(StreamingQueryListener):
 
     def heard(self, text: str) -> None:
         """Keep a progress, which Spark writes as JSON."""
-        self.last = trigger_of(json.loads(text)) or self.last
+        self.timing.trigger = trigger_of(json.loads(text)) or self.timing.trigger
 
     @property
     def _jlistener(self) -> Any:

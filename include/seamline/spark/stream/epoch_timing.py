@@ -1,0 +1,32 @@
+"""How long the phases of an epoch take, for its ledger row and the heartbeat."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+
+class EpochTiming:
+    """The clock of one driver's epochs; the writer marks phases, Spark's listener leaves its trigger's durations."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        """Seconds that each phase of the present epoch took, by its name; the next epoch begins with none."""
+        self.trigger: Mapping[str, float] = {}
+        """Seconds of the last trigger that had a batch, by Spark's names; empty before the first."""
+        self.marked = time.monotonic()
+
+    def begin(self) -> float:
+        """Begin an epoch; return when, in seconds of the monotonic clock."""
+        self.seconds, self.marked = {}, time.monotonic()
+        return self.marked
+
+    def mark(self, phase: str) -> None:
+        """Note the end of a phase that began where the one before it ended."""
+        now = time.monotonic()
+        self.seconds[phase] = round(now - self.marked, 4)
+        self.marked = now
+
+    def facts(self) -> dict[str, Mapping[str, float]]:
+        """Return the fields of an epoch's ledger row: its phases so far, and the trigger before it."""
+        return {"took": dict(self.seconds), "trigger": self.trigger}
