@@ -10,8 +10,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 from tests.unit.shop import opened
 
-from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import BadRange, GaveUp
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration import reconciling

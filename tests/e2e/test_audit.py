@@ -17,7 +17,7 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.lake.log.master import Master
-from seamline.lake.storage.delta_table import build_commit_properties
+from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.audits_table import Audits
 from seamline.model.compile.catalog import load_catalog

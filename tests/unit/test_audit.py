@@ -16,7 +16,7 @@ from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import PRUNES
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.data_files import describe_data_file
-from seamline.lake.storage.delta_table import build_commit_properties
+from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.tables.held_log import HeldLog
 from seamline.model.protocol.audit import (
     LaneEvidence,

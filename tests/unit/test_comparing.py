@@ -14,7 +14,7 @@ from seamline.lake.engine.duckdb_scans import register_tables
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.read.side_by_side import INTERVAL, difference_evidence_sql, side_by_side_sql
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
-from seamline.lake.storage.delta_table import build_commit_properties
+from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.comparisons_table import Comparisons
 from seamline.lake.tables.rejudged import rows_schema

@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from tests.unit.clocks import Clock
 
 from seamline.lake.storage import data_files
-from seamline.lake.storage.delta_table import Table, build_commit_properties
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables import decision_rows
 from seamline.lake.tables.control_table import (

@@ -23,7 +23,8 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
 from seamline.lake.storage import column_bounds, data_files, log_entries, log_store, set_aside
-from seamline.lake.storage.delta_table import TOKEN, Table, build_commit_properties
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.fenced_commits import TOKEN, build_commit_properties
 from seamline.model.errors import Conflict, FenceLost
 
 SCHEMA = pa.schema(

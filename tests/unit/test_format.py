@@ -12,11 +12,11 @@ from tests.unit.shop import DAY, START, Sale, Shop, opened
 from seamline.cli import main
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables import table_format
 from seamline.lake.tables.claims_table import claim_intervals, claims_of
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import STAMP
+from seamline.lake.tables.renewing import keep_renewing
 from seamline.lake.tables.table_format import ALWAYS, FIRST, Step, format_of, migrate, require_format
 from seamline.model.errors import IntervalRunning, LeaseHeld, NotFound, OtherFormat
 from seamline.model.time.intervals import Interval

@@ -15,7 +15,8 @@ from seamline.lake.publish import publishing
 from seamline.lake.publish.generation_history import roll_back_interval
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage.delta_table import Table, build_commit_properties
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.tables.manifest_table import ManifestTable, parse_statement
 from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
 from seamline.model.protocol.job_arguments import BuildJob

@@ -21,9 +21,9 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, list_restatements
 from seamline.lake.tables.fencing_tokens import newest_token
+from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import BadRange, LeaseHeld, NotFound, OutOfStep
 from seamline.model.protocol.holes import AcceptedGap, Gap

@@ -18,7 +18,8 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import data_files, log_store, table_cache
-from seamline.lake.storage.delta_table import Table, build_commit_properties
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.storage.foreign_commits import Change, apply_foreign_commit, find_foreign_change
 from seamline.lake.storage.log_entries import ENGINE, Commit
 from seamline.lake.storage.rewrites import list_live_pieces, replace_files

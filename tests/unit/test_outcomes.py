@@ -13,7 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from seamline.lake.storage import data_files, log_follower, log_store
-from seamline.lake.storage.delta_table import TOKEN, Table
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.storage.log_entries import Draft
 from seamline.model.errors import Conflict, FenceLost
 

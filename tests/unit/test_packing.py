@@ -27,7 +27,8 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.originals import CountedRecords, read_original_rows
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
-from seamline.lake.storage.delta_table import EPOCH, TOKEN, Table
+from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.storage.rewrites import APP
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.manifest_table import ManifestTable

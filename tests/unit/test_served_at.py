@@ -14,7 +14,8 @@ from seamline.cli import main
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage.delta_table import Table, build_commit_properties
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.model.errors import BadRange
 from seamline.model.protocol.manifest import Act, Statement, as_of
 from seamline.model.protocol.seam import Side, Status

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.mending import mend_tables
+from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest

@@ -1,32 +1,18 @@
-"""The dull engine: rows in lists, states of plain Python, decisions of the pure core.
-
-Only what a record means is not its own: that is the kernel's, which has no second meaning anywhere.
-"""
+"""The dull engine: rows in lists, states of plain Python, decisions of the pure core."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
-from weakref import finalize
 
-import pyarrow as pa
-
-from seamline.lake.engine import states
 from seamline.lake.publish.lookup_restating import decide_restatement
-from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import Lookups
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.evolution import is_compatible_version, require_order
-from seamline.model.compile.lookup_join import in_force
+from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import CertificateFailed
 from seamline.model.protocol.certificate_checks import Check, Evidence, only_open, validate_evidence
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Generation, Manifest, Statement, fold_statements
+from seamline.model.protocol.manifest import Generation
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
@@ -36,20 +22,15 @@ from seamline.plan.batch.rejudging_plan import (
     apply_verdicts,
     complete_births,
     drop_foreign_watermarks,
-    last_filled_interval,
     list_outdated_epochs,
     plan_raised_floors,
 )
-from seamline.plan.publish.publication import Candidate, plan_births, plan_publication, select_publishable
-from seamline.plan.stream.epoch_numbers import next_number
-from seamline.spark.stream.progress import Progress
-from seamline.testing.beside import Beside
-from seamline.testing.engine import PHASES, cuts_of
+from seamline.plan.publish.publication import Candidate, plan_publication, select_publishable
+from seamline.testing.engine import cuts_of
 from seamline.testing.input import input_of
 from seamline.testing.judging import (
     Read,
     count_names,
-    find_latest_event_times,
     reprocess_interval_rows,
     validate_raw_records,
 )
@@ -60,145 +41,11 @@ from seamline.testing.oracle import (
     present_oracle_rows,
     to_nearest_double,
 )
-from seamline.testing.repeats import Seen, mark_repeated_rows
+from seamline.testing.plain_stream import PlainStream
 
 
-@dataclass
-class Plain:
+class Plain(PlainStream):
     """Both layers as lists."""
-
-    pipeline: CompiledPipeline
-    epochs: list[Epoch] = field(default_factory=list)
-    refused: list[dict[str, Any]] = field(default_factory=list)
-    rows: dict[str, list[Row]] = field(default_factory=dict)
-    statements: list[Statement] = field(default_factory=list)
-    manifest: Manifest = field(default_factory=lambda: fold_statements([], 0))
-    read: list[Read] = field(default_factory=list)
-    judged: dict[int, Read] = field(default_factory=dict)
-    restated: list[Restatement] = field(default_factory=list)
-    taken: int = NOTHING
-    seen: Seen = field(default_factory=dict)
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        self.con = states.open_duckdb()
-        self.beside = Beside(self.con)
-        folder = Path(tempfile.mkdtemp(prefix="seamline-"))
-        finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self.layout = Layout(folder, self.pipeline.name)
-        self.redefine(self.pipeline)
-
-    def say(self, *statements: Statement) -> None:
-        """Write statements as one commit of the manifest."""
-        seq = len(self.statements)
-        self.statements += [replace(each, seq=seq) for each in statements]
-        self.manifest = fold_statements(self.statements, len(self.statements))
-
-    @property
-    def unique(self) -> bool:
-        """Return whether records have an event id."""
-        return bool(self.pipeline.definition.source.event_id)
-
-    def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
-        number = self.taken = next_number([self.taken])
-        if dies_after and PHASES.index(dies_after) < PHASES.index("master"):
-            return None
-        versions = self.lookups.current()
-        paths = self.lookups.paths(versions)
-        accepted, refused = validate_raw_records(
-            self.con, self.pipeline, raw, number, epoch.committed_at, paths
-        )
-        marks = (
-            mark_repeated_rows(self.pipeline, accepted, self.seen, self.mark)
-            if self.pipeline.record.dedup
-            else None
-        )
-        if marks is not None:
-            accepted, refused = validate_raw_records(
-                self.con, self.pipeline, raw, number, epoch.committed_at, paths, marks
-            )
-        late, very_late = self.lateness(accepted)
-        times = find_latest_event_times(accepted)
-        policy = self.pipeline.definition.source.watermark
-        before = self.progress or Progress.resumed([], {}, epoch.committed_at, self.pipeline.timed)
-        vector = {part.lane: part.start for part in epoch.ranges} | dict(before.vector)
-        before = before.meet(vector, epoch.committed_at)
-        after = before.read(epoch.ranges, times, epoch.committed_at)
-        whole = replace(
-            epoch,
-            number=number,
-            accepted=count_names(map(self.interval_of, accepted["_event_time"].to_pylist())),
-            refused=count_names(refused["_reason"].to_pylist()),
-            late=late,
-            very_late=very_late,
-            max_event_time=times,
-            lookups=versions if raw.num_rows else {},
-            watermark=after.watermark(policy, after.vector, epoch.committed_at),
-            frontiers={view.id: number for view in self.pipeline.views},
-        )
-        self.progress = after.held(whole)
-        self.epochs.append(whole)
-        self.refused += refused.to_pylist()
-        self.read.append(Read(whole, self.pipeline, raw, marks, accepted, refused))
-        for view in self.pipeline.views:
-            self.rows[view.name] += input_of(self.con, self.pipeline, view, accepted)
-        return whole
-
-    @property
-    def mark(self) -> datetime | None:
-        """The watermark when the next epoch begins."""
-        return self.progress.mark if self.progress else None
-
-    def lateness(self, accepted: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
-        """Count late rows and very late ones per interval, by the watermark before the epoch."""
-        mark = self.mark
-        if mark is None:
-            return {}, {}
-        moments = accepted["_event_time"].to_pylist()
-        past = mark - self.pipeline.very_late
-        late = [self.interval_of(at) for at in moments if past <= at < mark]
-        return count_names(late), count_names(self.interval_of(at) for at in moments if at < past)
-
-    def interval_of(self, moment: datetime) -> str:
-        """Return the id of the interval that holds an instant."""
-        return self.pipeline.grid.of(moment).id
-
-    def restart(self) -> None:
-        """Nothing is lost: lists are what is held; only the look-ups are read again."""
-        before = in_force(self.epochs, self.pipeline.record_version)
-        self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
-
-    def redefine(self, pipeline: CompiledPipeline) -> None:
-        require_order(pipeline.record_version, self.epochs)
-        before, self.pipeline = self.pipeline.record_version, pipeline
-        if (known := self.progress) is not None:
-            anew = Progress.resumed(self.epochs, known.vector, EPOCH, pipeline.timed)
-            self.progress = replace(anew, last_seen=known.last_seen, last_edge_at=known.last_edge_at)
-        last = self.epochs[-1].number if self.epochs else NOTHING
-        day = last_filled_interval(self.epochs, pipeline.record_version, pipeline.grid, below=last + 1)
-        definitions = {view.id: "" for view in pipeline.views}
-        self.say(*plan_births(self.manifest, definitions, held=last, now=EPOCH, filled=day))
-        held = {name: rows for name, rows in self.rows.items() if pipeline.record_version == before}
-        self.judged = {} if pipeline.record_version != before else self.judged
-        for view in pipeline.views:
-            self.rows[view.name] = held.get(view.name) or self.every(view)
-        self.restart()
-
-    @property
-    def current(self) -> list[Read]:
-        """What the record version has judged: epochs of its own, and those judged again."""
-        found = [self.judged.get(each.epoch.number, each) for each in self.read]
-        return [
-            each
-            for each in found
-            if is_compatible_version(each.pipeline.record_version, self.pipeline.record_version)
-        ]
-
-    def every(self, view: CompiledView) -> list[Row]:
-        """Return a view's input of all epochs."""
-        return [
-            row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)
-        ]
 
     def judge_again(self) -> dict[int, Verdict]:
         """Judge what another record version judged, with the look-ups as they are."""

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from seamline.model.errors import SeamlineError
-from seamline.web import actions, api, pages, reports
+from seamline.web import actions, answer_pages, api, pages, reports
 from seamline.web.limits import Bounded
 from seamline.web.refusals import handle_request_error
 
@@ -23,7 +23,7 @@ SAFE = {
     "Referrer-Policy": "same-origin",
 }
 app = FastAPI(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
-for router in (api.router, actions.router, reports.router, pages.router):
+for router in (api.router, actions.router, reports.router, pages.router, answer_pages.router):
     app.include_router(router)
 app.add_middleware(Bounded)
 

@@ -6,7 +6,6 @@ from collections import Counter
 from importlib.metadata import version as release
 from importlib.resources import files
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
@@ -16,8 +15,6 @@ from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.audits_table import audits_of
-from seamline.lake.tables.comparisons_table import comparisons_of
-from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.errors import BadRange, NotFound, SeamlineError
 from seamline.orchestration.run_intervals import form_span
@@ -26,7 +23,6 @@ from seamline.plan.wording.observation_text import format_observation_notes
 from seamline.plan.wording.observation_text import format_observation_row as observed
 from seamline.plan.wording.observation_text import serialize_observation as facts_of
 from seamline.plan.wording.plan_text import format_plan_total
-from seamline.serve.asked import one_key
 from seamline.serve.completeness import list_completeness as cells_of
 from seamline.serve.refused_records import list_refusals
 from seamline.web import charts
@@ -37,7 +33,6 @@ from seamline.web.access import (
     open_requested_pipeline,
     readers,
 )
-from seamline.web.answering import Asked, build_page_answer
 from seamline.web.calendar import SIGNS, Square, find_certified_end, lay_out_strips, shade_cells
 from seamline.web.inside import InsideAirflow
 from seamline.web.interval import load_interval_detail
@@ -151,112 +146,6 @@ def completeness(
         listed=newest[:LISTED],
         more=max(len(newest) - LISTED, 0),
         operates=may_operate(pipeline, user),
-    )
-
-
-@router.get("/pipelines/{pipeline}/differences", dependencies=[readers])
-def differences(pipeline: str, request: Request, view: Text = "") -> Response:
-    """Show what generations changed of what was answered before."""
-    compiled, layout = open_requested_pipeline(pipeline)
-    view = view or compiled.views[0].name
-    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view))
-    found = sorted(comparisons_of(layout, shown.id), key=lambda each: each.at, reverse=True)
-    causes = Counter[str]()
-    for each in found:
-        causes.update(each.causes)
-    return render_page_response(
-        request,
-        "differences.html",
-        here="differences",
-        plotly=release("plotly"),
-        view=view,
-        names=[each.name for each in compiled.views],
-        found=found[:LISTED],
-        equal=sum(each.equal for each in found),
-        differing=sum(each.differing for each in found),
-        causes=causes,
-        figure=charts.draw_attribution([each for each in found if each.differing][:EPOCHS]),
-    )
-
-
-@router.get("/pipelines/{pipeline}/accuracy/{view}", dependencies=[readers])
-def accuracy(pipeline: str, view: str, request: Request) -> Response:
-    """Show how far first answers were from the final ones; a part of other pages."""
-    from seamline.lake.audit.answer_accuracy import last_intervals
-    from seamline.lake.audit.answer_accuracy import measure_answer_accuracy as accuracy_of
-    from seamline.plan.wording.accuracy_text import format_accuracy
-
-    compiled, layout = open_requested_pipeline(pipeline)
-    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view))
-    span = last_intervals(compiled, layout)
-    found = run_with_time_limit(lambda: accuracy_of(compiled, shown, layout, span)) if span else []
-    return render_page_response(
-        request, "accuracy.html", found=found, span=span, typical=format_accuracy(found)
-    )
-
-
-@router.get("/pipelines/{pipeline}/views", dependencies=[readers])
-def views(pipeline: str, request: Request) -> Response:
-    """List the views of a pipeline."""
-    compiled, _ = open_requested_pipeline(pipeline)
-    return render_page_response(request, "views.html", here="views", views=compiled.views)
-
-
-@router.get("/pipelines/{pipeline}/views/{view}", dependencies=[readers])
-def view(pipeline: str, view: str, request: Request) -> Response:
-    """Draw a view's answer over a range, with the seam in it."""
-    compiled, layout = open_requested_pipeline(pipeline)
-    asked = Asked.of(request.query_params.multi_items())
-    name = find_view(compiled, layout, view)
-    _, shown = find_served_version(compiled, layout, name, asked.version)
-    context: dict[str, Any] = {
-        "here": "views",
-        "plotly": release("plotly"),
-        "view": shown,
-        "measures": [each.name for each in shown.measures],
-        "keys": asked.keys,
-        "side": asked.side,
-        "version_asked": asked.version,
-        "error": "",
-    }
-    try:
-        root = request.scope["root_path"]
-        context |= run_with_time_limit(lambda: build_page_answer(compiled, layout, shown, asked, root))
-    except BadRange as error:
-        context |= {
-            "error": f"{error.message} {error.hint}",
-            "start": asked.start,
-            "end": asked.end,
-            "measure": "",
-        }
-    return render_page_response(request, "view.html", **context)
-
-
-@router.get("/pipelines/{pipeline}/explain/{view}", dependencies=[readers])
-def explain(
-    pipeline: str,
-    view: str,
-    request: Request,
-    window: Text = "",
-    page: Annotated[int, Query(ge=0, le=10**6)] = 0,
-) -> Response:
-    """Take one number apart."""
-    from seamline.serve.explain import explain as take_apart
-
-    compiled, layout = open_requested_pipeline(pipeline)
-    find_view(compiled, layout, view)
-    items = request.query_params.multi_items()
-    found = run_with_time_limit(lambda: take_apart(f"{pipeline}.{view}", one_key(items), window, page=page))
-    others = [(name, value) for name, value in items if name != "page"]
-    pages = (found.row["batch_part"] + found.row["speed_part"] - 1) // 20
-    return render_page_response(
-        request,
-        "explain.html",
-        here="views",
-        found=found,
-        page=page,
-        before=f"?{urlencode([*others, ('page', page - 1)])}" if page else "",
-        after=f"?{urlencode([*others, ('page', page + 1)])}" if page < pages else "",
     )
 
 

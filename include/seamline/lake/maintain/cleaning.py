@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seamline.lake.storage import set_aside
-from seamline.lake.storage.delta_table import TOKEN, Table
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.storage.rewrites import APP, Upkeep, discard_refused_files, replace_files
 from seamline.model.errors import Conflict
 from seamline.plan.maintain.slice_upkeep import Held, Piece, find_orphan_reason

@@ -25,10 +25,10 @@ from seamline.lake.maintain.let_go import LET_GO
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.storage.rewrites import list_live_pieces
 from seamline.lake.tables import readiness
 from seamline.lake.tables.control_table import ControlTable, list_restatements
+from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange, LeaseHeld
 from seamline.model.protocol.epoch import Epoch

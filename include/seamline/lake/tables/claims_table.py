@@ -19,8 +19,8 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
+from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import Conflict, IntervalRunning
 from seamline.model.protocol.claims import Claim, find_conflicting_claim
 from seamline.model.time.intervals import Interval

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.renewing import keep_renewing
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import APP, FORMAT, STAMP
+from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import NotFound, OtherFormat
 from seamline.model.time.intervals import Interval
 from seamline.runtime.processes import own_process_name

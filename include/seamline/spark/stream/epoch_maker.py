@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
@@ -21,37 +20,30 @@ from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
-from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.epoch_numbers import EdgePolicy
 from seamline.plan.stream.refusal_news import Refusals
-from seamline.spark.session.arrow_batches import MEASURED, batch_size
-from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
+from seamline.spark.session.arrow_batches import MEASURED
+from seamline.spark.session.attempt_notes import JUDGED, Attempted, Note
 from seamline.spark.stream.catch_up import catch_up
-from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.kernel_runs import KernelRuns
 from seamline.spark.stream.progress import Progress, is_stream_idle
 from seamline.spark.stream.pulse import Pulse
 from seamline.spark.stream.read_topics import Topics
-from seamline.spark.stream.register import Register
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
     coalesce_small_epoch,
     find_worker_message,
     is_frame_alive,
-    make_unread_record,
 )
-from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 
 log = logging.getLogger("seamline.stream")
 
 
-class Epochs:
+class Epochs(KernelRuns):
     """Makes one epoch after another; the caller sees to it that only one is made at a time."""
-
-    passing: Note | None = None
-    """A record of a hole that is passed over without being read."""
 
     def __init__(
         self,
@@ -61,28 +53,17 @@ class Epochs:
         ledger: Sequence[Epoch],
         heartbeat: Path,
     ) -> None:
-        self.writer, self.topics = writer, topics
-        self.lookups = lookups
-        self.pipeline = writer.pipeline
+        super().__init__(writer, topics, lookups, Attempted(heartbeat.with_name("attempt.json")))
         stream = self.pipeline.definition.stream
         self.watermark = self.pipeline.definition.source.watermark
-        self.register = Register(self.pipeline, writer.layout) if self.pipeline.surveyed else None
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = self.resumed(ledger)
-        self.size = EpochSize(stream)
-        self.attempted = Attempted(heartbeat.with_name("attempt.json"))
         if self.size.recall(self.attempted.read(), self.progress.vector):
             log.warning("The driver before died of an epoch; reading %s records at a time", self.size.limit)
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
         self.unstated: set[str] = set()
-        self.record_bytes, self.batch_size = 0, MEASURED
         self.pulse = Pulse(heartbeat)
-
-    @property
-    def unreadable(self) -> Note | None:
-        """Return the note of a record of the live stream that cannot even be kept; None where it is not one."""
-        return self.attempted.note if self.attempted.kept and self.size.unread else None
 
     @property
     def outdated(self) -> bool:
@@ -132,12 +113,6 @@ class Epochs:
         if self.attempted.note:
             self.attempted.over(self.progress.vector, self.size.kept())
 
-    def size_batches(self, frame: DataFrame) -> None:
-        """Tell Spark in what batches to hand the micro-batch over; a query keeps what it was told."""
-        if self.batch_size != (wanted := batch_size(self.record_bytes)):
-            wanted.apply(frame.sparkSession)
-            self.batch_size = wanted
-
     def amend(
         self,
         frame: DataFrame,
@@ -172,25 +147,6 @@ class Epochs:
         self.heartbeat()
         return epoch
 
-    def attempt(
-        self, frame: DataFrame, held: Vector, noted: Attempted, *, condemned: str, proved: bool
-    ) -> Attempt:
-        """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
-        self.topics.assert_same()
-        versions = self.lookups.current()
-        if condemned and not proved:
-            noted.stage(DRY)
-            if self.harmless(frame, held, versions):
-                log.warning("A record is not to blame for what failed: %s", condemned)
-                condemned = ""
-        noted.stage(KEPT if condemned else JUDGED)
-        number, views = self.writer.take(), self.writer.current
-        self.writer.done("planned")
-        result = self.computed(frame, number, views, held, versions, condemned)
-        self.writer.done("files")
-        self.topics.assert_same()
-        return Attempt(number, views, versions, result)
-
     def hold(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
         """Commit an epoch, and remember it."""
         self.progress = self.held(after, epoch, attempt.result, attempt.views)
@@ -221,54 +177,6 @@ class Epochs:
             watermark=progress.watermark(self.watermark, ends, now),
             clock=self.pipeline.clock,
         )
-
-    def harmless(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
-        """Return whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
-        try:
-            self.computed(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
-        except KernelFailed:
-            return False
-        finally:
-            if self.register:
-                self.register.forget()
-        return True
-
-    def computed(
-        self,
-        frame: DataFrame,
-        number: int,
-        views: frozenset[str],
-        held: Vector,
-        versions: Mapping[str, str],
-        condemned: str,
-        *,
-        dry: bool = False,
-    ) -> KernelResult:
-        """Run the kernel once over the micro-batch, ``dry`` without files; KernelFailed with what it raised."""
-        config = KernelConfig(
-            pipeline=self.pipeline,
-            topic_ids=self.topics.ids,
-            token=self.writer.token,
-            epoch=number,
-            held=held,
-            views=views,
-            master=self.writer.master.table.root,
-            quarantine=self.writer.quarantine.root,
-            condemned=condemned,
-            watermark=self.progress.mark,
-            at=datetime.now(UTC),
-            lookups=self.lookups.paths(versions),
-            dry=dry,
-        )
-        try:
-            if condemned and (note := self.passing or self.unreadable):
-                return run([make_unread_record(note, self.topics.ids)], config)
-            if self.register and not condemned:
-                config = self.register.survey(frame, config)
-                self.writer.done("surveyed")
-            return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
-        except Exception as error:
-            raise KernelFailed(error) from error
 
     def resumed(self, ledger: Sequence[Epoch]) -> Progress:
         """Return the progress where the master ends, over every lane that ledger and topics have."""
