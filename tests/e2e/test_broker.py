@@ -22,7 +22,7 @@ from seamline.kafka.topic_ends import oldest_from
 from seamline.local.broker import Broker
 from seamline.local.flights import Span, replay_flights
 from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
-from seamline.model.protocol.log_tail import hash_record_value
+from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.time.intervals import parse_moment
 
 
@@ -78,6 +78,7 @@ def test_what_is_there_is_told_whatever_it_was_compressed_with(
 LOOK = """
 import resource, sys
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.first_records import read_first_records
 from seamline.kafka.topic_ends import oldest_from
 from seamline.kafka.present_offsets import find_present_offsets
 brokers, name = sys.argv[1:]
@@ -87,6 +88,7 @@ resource.setrlimit(resource.RLIMIT_DATA, (used + (1 << 27), used + (1 << 27)))
 print(find_present_offsets(connection, {(name, 0): [(0, 20)]}))
 for offset in (0, 2, 17):
     print(oldest_from(connection, {(name, 0): offset}, timeout=60))
+print(read_first_records(connection, {(name, 0): 17}, timeout=60)[name, 0])
 """
 
 
@@ -94,7 +96,7 @@ for offset in (0, 2, 17):
 def test_a_look_at_a_batch_takes_no_more_memory_than_what_the_broker_sends(
     broker: Broker, admin: TopicAdmin, codec: str
 ) -> None:
-    """Supervisors and audits read places and times: 200 MB are in one batch of a few, and 128 suffice."""
+    """Supervisors and audits read places and times, a start the newest value: 128 MB suffice for 200 in one batch."""
     name = f"huge.{codec}"
     admin.create_topic(name, 1, config={"max.message.bytes": "50000000"})
     out = KafkaProducer(
@@ -120,7 +122,8 @@ def test_a_look_at_a_batch_takes_no_more_memory_than_what_the_broker_sends(
     )
     # Of what 64 MB come before, the time of the first stands.
     times = [first, first + timedelta(seconds=2), first]
-    told = [{(name, 0): [(0, 20)]}, *times]
+    tail = Tail(17, int(first.timestamp() * 1000) + 17_000, hash_record_value(b"0" * 10_000_000))
+    told = [{(name, 0): [(0, 20)]}, *times, tail]
     assert done.stdout == "".join(f"{each}\n" for each in told), (done.returncode, done.stderr[-2000:])
 
 

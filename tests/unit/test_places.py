@@ -13,6 +13,7 @@ from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from seamline.kafka.record_places import Bare, Pieces
+from seamline.model.protocol.log_tail import hash_record_value
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 BODY = st.none() | st.binary(max_size=300)
@@ -37,6 +38,19 @@ def test_places_and_times_are_those_of_the_records(
     known = [(each.offset, each.timestamp) for each in made(records, codec)]
     assert [(each.offset, each.timestamp) for each in Bare(made(records, codec), True)] == known
     assert [each.offset for each in Bare(made(records, codec), False)] == [offset for offset, _ in known]
+
+
+@given(RECORDS, st.sampled_from(sorted(CODECS.values())), st.integers(0, 60))
+def test_values_are_hashed_from_an_offset_on(
+    records: list[tuple[int, int, bytes | None, bytes | None]], codec: int, start: int
+) -> None:
+    """With keys of any length before them, and none at all."""
+    known = [
+        (each.offset, each.timestamp, hash_record_value(each.value) if each.offset >= start else None)
+        for each in made(records, codec)
+    ]
+    told = [(each.offset, each.timestamp, each.value) for each in Bare(made(records, codec), True, start)]
+    assert told == known
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(1, 4))
@@ -69,6 +83,7 @@ batch = bomb(int(sys.argv[1]))
 used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_DATA, (used + (1 << 26), used + (1 << 26)))
 print([each.offset for each in Bare(batch, False)], [each.offset for each in Bare(batch, True)])
+print([each.value for each in Bare(batch, True, 2)])
 """
 
 
@@ -83,4 +98,5 @@ def test_a_batch_is_never_in_memory_as_a_whole(codec: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BOMB, str(CODECS[codec])], capture_output=True, text=True, check=False
     )
-    assert done.stdout == "[0, 2] [0, 2]\n", (done.returncode, done.stderr[-2000:])
+    last = hash_record_value(b"0" * 150_000_000)
+    assert done.stdout == f"[0, 2] [0, 2]\n{[None, last]}\n", (done.returncode, done.stderr[-2000:])

@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 from seamline.kafka.admin import explain_kafka_error
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.record_places import without_contents
 from seamline.model.protocol.log_tail import Tail, hash_record_value
 
 SHORT = 5.0
@@ -46,14 +47,18 @@ def read_first_records(
             request_timeout_ms=max(int(timeout * 1000), 1000),
         )
         try:
+            without_contents(consumer, timed=True, hashed=True)
             consumer.assign(list(waiting))
             for place, at in waiting.items():
                 consumer.seek(place, at)
             while waiting and time.monotonic() < until:
-                for place, records in consumer.poll(100).items():
+                for place, records in consumer.poll(100, max_records=1).items():
                     if waiting.pop(place, None) is not None:
                         first = records[0]
-                        value = hash_record_value(first.value)
+                        # What was sent in a format of before Kafka 0.11 comes as it is.
+                        value = (
+                            first.value if isinstance(first.value, str) else hash_record_value(first.value)
+                        )
                         found[place.topic, place.partition] = Tail(first.offset, first.timestamp, value)
                         consumer.pause(place)
         finally:

@@ -1,7 +1,7 @@
 """Where records are and when they were sent, read of Kafka without what they say.
 
 A batch is decompressed piece by piece, and only where its header does not tell: a megabyte may stand for gigabytes, and
-who looks at a topic has no use for them.
+who looks at a topic has no use for them. Of a value that is to be recognized a hash is enough.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from kafka import KafkaConsumer
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
+from seamline.model.protocol.log_tail import hash_value_pieces
+
 PIECE = 1 << 16
 NAMES = {
     DefaultRecordBatch.CODEC_GZIP: "gzip",
@@ -29,16 +31,17 @@ MOST = 1 << 26
 """Bytes of a batch that are read for the time of one of its records; behind them that of the first stands."""
 
 
-def without_contents(consumer: KafkaConsumer, *, timed: bool) -> None:
+def without_contents(consumer: KafkaConsumer, *, timed: bool, hashed: bool = False) -> None:
     """Let a consumer give of each record its place alone, and its time where they are to be ``timed``.
 
-    Keys and values are None. Batches of before Kafka 0.11 are read as they were.
+    Keys and values are None; ``hashed`` values are the text of ``hash_record_value``. Batches of before Kafka 0.11 are
+    read as they were.
     """
     fetcher = consumer._fetcher  # noqa: SLF001 - kafka-python 3.0.12 asks nobody else how a batch is read
     own = fetcher.PartitionRecords
 
     def opened(offset: int, place: object, records: Any, **more: Any) -> Any:
-        return own(offset, place, Batches(records, timed), **more)
+        return own(offset, place, Batches(records, timed, offset if hashed else None), **more)
 
     fetcher.PartitionRecords = opened
 
@@ -46,20 +49,25 @@ def without_contents(consumer: KafkaConsumer, *, timed: bool) -> None:
 class Batches:
     """Batches as they were fetched, each of them ``Bare``."""
 
-    def __init__(self, fetched: Any, timed: bool) -> None:
-        self.fetched, self.timed = fetched, timed
+    def __init__(self, fetched: Any, timed: bool, hashed_from: int | None) -> None:
+        self.fetched, self.timed, self.hashed_from = fetched, timed, hashed_from
 
     def next_batch(self) -> Any:
         """Return the next batch; None after the last."""
         batch = self.fetched.next_batch()
-        return Bare(batch, self.timed) if isinstance(batch, DefaultRecordBatch) else batch
+        if not isinstance(batch, DefaultRecordBatch):
+            return batch
+        return Bare(batch, self.timed, self.hashed_from)
 
 
 class Bare:
-    """A batch whose records have neither key, value nor headers; what else is asked of it is the batch's own."""
+    """A batch whose records have neither key, value nor headers; what else is asked of it is the batch's own.
 
-    def __init__(self, batch: Any, timed: bool) -> None:
-        self.batch, self.timed = batch, timed
+    From the offset ``hashed_from`` on, where it is given, values are hashes.
+    """
+
+    def __init__(self, batch: Any, timed: bool, hashed_from: int | None = None) -> None:
+        self.batch, self.timed, self.hashed_from = batch, timed, hashed_from
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.batch, name)
@@ -71,7 +79,7 @@ class Bare:
     def __iter__(self) -> Iterator[DefaultRecord]:
         batch = self.batch
         stamped = not self.timed or batch.timestamp_type == batch.LOG_APPEND_TIME
-        if stamped and batch.records_count == batch.last_offset_delta + 1:
+        if stamped and self.hashed_from is None and batch.records_count == batch.last_offset_delta + 1:
             # None is missing: the header tells all.
             return (self.record(each, 0) for each in range(batch.records_count))
         return self.read()
@@ -80,17 +88,22 @@ class Bare:
         """Read place and time of each record, and pass over the rest."""
         data = Pieces(decompress_batch(self.batch))
         for _ in range(self.batch.records_count):
-            if self.timed and data.at > MOST:
+            if self.timed and self.hashed_from is None and data.at > MOST:
                 yield self.record(self.batch.last_offset_delta, 0)
                 return
             length = data.varint()
             end = data.at + length
             data.skip(1)
             late, offset = data.varint(), data.varint()
-            yield self.record(offset, late)
+            if self.hashed_from is None or self.batch.base_offset + offset < self.hashed_from:
+                yield self.record(offset, late)
+            else:
+                data.skip(data.varint())
+                size = data.varint()
+                yield self.record(offset, late, hash_value_pieces(data.take(size) if size >= 0 else None))
             data.skip(end - data.at)
 
-    def record(self, offset: int, late: int) -> DefaultRecord:
+    def record(self, offset: int, late: int, value: str | None = None) -> DefaultRecord:
         """Make the record that is so far behind the first, in offsets and in milliseconds."""
         kind = self.batch.timestamp_type
         at = (
@@ -98,7 +111,7 @@ class Bare:
             if kind == self.batch.LOG_APPEND_TIME
             else self.batch.first_timestamp + late
         )
-        return DefaultRecord(0, self.batch.base_offset + offset, at, kind, None, None, [])
+        return DefaultRecord(0, self.batch.base_offset + offset, at, kind, None, value, [])
 
 
 class Pieces:
@@ -127,11 +140,18 @@ class Pieces:
 
     def skip(self, count: int) -> None:
         """Pass over some bytes."""
+        for _ in self.take(count):
+            pass
+
+    def take(self, count: int) -> Iterator[memoryview]:
+        """Yield the next so many bytes, in pieces; no bytes for a count below one."""
         while count > 0:
             self.fill()
             step = min(count, len(self.piece) - self.place)
+            piece = memoryview(self.piece)[self.place : self.place + step]
             self.place += step
             count -= step
+            yield piece
 
     def fill(self) -> None:
         """Go on to the next piece where this one is read; CorruptRecordError where there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from seamline.model.protocol.offsets import Lane
@@ -20,7 +20,15 @@ class Tail:
 
 def hash_record_value(value: bytes | None) -> str:
     """Hash a record's value; what is no value has a hash too."""
-    return hashlib.sha256(b"-" if value is None else b"+" + value).hexdigest()
+    return hash_value_pieces(None if value is None else [value])
+
+
+def hash_value_pieces(pieces: Iterable[bytes | memoryview] | None) -> str:
+    """Hash a value that comes in pieces, as ``hash_record_value`` does the whole."""
+    found = hashlib.sha256(b"-" if pieces is None else b"+")
+    for piece in pieces or ():
+        found.update(piece)
+    return found.hexdigest()
 
 
 def list_replaced_lanes(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane]:
