@@ -130,7 +130,7 @@ def seamline(drain: Drain, home: Path) -> Run:
     counted = zip(*(answer[name].to_pylist() for name in ("campaign", "window_start", "views")), strict=True)
     require({(campaign, at): views for campaign, at, views in counted}, drain.truth, "seamline")
     rows, ends = 0, []
-    for epoch in Ledger.ensure(stack.layout).epochs():
+    for epoch in Ledger.ensure(stack.layout).read():
         if epoch.ranges:
             rows += sum(map(len, epoch.ranges))
             ends.append((epoch.committed_at.timestamp(), rows))

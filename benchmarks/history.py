@@ -42,9 +42,9 @@ def start(past: Past) -> object:
     find_gaps(log, {LANE: 0})
     in_force(log, past.compiled.record_version)
     writer = Writer(past.layout, past.compiled, int(time.time()))
-    ledger = writer.repaired()
+    ledger = writer.repair_ledger()
     to_register(ledger, [])
-    return Progress.resumed(ledger, {LANE: 0}, datetime.now(UTC)).epoch
+    return Progress.resume(ledger, {LANE: 0}, datetime.now(UTC)).epoch
 
 
 def answer(past: Past) -> object:

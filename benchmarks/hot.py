@@ -84,7 +84,7 @@ def epoch(spark: SparkSession, connection: KafkaConnection, home: Path, count: i
         topic_ids=topics.ids,
         token=1,
         epoch=0,
-        held={part.lane: 0},
+        committed={part.lane: 0},
         views=frozenset(view.id for view in pipeline.views),
         master=home / "master",
         quarantine=home / "quarantine",
@@ -93,7 +93,7 @@ def epoch(spark: SparkSession, connection: KafkaConnection, home: Path, count: i
     for place in (config.master, config.quarantine):
         place.mkdir(parents=True)
     with patch.object(topics_module, "LEAST_SHARE", topics_module.LEAST_SHARE if split else count):
-        raw = topics.between(spark, part)
+        raw = topics.read_range(spark, part)
     began = time.monotonic()
     result = merge_task_reports(
         (row.kind, row.payload) for row in raw.mapInArrow(kernel_task(config), REPORT).collect()

@@ -44,7 +44,7 @@ def task(pipeline: CompiledPipeline, number: int, home: Path, **more: Any) -> Ke
         topic_ids=dict.fromkeys(pipeline.definition.source.topics, "t"),
         token=1,
         epoch=number,
-        held={},
+        committed={},
         **(given | more),
     )
 
@@ -53,7 +53,7 @@ def next_task(writer: Writer, lookups: Mapping[str, Path] | None = None) -> Kern
     """Return the kernel's task of a writer's next epoch."""
     return task(
         writer.pipeline,
-        writer.take(),
+        writer.take_number(),
         writer.master.table.root,
         views=writer.current,
         quarantine=writer.quarantine.root,

@@ -123,7 +123,7 @@ def drain(connection: KafkaConnection, home: Path) -> None:
         took, cpu = time.monotonic() - began, cpu_seconds(pid)
         from seamline.lake.log.ledger import Ledger
 
-        ledger = [each for each in Ledger.ensure(stack.layout).epochs() if each.ranges]
+        ledger = [each for each in Ledger.ensure(stack.layout).read() if each.ranges]
         steady = ledger[1:]
         rows = sum(len(part) for each in steady for part in each.ranges)
         seconds = (

@@ -68,10 +68,10 @@ def timed(definition: Pipeline, values: list[bytes]) -> float:
             config = task(pipeline, at, Path(folder))
             if pipeline.surveyed:
                 found = pa.concat_tables(survey_records(open_worker_duckdb(), batches, config))
-                config = replace(config, marks=register.marks(found, None))
+                config = replace(config, marks=register.decide_marks(found, None))
             run(batches, config)
             if pipeline.surveyed:
-                register.hold()
+                register.commit_survey()
             seconds.append(time.perf_counter() - began)
         return statistics.median(seconds[WARM:])
 
@@ -82,8 +82,8 @@ def held(pipeline: CompiledPipeline) -> float:
         register = Register(pipeline, Layout(Path(folder), "flights"))
         before = psutil.Process().memory_info().rss
         for first in range(0, IDS, CHUNK):
-            register.marks(several(pipeline, first), None)
-            register.hold()
+            register.decide_marks(several(pipeline, first), None)
+            register.commit_survey()
         return (psutil.Process().memory_info().rss - before) / IDS
 
 

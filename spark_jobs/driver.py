@@ -29,7 +29,7 @@ def main() -> int:
     while not halt.wait(LOOKS_EVERY):
         # It asks the JVM, and raises when there is none.
         spark.conf.get("spark.app.id")
-        spare.keep()
+        spare.ensure_waiting()
     spare.stop()
     spark.stop()
     return 0

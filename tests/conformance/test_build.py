@@ -309,7 +309,7 @@ def test_a_build_killed_before_a_commit_leaves_nothing_published(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files lie there and one view's commit may be done; a second attempt owes them nothing."""
-    whole, calls = Generations.hold, []
+    whole, calls = Generations.commit_files, []
 
     def killed(self: Generations, written: Any) -> Any:
         calls.append(self.view.name)
@@ -318,7 +318,7 @@ def test_a_build_killed_before_a_commit_leaves_nothing_published(
         return whole(self, written)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Generations, "hold", killed)
+        patched.setattr(Generations, "commit_files", killed)
         with pytest.raises(KeyboardInterrupt):
             build_intervals(spark, PIPELINE, shop.layout, shop.job("one"))
     assert calls == ["by_customer", "large"]

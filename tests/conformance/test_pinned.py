@@ -140,7 +140,7 @@ def kept_and_told(engine: Tables, seen: Sequence[Row]) -> None:
     """What else reads the rows sees what they found, and upkeep leaves every version that an epoch names."""
     engine.upkeep()
     for epoch in engine.ledger():
-        assert all(path.exists() for path in engine.lookups.paths(epoch.lookups).values())
+        assert all(path.exists() for path in engine.lookups.version_paths(epoch.lookups).values())
     view = engine.pipeline.views[0]
     for name, n, *_ in seen:
         found = explain_number(

@@ -108,8 +108,8 @@ class FragileWriter(Writer):
 
     dies_after = ""
 
-    def done(self, phase: str) -> None:
-        super().done(phase)
+    def end_phase(self, phase: str) -> None:
+        super().end_phase(phase)
         if phase == self.dies_after:
             raise Crash(phase)
 
@@ -151,7 +151,7 @@ class World:
         """Start a writer under a new token, as a new process would."""
         self.token += 1
         self.writer = FragileWriter(self.layout, self.pipeline, self.token)
-        self.writer.repaired()
+        self.writer.repair_ledger()
         lanes = [Lane(TOPIC, part) for part in self.topic]
         self.vector = {lane: self.writer.master.position([lane]).get(lane, 0) for lane in lanes}
 
@@ -180,7 +180,7 @@ class World:
         )
         writer = self.writer
         writer.dies_after = dies_after
-        number, views = writer.take(), writer.current
+        number, views = writer.take_number(), writer.current
         result = self.kernel(number, ranges, views)
         edge = self.dice.random() < 0.3
         epoch = Epoch(
@@ -195,7 +195,7 @@ class World:
             watermark=START + timedelta(days=DAYS + 1),
         )
         try:
-            writer.done("files")
+            writer.end_phase("files")
             writer.commit(epoch, result, views)
         except Crash as crash:
             self.crashes.append(str(crash))
@@ -225,7 +225,7 @@ class World:
             topic_ids={"orders": TOPIC},
             token=self.token,
             epoch=number,
-            held=self.vector,
+            committed=self.vector,
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
@@ -272,7 +272,7 @@ class World:
         self.produce()
         self.restart()
         before = Master.open(self.layout).table.version
-        epoch = Epoch(old.take(), old.token, START, self.pipeline.record_version)
+        epoch = Epoch(old.take_number(), old.token, START, self.pipeline.record_version)
         with pytest.raises(FenceLost):
             old.commit(epoch, KernelResult(), [view.id for view in self.pipeline.views])
         assert Master.open(self.layout).table.version == before

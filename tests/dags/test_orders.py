@@ -146,7 +146,7 @@ def test_a_paused_stream_is_kept_up(shop, monkeypatch):
     control.want(Desired.PAUSED, actor="ada", reason="", now=NOW)
     assert reconciling.reason_to_leave("shop", control) == ""
     lease = control.take("there:1:1", now=NOW)
-    with keep_renewing(lambda: ControlTable.ensure(shop.layout).kept(lease), 0.01):
+    with keep_renewing(lambda: ControlTable.ensure(shop.layout).try_renew(lease), 0.01):
         assert reconciling.reason_to_leave("shop", control) == "up"
     control.want(Desired.STOPPED, actor="ada", reason="", now=NOW)
     assert "stopped by ada" in reconciling.reason_to_leave("shop", control)

@@ -101,13 +101,13 @@ class Reading:
             while consumer.position(place) < end:
                 rows += [each for each in consumer.poll(100).get(place, ()) if each.offset not in without]
         consumer.close()
-        number = self.writer.take()
+        number = self.writer.take_number()
         config = KernelConfig(
             pipeline=self.pipeline,
             topic_ids={self.topic: self.id},
             token=1,
             epoch=number,
-            held={},
+            committed={},
             views=self.writer.current,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,

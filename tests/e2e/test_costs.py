@@ -79,7 +79,7 @@ def await_read(driver: Driver, count: int) -> None:
     """Wait until so many records are held."""
 
     def read() -> int:
-        return sum(len(part) for epoch in Ledger.ensure(driver.layout).epochs() for part in epoch.ranges)
+        return sum(len(part) for epoch in Ledger.ensure(driver.layout).read() for part in epoch.ranges)
 
     eventually("all to be read", lambda: read() == count)
 
@@ -105,7 +105,7 @@ def test_an_epoch_is_one_spark_job_and_one_commit_per_table(
     with driver.lock:
         after = {name: (table.version, table.actions().num_rows) for name, table in tables(driver).items()}
         ended, last = jobs(spark), driver.writer.master.epoch
-    made = [epoch for epoch in Ledger.ensure(driver.layout).epochs() if first < epoch.number <= last]
+    made = [epoch for epoch in Ledger.ensure(driver.layout).read() if first < epoch.number <= last]
     reading = [epoch for epoch in made if epoch.ranges]
     assert EPOCHS <= len(reading) <= len(made)
     assert ended - began == len(reading)

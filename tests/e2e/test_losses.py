@@ -78,7 +78,7 @@ def stored(stack: StreamStack, table: str) -> list[tuple[str, int, int]]:
 
 
 def ledger(stack: StreamStack) -> list[Epoch]:
-    return Ledger.ensure(stack.layout).epochs()
+    return Ledger.ensure(stack.layout).read()
 
 
 def seen(stack: StreamStack) -> Observation:

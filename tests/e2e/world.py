@@ -100,7 +100,7 @@ class World:
         values = [json.dumps(event).encode() for event in events]
         self.token += 1
         writer = Writer(self.layout, self.pipeline, self.token)
-        number = writer.take()
+        number = writer.take_number()
         result = run(
             [raw(values, self.held)],
             KernelConfig(
@@ -108,7 +108,7 @@ class World:
                 topic_ids={"flights.departures": LANE.topic_id},
                 token=self.token,
                 epoch=number,
-                held={},
+                committed={},
                 views=writer.current,
                 master=writer.master.table.root,
                 quarantine=writer.quarantine.root,

@@ -41,7 +41,7 @@ class Left:
         [view] = stack.pipeline.views
         tables = [Slices.ensure(layout, view).table, Table.open(layout.table("quarantine"))]
         slices, quarantine = (-1 if (at := table.txn(EPOCH)) is None else at for table in tables)
-        ledger = Ledger.ensure(layout).epochs()
+        ledger = Ledger.ensure(layout).read()
         planned, done = batches(stack.home / "streams" / stack.name)
         above = [
             file

@@ -155,7 +155,7 @@ def test_airflow_comes_back_and_leaves_the_stream_alone_or_starts_it(watched: Wa
         eventually("a fresh answer", lambda: watched.line.reader.samples[-1].epoch > epoch + 1, 300)
         trial.measure("SIGKILL of all to a fresh answer through reconcile alone", time.monotonic() - began)
     assert watched.who()[1] > who[1]
-    assert Ledger.ensure(watched.line.stack.layout).epochs()[-1].token == watched.who()[1]
+    assert Ledger.ensure(watched.line.stack.layout).read()[-1].token == watched.who()[1]
     watched.line.drained()
 
 

@@ -98,7 +98,7 @@ def test_a_supervised_stream_comes_back_from_a_kill_at_any_time(seed: int, owned
         owned.await_beyond(owned.stack.epoch())
         time.sleep(trial.chance.uniform(0, 6))
         victim = trial.chance.choice(["jvm", "python", "both"])
-        family, token = owned.family(), Ledger.ensure(owned.stack.layout).epochs()[-1].token
+        family, token = owned.family(), Ledger.ensure(owned.stack.layout).read()[-1].token
         assert family.jvm is not None
         struck = {"jvm": [family.jvm], "python": [family.driver], "both": [family.jvm, family.driver]}[victim]
         gone = [psutil.Process(pid) for pid in struck]
@@ -107,7 +107,7 @@ def test_a_supervised_stream_comes_back_from_a_kill_at_any_time(seed: int, owned
         epoch = owned.stack.epoch()
         took = owned.await_beyond(epoch + 1)
         trial.measure("SIGKILL to next committed epoch", took)
-    after = Ledger.ensure(owned.stack.layout).epochs()[-1].token
+    after = Ledger.ensure(owned.stack.layout).read()[-1].token
     trial.prove(f"{victim} killed at epoch {epoch}", after > token and not any(map(is_process_running, gone)))
     owned.drained()
     if seed % 5 == 4:
@@ -217,7 +217,7 @@ def leased(line: Line) -> bool:
     """Return whether somebody holds the lease now."""
     from seamline.lake.tables.control_table import ControlTable
 
-    return ControlTable.ensure(line.stack.layout).held() is not None
+    return ControlTable.ensure(line.stack.layout).live_lease() is not None
 
 
 def test_a_supervisor_that_is_killed_leaves_a_driver_that_ends(line: Line, trial: Trial) -> None:

@@ -57,7 +57,7 @@ def test_a_topic_truncated_past_our_position(line: Line, trial: Trial) -> None:
         line.drained()
     line.stop()
     line.require_clean()
-    [hole] = list_open_holes(Ledger.ensure(line.stack.layout).epochs())
+    [hole] = list_open_holes(Ledger.ensure(line.stack.layout).read())
     assert [(part.lane.partition, part.start, part.end) for part in hole.ranges] == [(1, ours, ours + 40)]
     line.judge(lost=hole.ranges, truth=False)
 
@@ -93,9 +93,7 @@ def test_a_topic_made_again_with_more_records_than_before(line: Line, trial: Tri
     line.stop()
     line.require_clean()
     assert {Lane(old, part) for part in range(3)} == {
-        part.lane
-        for hole in list_open_holes(Ledger.ensure(line.stack.layout).epochs())
-        for part in hole.ranges
+        part.lane for hole in list_open_holes(Ledger.ensure(line.stack.layout).read()) for part in hole.ranges
     }
     assert first >= 0 and again
     line.doubtful = True
@@ -107,7 +105,7 @@ def test_a_partition_added_under_load(line: Line, trial: Trial) -> None:
     line.supervise()
     with line.reader, line.flowing(80):
         line.await_beyond(1)
-        token = Ledger.ensure(line.stack.layout).epochs()[-1].token
+        token = Ledger.ensure(line.stack.layout).read()[-1].token
         with TopicAdmin(line.kafka) as admin:
             admin.add_partitions(line.topic, 5)
             trial.prove("two partitions more", len(admin.partitions(line.topic)) == 5)
@@ -120,7 +118,7 @@ def test_a_partition_added_under_load(line: Line, trial: Trial) -> None:
         def read() -> bool:
             return {3, 4} <= {
                 part.lane.partition
-                for epoch in Ledger.ensure(line.stack.layout).epochs()
+                for epoch in Ledger.ensure(line.stack.layout).read()
                 for part in epoch.ranges
             }
 
@@ -170,7 +168,7 @@ def test_transactions_that_are_aborted_and_one_that_hangs(line: Line, trial: Tri
         line.send(100)
         eventually("what is decided to be read", lambda: line.stack.offsets_read() > 600, PATIENCE)
         line.drained()
-        ranges = [part for epoch in Ledger.ensure(line.stack.layout).epochs() for part in epoch.ranges]
+        ranges = [part for epoch in Ledger.ensure(line.stack.layout).read() for part in epoch.ranges]
         assert max(part.end for part in ranges if part.lane.partition == 0) <= at
         producer.abort_transaction()
         producer.close()
@@ -180,7 +178,7 @@ def test_transactions_that_are_aborted_and_one_that_hangs(line: Line, trial: Tri
             lambda: (
                 max(
                     part.end
-                    for epoch in Ledger.ensure(line.stack.layout).epochs()
+                    for epoch in Ledger.ensure(line.stack.layout).read()
                     for part in epoch.ranges
                     if part.lane.partition == 0
                 )
@@ -243,7 +241,7 @@ def test_poison_of_every_kind(line: Line, trial: Trial) -> None:
     kinds = [Sent(f"p{at % 3}", -1, None, value) for at, value in enumerate(bad("p0", FIRST))]
     with line.reader, line.flowing(60):
         line.await_beyond(0)
-        token = Ledger.ensure(line.stack.layout).epochs()[-1].token
+        token = Ledger.ensure(line.stack.layout).read()[-1].token
         for _ in range(3):
             with writer(line.kafka, line.topic_id, line.log) as out:
                 write(out, line.topic, [(int(each.producer[1:]), each) for each in kinds])

@@ -151,7 +151,7 @@ def test_every_fold_over_a_log_is_the_same_over_sums(
         last = [find_last_refusal(row, reason) for row in short if reason in row.refused][-1:]
         assert last == [find_last_refusal(row, reason) for row in log if reason in row.refused][-1:]
     if log:
-        mine, theirs = (Progress.resumed(some, {}, START) for some in (short, log))
+        mine, theirs = (Progress.resume(some, {}, START) for some in (short, log))
         assert (mine.largest, mine.last_edge) == (theirs.largest, theirs.last_edge)
         assert replace(short[-1], took={}).frontiers == log[-1].frontiers
 

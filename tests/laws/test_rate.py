@@ -19,7 +19,7 @@ def test_under_a_backlog_the_size_comes_to_rest_near_the_target(per_second, over
     size = EpochSize(Stream(max_offsets_per_epoch=most, epoch_target="10 seconds"))
     seen = []
     for _ in range(40):
-        size.held(size.limit, size.limit / per_second + overhead)
+        size.record_commit(size.limit, size.limit / per_second + overhead)
         size.restart({})
         seen.append(size.limit)
     assert len(set(seen[-10:])) == 1
@@ -38,11 +38,11 @@ def test_an_epoch_that_was_not_full_says_nothing_about_a_larger_one(size, record
 def test_one_slow_epoch_changes_nothing():
     """The first epoch of a driver is slow, and a new query costs half a second."""
     size = EpochSize(Stream(max_offsets_per_epoch=100_000, epoch_target="10 seconds"))
-    size.held(100_000, 40)
-    size.held(100_000, 9)
-    size.held(100_000, 40)
+    size.record_commit(100_000, 40)
+    size.record_commit(100_000, 9)
+    size.record_commit(100_000, 40)
     assert (size.limit, size.turned) == (100_000, False)
-    size.held(100_000, 40)
+    size.record_commit(100_000, 40)
     assert (size.limit, size.turned) == (25_000, True)
 
 
@@ -51,12 +51,12 @@ def test_a_poisonous_record_is_found_by_halving_and_the_rate_is_kept():
     size = EpochSize(Stream(max_offsets_per_epoch=8))
     ends, limits = {LANE: 8}, []
     while not size.condemned:
-        size.failed("poison", ends, [OffsetRange(LANE, 0, size.limit)])
+        size.record_failure("poison", ends, [OffsetRange(LANE, 0, size.limit)])
         limits.append(size.limit)
     assert limits == [8, 8, 4, 2, 1, 1, 1, 1]
-    size.held(1, 1)
+    size.record_commit(1, 1)
     assert size.condemned == ""
-    assert size.outdated({LANE: 1})
+    assert size.is_outdated({LANE: 1})
     size.restart({LANE: 8})
     assert size.limit == 8
 
@@ -68,7 +68,7 @@ def test_an_epoch_comes_to_rest_at_as_many_intervals_as_a_commit_should_name(per
     seen = []
     for _ in range(40):
         intervals = max(int(size.limit / per_interval), 1)
-        size.held(size.limit, size.limit / 1_000_000, intervals)
+        size.record_commit(size.limit, size.limit / 1_000_000, intervals)
         size.restart({})
         seen.append((size.limit, intervals))
     assert len({limit for limit, _ in seen[-10:]}) == 1

@@ -54,7 +54,7 @@ def rulings() -> st.SearchStrategy[Ruling]:
         lambda zone: Sliding("4 days", "1 day", zone=zone),
         lambda zone: Cumulating("1 day", "2 hours", zone=zone),
     ]
-    return st.builds(lambda make, zone: make(zone).laid(GRID), st.sampled_from(made), ZONES)
+    return st.builds(lambda make, zone: make(zone).lay_out(GRID), st.sampled_from(made), ZONES)
 
 
 @given(zone=ZONES, moment=MOMENTS | CHANGES, reading=MOMENTS | CHANGES)
@@ -63,14 +63,16 @@ def test_a_reading_is_reached_when_the_clock_has_shown_it(
 ) -> None:
     """All of window arithmetic rests on this one line, on every day of the year."""
     clock = clock_of(zone, GRID.start)
-    assert (clock.reached(us(reading)) <= us(moment)) == (us(reading) <= clock.reading(us(moment)))
+    assert (clock.first_reaching(us(reading)) <= us(moment)) == (
+        us(reading) <= clock.furthest_reading(us(moment))
+    )
 
 
 @given(zone=ZONES, moment=MOMENTS | CHANGES)
 def test_a_clock_reads_what_the_zone_shows(zone: str, moment: datetime) -> None:
     """A clock put back goes on with the furthest it had come to; else it shows what everybody's does."""
     local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=UTC)
-    reading = at(clock_of(zone, GRID.start).reading(us(moment)))
+    reading = at(clock_of(zone, GRID.start).furthest_reading(us(moment)))
     put_back = moment - 3 * HOUR
     assert reading == local or (
         reading > local
@@ -81,10 +83,10 @@ def test_a_clock_reads_what_the_zone_shows(zone: str, moment: datetime) -> None:
 @given(ruling=rulings(), moment=MOMENTS | CHANGES)
 def test_an_instant_is_in_its_windows_and_in_no_other(ruling: Ruling, moment: datetime) -> None:
     """Before and behind the windows that hold an instant there is none that does."""
-    held = list(ruling.holding(us(moment)))
+    held = list(ruling.windows_at(us(moment)))
     assert held == sorted(set(held))
     assert all(start <= us(moment) < end for start, end in held)
-    near = range(ruling.earliest(us(moment)) - 3, ruling.latest(us(moment)) + 4)
+    near = range(ruling.first_ending_after(us(moment)) - 3, ruling.last_starting_by(us(moment)) + 4)
     every = [(ruling.at(number), end) for number in near for end in ruling.ends(number)]
     assert held == [each for each in every if each[0] <= us(moment) < each[1]]
 
@@ -94,7 +96,7 @@ def test_a_pane_crosses_no_border(ruling: Ruling, moment: datetime) -> None:
     """A pane in two windows would be counted in one of them; one in two intervals under two cuts."""
     pane = ruling.pane(DAY // MICROSECOND)
     start = us(moment) // pane * pane
-    assert list(ruling.holding(start)) == list(ruling.holding(start + pane - 1))
+    assert list(ruling.windows_at(start)) == list(ruling.windows_at(start + pane - 1))
     assert (DAY // MICROSECOND) % pane == 0
 
 
@@ -103,23 +105,23 @@ def test_the_panes_of_windows_hold_all_of_them(ruling: Ruling, start: datetime, 
     """What is not read cannot be counted."""
     low, high = ruling.panes(us(start), us(start) + length)
     for instant in (us(start), us(start) + length - 1):
-        for first, end in ruling.holding(instant):
+        for first, end in ruling.windows_at(instant):
             if us(start) <= first < us(start) + length:
                 assert low <= first and end <= high
     first, last = ruling.starts(us(start), us(start) + length)
-    held = [*ruling.holding(us(start)), *ruling.holding(us(start) + length - 1)]
+    held = [*ruling.windows_at(us(start)), *ruling.windows_at(us(start) + length - 1)]
     assert first == min(each[0] for each in held)
     assert last == max(each[0] for each in held)
 
 
 def test_a_day_in_new_york_has_23_24_or_25_hours() -> None:
     """By hand: clocks were put on at 2024-03-10T07:00Z and back at 2024-11-03T06:00Z."""
-    ruling = Tumbling("1 day", zone="America/New_York").laid(GRID)
+    ruling = Tumbling("1 day", zone="America/New_York").lay_out(GRID)
     assert ruling.pane(DAY // MICROSECOND) == HOUR // MICROSECOND
     found = {}
     for day in ("2024-03-09", "2024-03-10", "2024-11-03"):
         noon = datetime.fromisoformat(f"{day}T17:00Z")
-        ((start, end),) = ruling.holding(us(noon))
+        ((start, end),) = ruling.windows_at(us(noon))
         found[day] = (at(start).strftime("%dT%H"), (end - start) * MICROSECOND / HOUR)
     assert found == {"2024-03-09": ("09T05", 24), "2024-03-10": ("10T05", 23), "2024-11-03": ("03T04", 25)}
 
@@ -130,24 +132,24 @@ def test_a_day_in_new_york_has_23_24_or_25_hours() -> None:
 )
 def test_panes_are_as_short_as_the_zone_needs(zone: str, minutes: int) -> None:
     """A pane of an hour would put half an hour of Kolkata's midnight into the wrong day."""
-    ruling = Tumbling("1 day", zone=zone).laid(GRID)
+    ruling = Tumbling("1 day", zone=zone).lay_out(GRID)
     assert ruling.pane(DAY // MICROSECOND) * MICROSECOND == timedelta(minutes=minutes)
 
 
 def test_hours_are_hours_on_every_day() -> None:
     """A window that divides the change is neither stretched nor doubled: 01:00 comes twice, each an hour long."""
-    ruling = Tumbling("1 hour", zone="America/New_York").laid(GRID)
+    ruling = Tumbling("1 hour", zone="America/New_York").lay_out(GRID)
     first, second = (datetime(2024, 11, 3, hour, 30, tzinfo=UTC) for hour in (5, 6))
-    assert [list(ruling.holding(us(each))) for each in (first, second)] == [
+    assert [list(ruling.windows_at(us(each))) for each in (first, second)] == [
         [(us(each.replace(minute=0)), us(each.replace(minute=0) + HOUR))] for each in (first, second)
     ]
 
 
 def test_a_cumulating_day_grows_hour_by_hour() -> None:
     """By hand, on the day that lacks its third hour: 23 windows, the last of them the whole day."""
-    ruling = Cumulating("1 day", "1 hour", zone="America/New_York").laid(GRID)
+    ruling = Cumulating("1 day", "1 hour", zone="America/New_York").lay_out(GRID)
     start = us(datetime(2024, 3, 10, 5, tzinfo=UTC))
-    found = list(ruling.holding(start))
+    found = list(ruling.windows_at(start))
     assert [(first, (end - first) * MICROSECOND // HOUR) for first, end in found] == [
         (start, hours) for hours in range(1, 24)
     ]
@@ -156,7 +158,7 @@ def test_a_cumulating_day_grows_hour_by_hour() -> None:
 @given(minutes=st.lists(st.integers(0, 5000), max_size=40))
 def test_sessions_are_what_gaps_leave(minutes: list[int]) -> None:
     """Each event is in one session, neighbours in one are near, sessions are apart."""
-    gaps = Session("30 minutes").laid(GRID)
+    gaps = Session("30 minutes").lay_out(GRID)
     assert isinstance(gaps, Gaps)
     instants = [minute * 60_000_000 for minute in minutes]
     found = windows_over(gaps, instants)
@@ -188,5 +190,5 @@ WRONG: list[tuple[Window, str]] = [
 def test_what_is_no_way_to_cut_time_is_refused(window: Window, fact: str) -> None:
     """An engine that guesses gives a number that nobody asked for."""
     with pytest.raises(DefinitionError, match=fact) as refused:
-        window.laid(GRID)
+        window.lay_out(GRID)
     assert refused.value.hint

@@ -78,7 +78,7 @@ def claimed(world: World, view: CompiledView, manifest: Manifest, until: int) ->
     """Say for each interval that has records how far a view counts; what is not built to its floor is left out."""
     found = {}
     for id in {each.interval for each in world.held}:
-        if not manifest.building(view.id, id):
+        if not manifest.is_building(view.id, id):
             current = manifest.published.get((view.id, id))
             floor = manifest.floor(view.id, id)
             found[id] = Claim(current.epoch if current else floor, until, floor)
@@ -100,7 +100,7 @@ def settled(world: World, view: CompiledView, manifest: Manifest) -> bool:
     A day of which the rules have no row any more may have had some, and waits for a build all the same.
     """
     days = {each.interval for each in world.held}
-    return not unbuilt(world, view, manifest) and not any(manifest.building(view.id, id) for id in days)
+    return not unbuilt(world, view, manifest) and not any(manifest.is_building(view.id, id) for id in days)
 
 
 def unbuilt(world: World, view: CompiledView, manifest: Manifest) -> list[str]:
@@ -110,7 +110,7 @@ def unbuilt(world: World, view: CompiledView, manifest: Manifest) -> list[str]:
     rows = [(each.day, each.record.row) for each in world.held]
     with_rows = {day for day, row in rows if row is not None and world.shape.takes(row)}
     days = {max(day + more, 0) for day in with_rows for more in ((0,) if within else (-1, 0, 1))}
-    return [named(day) for day in sorted(days) if manifest.building(view.id, named(day))]
+    return [named(day) for day in sorted(days) if manifest.is_building(view.id, named(day))]
 
 
 def check_built(world: World) -> None:

@@ -107,11 +107,11 @@ class Fill(Operation):
 def fill(world: World, steps: int) -> None:
     """Read so many pieces of what was passed over."""
     filler = world.running().filler
-    filler.ask(ControlTable.ensure(world.layout).read().fills)
+    filler.request(ControlTable.ensure(world.layout).read().fills)
     for _ in range(steps):
         if not filler.pending:
             break
-        filler.step(HERE)
+        filler.fill_step(HERE)
 
 
 def passed_over(world: World) -> list[tuple[Lane, int]]:

@@ -64,7 +64,7 @@ class Idle(Operation):
             before = driver.writer.behind
             catch_up(HERE, driver.writer, most=self.most)
             driver.epochs.unstated |= before.keys() - driver.writer.behind.keys()
-            driver.epochs.state()
+            driver.epochs.state_frontiers()
             driver.epochs.close("paused")
 
 
@@ -232,7 +232,7 @@ class FailedStart(Operation):
             def dies(_: Writer) -> None:
                 raise Died("the tables are fenced")
 
-            with patch.object(Writer, "repaired", dies):
+            with patch.object(Writer, "repair_ledger", dies):
                 driver.start(HERE)
         abandon(driver)
 

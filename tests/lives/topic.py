@@ -89,11 +89,11 @@ class Read(Topics):
         self.admin: Topic = topic  # type: ignore[assignment]
         self.ids = dict.fromkeys(self.names, ID)
 
-    def between(self, _: object, part: OffsetRange) -> Frame:  # type: ignore[override]
+    def read_range(self, _: object, part: OffsetRange) -> Frame:  # type: ignore[override]
         """Read the raw records of one range."""
         return self.admin.raw([part])
 
-    def firsts(self, places: Mapping[Place, int]) -> dict[Place, Tail]:
+    def fetch_first_records(self, places: Mapping[Place, int]) -> dict[Place, Tail]:
         """Return the first record at or after some offsets: a start that stops at one that it has read is wrong."""
         sent = {place: self.admin.lanes[Lane(ID, place[1])] for place in places}
         at = int(SENT_AT.timestamp() * 1000)

@@ -223,7 +223,7 @@ class World:
         ]
         with self.watched():
             try:
-                driver.epochs.read(self.topic.raw(ranges), ends, stopping=False)  # type: ignore[arg-type]
+                driver.epochs.process_batch(self.topic.raw(ranges), ends, stopping=False)  # type: ignore[arg-type]
             except Conflict:
                 if not self.widened or driver is not self.driver:
                     raise

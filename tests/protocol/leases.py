@@ -102,7 +102,7 @@ def acts(state: State, at: int, process: Process, rules: Rules) -> Iterator[tupl
     if process.landed != NEVER:
         begun = process.landed if rules.since_sent else state.now
         belief = Belief(lambda: state.now, TTL)
-        belief.landed(begun)
+        belief.confirm(begun)
         yield "hears of it", state.put(at, process._replace(landed=NEVER, believes=int(belief.until)))
     elif process.sent is not None:
         yield "lands", land(state, at, process, rules)

@@ -59,7 +59,7 @@ def answered(
 ) -> Answer | str:
     """Answer for a day from four pins, as the shipped read does; RETRY where they do not fit together."""
     manifest, name, interval = book.manifest, VIEWS[view], DAYS[day].id
-    if manifest.building(name, interval):
+    if manifest.is_building(name, interval):
         return BUILDING
     until, cut = until_of(epochs, view, book, rules), manifest.cut(name, interval)
     rows: list[int] = []

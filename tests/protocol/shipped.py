@@ -80,8 +80,8 @@ class Mortal(Writer):
 
     dies_after = ""
 
-    def done(self, phase: str) -> None:
-        super().done(phase)
+    def end_phase(self, phase: str) -> None:
+        super().end_phase(phase)
         if phase == self.dies_after:
             raise Died(phase)
 
@@ -135,7 +135,7 @@ class Stream:
         """Start a driver under the next token, as the shipped one starts; or repair as a person does."""
         self.token += 1
         writer = Mortal(self.layout, self.pipeline, self.token, acceptance=acceptance)
-        writer.repaired()
+        writer.repair_ledger()
         return writer
 
     def position(self, writer: Writer) -> int:
@@ -154,7 +154,7 @@ class Stream:
         """Read up to ``end`` and commit; give the epoch, or None where the driver died."""
         start = self.position(writer)
         end = len(self.topic) if end is None else end
-        number, views = writer.take(), writer.current
+        number, views = writer.take_number(), writer.current
         result = self.judged(writer, number, start, end) if end > start else KernelResult()
         epoch = Epoch(
             number,
@@ -170,7 +170,7 @@ class Stream:
         )
         writer.dies_after = dies_after
         try:
-            writer.done("files")
+            writer.end_phase("files")
             return writer.commit(epoch, result, views)
         except Died:
             return None
@@ -201,7 +201,7 @@ class Stream:
             topic_ids={"orders": "topic"},
             token=writer.token,
             epoch=number,
-            held={LANE: start},
+            committed={LANE: start},
             views=writer.current,
             master=writer.master.table.root,
             quarantine=writer.quarantine.root,

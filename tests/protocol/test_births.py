@@ -62,4 +62,4 @@ def test_a_version_lacks_the_days_that_judging_again_has_brought(
     start(stream, boot=7, patch=monkeypatch)
     born = stream.pipeline.views[0].id
     manifest = ManifestTable.ensure(stream.layout).read()
-    assert (manifest.filled[born], manifest.building(born, day)) == (day, True)
+    assert (manifest.filled[born], manifest.is_building(born, day)) == (day, True)

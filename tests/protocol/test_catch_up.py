@@ -49,7 +49,7 @@ def test_no_epoch_follows_one_of_which_nobody_knows(stream: Stream) -> None:
         stream.epoch(writer, 1)
     with pytest.raises(ProtocolError, match="not known whether the master holds it"):
         stream.epoch(writer)
-    writer.repaired()
+    writer.repair_ledger()
     stream.epoch(writer)
     assert stream.answered() == stream.wanted() == {0: 1, 1: 1}
 
@@ -64,7 +64,7 @@ def test_a_block_gives_no_number_out_again(stream: Stream, monkeypatch: pytest.M
     caught_up(again, monkeypatch.setattr)
     table = Table.open(again.slices[VIEW.id].table.root)
     assert table.txn(EPOCH) == 1
-    assert stream.start().take() == 2
+    assert stream.start().take_number() == 2
 
 
 def test_slices_whose_commit_was_not_answered_are_not_added_again(

@@ -140,11 +140,11 @@ def test_rows_of_before_clocks_were_kept_go_by_their_record_version() -> None:
     """An upgrade closes nothing and opens nothing."""
     rows = [epoch(0, "", version="v", day=9), epoch(1, "", version="w", day=3)]
     for version, day in (("v", 9), ("w", 3), ("w+more STRING", 3)):
-        assert Progress.resumed(rows, {}, START, Timed(version, "at")).mark == START + day * DAY
-    assert Progress.resumed(rows, {}, START, Timed("x", "at")).mark is None
+        assert Progress.resume(rows, {}, START, Timed(version, "at")).mark == START + day * DAY
+    assert Progress.resume(rows, {}, START, Timed("x", "at")).mark is None
     said = [*rows, epoch(2, "at", version="w", day=4)]
-    assert Progress.resumed(said, {}, START, Timed("x", "at")).mark == START + 4 * DAY
-    assert Progress.resumed(said, {}, START, Timed("v", "due")).largest == {LANE: START + 9 * DAY}
+    assert Progress.resume(said, {}, START, Timed("x", "at")).mark == START + 4 * DAY
+    assert Progress.resume(said, {}, START, Timed("v", "due")).largest == {LANE: START + 9 * DAY}
 
 
 def test_a_clock_is_a_column_and_what_makes_it() -> None:
@@ -162,13 +162,13 @@ def test_a_topic_that_ends_closes_by_another_column_too() -> None:
     made: Any = SimpleNamespace(
         progress=Progress({LANE: 3}),
         pipeline=PIPELINE,
-        writer=SimpleNamespace(last_filled=lambda _: grid.of(START + 3 * DAY).id),
+        writer=SimpleNamespace(find_last_filled=lambda _: grid.of(START + 3 * DAY).id),
     )
-    assert Epochs.closing(made) == START + 4 * DAY
-    made.writer.last_filled = lambda _: ""
-    assert Epochs.closing(made) is None
+    assert Epochs.last_interval_end(made) == START + 4 * DAY
+    made.writer.find_last_filled = lambda _: ""
+    assert Epochs.last_interval_end(made) is None
     made.progress = Progress({LANE: 3}, {LANE: START})
-    assert Epochs.closing(made) == START + DAY
+    assert Epochs.last_interval_end(made) == START + DAY
 
 
 def test_a_serving_table_is_shown_anew_by_another_column() -> None:

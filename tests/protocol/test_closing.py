@@ -106,7 +106,7 @@ def read(log: Log, last: Epoch, ends: tuple[int, int], rules: Rules) -> Log:
     heard = tuple(
         log.clock if end > old else at for end, old, at in zip(ends, last.ends, log.heard, strict=True)
     )
-    own = [each for each in log.epochs if not rules.anew or told_by(log).tells(each)]  # type: ignore[arg-type]
+    own = [each for each in log.epochs if not rules.anew or told_by(log).is_of_clock(each)]  # type: ignore[arg-type]
     new = [log.topic[lane][old:end] for lane, (old, end) in enumerate(zip(last.ends, ends, strict=True))]
     known = own[-1].largest if own else (None, None)
     largest = tuple(
@@ -145,7 +145,7 @@ def certified(log: Log, cut: int, rules: Rules) -> bool:
         interval=DAY,
         cut=cut,
         cut_is_edge=True,
-        watermark=told_by(log).mark(epoch) if rules.anew else epoch.watermark,  # type: ignore[arg-type]
+        watermark=told_by(log).watermark_at(epoch) if rules.anew else epoch.watermark,  # type: ignore[arg-type]
         contiguous=True,
         holes=0,
         ledger_rows=rows if rules.counts else found,

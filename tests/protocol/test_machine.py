@@ -127,7 +127,7 @@ class Tables(RuleBasedStateMachine):
             self.again()
         except OSError:
             try:
-                self.writer.repaired()
+                self.writer.repair_ledger()
             except FenceLost:
                 self.again()
 

@@ -136,7 +136,7 @@ def check(world: World) -> None:
     if VIEW not in manifest.births:
         return
     for day, id in enumerate(DAYS):
-        if manifest.building(VIEW, id):
+        if manifest.is_building(VIEW, id):
             continue
         cut, missing = manifest.cut(VIEW, id), []
         for number, (_, records) in enumerate(world.epochs):
@@ -172,11 +172,11 @@ def test_days_without_a_row_of_before_are_answered_once_that_is_known() -> None:
     world = World(RIGHT, ((WRONG, (0,)), (RIGHT, (1,))), (0,))
     world = say(world, plan_births(Manifest(), {VIEW: "text"}, held=0, now=NOW))
     manifest = manifest_of(world)
-    assert [manifest.building(VIEW, day) for day in DAYS] == [True, True]
+    assert [manifest.is_building(VIEW, day) for day in DAYS] == [True, True]
     log = list(apply_verdicts(log_of(world), RIGHT, verdicts(world)))
     told = complete_births(manifest, [VIEW], log, RIGHT, GRID, now=NOW)
     after = manifest_of(say(world, told))
-    assert [after.building(VIEW, day) for day in DAYS] == [True, False]
+    assert [after.is_building(VIEW, day) for day in DAYS] == [True, False]
     assert (after.births, after.definitions) == (manifest.births, {VIEW: "text"})
     assert complete_births(after, [VIEW], log, RIGHT, GRID, now=NOW) == []
 
@@ -186,7 +186,7 @@ def test_a_version_that_is_born_again_forgets_what_it_knew() -> None:
     birth = Statement(Act.BIRTH, VIEW, 1, DAYS[0], seq=0)
     again = Statement(Act.BIRTH, VIEW, 5, seq=2)
     manifest = fold_statements([birth, Statement(Act.RETIRE, VIEW, seq=1), again], 3)
-    assert manifest.building(VIEW, DAYS[1])
+    assert manifest.is_building(VIEW, DAYS[1])
 
 
 def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) -> None:

@@ -348,7 +348,7 @@ def require_told(stream: Stream) -> None:
     found = read_merged_answer(PIPELINE, VIEW, stream.layout)
     counts = dict(zip(found.table["id"].to_pylist(), found.table["n"].to_pylist(), strict=True))
     manifest = ManifestTable.ensure(stream.layout).read()
-    waiting = {day for _, day in manifest.floors if manifest.building(VIEW.id, day)}
+    waiting = {day for _, day in manifest.floors if manifest.is_building(VIEW.id, day)}
     assert {day for day, each in found.intervals.items() if each.status is Status.BUILDING} == waiting
     assert not waiting or not found.final
     rows = Table.open(root(stream.layout, "master")).read(["_epoch", "_offset", "_event_time"]).to_pylist()

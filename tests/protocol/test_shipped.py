@@ -61,7 +61,7 @@ def test_a_death_after_any_commit_loses_and_repeats_nothing(stream: Stream, phas
     """Whatever was there before the master held it is read again, under a number of its own."""
     assert stream.epoch(stream.start(), dies_after=phase) is None
     again = stream.start()
-    held = [each.number for each in again.ledger.epochs()]
+    held = [each.number for each in again.ledger.read()]
     assert held == [each.number for each in again.master.missing(-1)] == ([0] if phase in PHASES[3:] else [])
     if stream.position(again) < 3:
         whole = stream.epoch(again)
@@ -96,7 +96,7 @@ def test_a_writer_that_stalls_anywhere_commits_nothing_more(stream: Stream, phas
         with pytest.raises(FenceLost):
             table.append([])
     third = stream.start()
-    assert third.ledger.epochs() == third.master.missing(-1)
+    assert third.ledger.read() == third.master.missing(-1)
 
 
 def test_a_start_looks_for_numbers_when_nobody_else_can_take_one(
@@ -129,7 +129,7 @@ def test_a_commit_without_an_answer_counts_once(stream: Stream, table: str, land
     except OSError:
         pass
     # The driver goes on by reading again where its master ends.
-    writer.repaired()
+    writer.repair_ledger()
     if stream.position(writer) < 3:
         stream.epoch(writer)
     stream.epoch(writer)
@@ -170,13 +170,13 @@ def test_the_master_is_the_position(stream: Stream) -> None:
     writer = stream.start()
     stream.epoch(writer, 2)
     for start, end in ((1, 3), (3, 3 + 1)):
-        number = writer.take()
+        number = writer.take_number()
         epoch = stream.held and writer.master.missing(-1)[0]
         assert epoch
         moved = {**vars(epoch), "number": number, "ranges": (type(epoch.ranges[0])(LANE, start, end),)}
         with pytest.raises(OffsetGap):
             writer.commit(type(epoch)(**moved), KernelResult(), ())
-        writer.repaired()
+        writer.repair_ledger()
     with pytest.raises(ProtocolError):
         writer.commit(writer.master.missing(-1)[0], KernelResult(), ())
 
@@ -212,7 +212,7 @@ def test_an_epoch_is_held_however_often_a_start_has_failed(stream: Stream) -> No
         fails(stream)
         assert stream.answered() == stream.wanted()
     writer = stream.start()
-    assert [each.number for each in writer.ledger.epochs()] == [0]
+    assert [each.number for each in writer.ledger.read()] == [0]
     is_right(stream)
 
 
@@ -251,7 +251,7 @@ def test_an_epoch_is_held_though_it_has_no_rows(stream: Stream) -> None:
     stream.epoch(writer, 1)
     stream.epoch(writer, 2)
     stream.epoch(writer, 2)
-    assert [each.number for each in writer.ledger.epochs()] == [0, 1, 2]
+    assert [each.number for each in writer.ledger.read()] == [0, 1, 2]
     assert writer.frontiers == {VIEW.id: 2}
     assert stream.answered() == {0: 1}
     stream.epoch(writer)
@@ -358,6 +358,6 @@ def test_a_file_that_is_gone_is_not_committed(stream: Stream) -> None:
         stream.epoch(writer)
     assert Master.open(stream.layout).epoch == -1
     writer.timing.mark = lambda _: None
-    writer.repaired()
+    writer.repair_ledger()
     stream.epoch(writer)
     is_right(stream)

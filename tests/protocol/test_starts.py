@@ -72,7 +72,7 @@ def test_a_query_begins_where_the_master_ends_and_stops_at_a_loss() -> None:
     """Left to themselves, a new query begins at latest, and goes on over what Kafka has deleted."""
     reader = Reader()
     spark = SimpleNamespace(readStream=reader, sparkContext=SimpleNamespace(defaultParallelism=2))
-    topics([], {}, {}).read(spark, {Lane("t", 0): 5, Lane("t", 1): 0}, limit=7)  # type: ignore[arg-type]
+    topics([], {}, {}).open_stream(spark, {Lane("t", 0): 5, Lane("t", 1): 0}, limit=7)  # type: ignore[arg-type]
     assert json.loads(reader.told["startingOffsets"]) == {"orders": {"0": 5, "1": 0}}
     assert reader.told["failOnDataLoss"] == "true"
 
@@ -89,11 +89,14 @@ def test_every_lane_is_read_from_the_masters_end_and_a_new_one_from_its_beginnin
     """What was deleted unread, or lost after it was read, stops the start."""
     held = {Lane("t", 0): 5}
     master: Any = SimpleNamespace(position=lambda lanes: held)
-    assert topics([], {0: 2, 1: 1}, {0: 9, 1: 4}).starts(master, held) == {Lane("t", 0): 5, Lane("t", 1): 1}
+    assert topics([], {0: 2, 1: 1}, {0: 9, 1: 4}).find_starts(master, held) == {
+        Lane("t", 0): 5,
+        Lane("t", 1): 1,
+    }
     with pytest.raises(OffsetGap, match=r"offsets 5\.\.6"):
-        topics([], {0: 7}, {0: 9}).starts(master, held)
+        topics([], {0: 7}, {0: 9}).find_starts(master, held)
     with pytest.raises(TopicRecreated, match="Kafka ends at 4"):
-        topics([], {0: 0}, {0: 4}).starts(master, held)
+        topics([], {0: 0}, {0: 4}).find_starts(master, held)
 
 
 @pytest.mark.parametrize("ends", [{0: 9}, {0: 9, 1: 3}])
@@ -103,5 +106,5 @@ def test_a_broker_that_has_not_heard_of_a_lane_is_waited_for(ends: dict[int, int
     held = dict(list(known.items())[:2])
     master: Any = SimpleNamespace(position=lambda lanes: {lane: held[lane] for lane in lanes})
     with pytest.raises(KafkaUnavailable, match="does not tell of t/1 "):
-        topics([], {0: 0} if len(ends) > 1 else {0: 0, 1: 0}, ends).starts(master, known)
-    assert topics([], {0: 0, 1: 0}, {0: 9, 1: 3}).starts(master, known) == held
+        topics([], {0: 0} if len(ends) > 1 else {0: 0, 1: 0}, ends).find_starts(master, known)
+    assert topics([], {0: 0, 1: 0}, {0: 9, 1: 3}).find_starts(master, known) == held

@@ -27,7 +27,7 @@ def started(stream: Stream, *, renewals: int = 0) -> tuple[int, Mortal]:
     for _ in range(renewals):
         lease = control.renew(lease, now=NOW)
     writer = Mortal(stream.layout, PIPELINE, lease.token)
-    writer.repaired()
+    writer.repair_ledger()
     control.release(lease)
     return lease.token, writer
 

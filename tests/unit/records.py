@@ -59,7 +59,7 @@ def kernel_run(folder: Path, made: CompiledPipeline, rows: pa.RecordBatch, **cha
         topic_ids={"t": "T"},
         token=1,
         epoch=7,
-        held={},
+        committed={},
         views=frozenset(view.id for view in made.views),
         master=folder / "master",
         quarantine=folder / "quarantine",

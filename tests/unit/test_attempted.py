@@ -56,24 +56,28 @@ class Machine:
         made.progress = Progress(dict(self.vector))
         made.size = EpochSize(Stream(max_offsets_per_epoch=1_000_000))
         made.attempted = Attempted(self.file)
-        made.size.recall(made.attempted.read(), made.progress.vector)
-        made.register, made.lookups = None, SimpleNamespace(current=dict)
-        made.writer = SimpleNamespace(take=lambda: 1, current=frozenset(), done=lambda _: None, token=1)
+        made.size.restore(made.attempted.read(), made.progress.vector)
+        made.register, made.lookups = None, SimpleNamespace(current_versions=dict)
+        made.writer = SimpleNamespace(
+            take_number=lambda: 1, current=frozenset(), end_phase=lambda _: None, token=1
+        )
         made.writer.timing = EpochTiming()
-        made.topics = SimpleNamespace(assert_same=lambda: None, tell_group=lambda *_: None, ids={"t": "t"})
+        made.topics = SimpleNamespace(
+            assert_same=lambda: None, commit_group_offsets=lambda *_: None, ids={"t": "t"}
+        )
         made.pipeline = SimpleNamespace(name="p")
-        made.reread = list
-        made.policy, made.retries = SimpleNamespace(due=lambda *_: False), 0
-        made.size_batches = made.heartbeat = lambda *_: None
-        made.blank = lambda number, *_: Epoch(number, 1, datetime.now(UTC), "v")
-        made.meet = lambda _: made.progress
-        made.computed = lambda *given, dry=False: self.compute(made, given[-1], dry)
+        made.reload_log = list
+        made.policy, made.retries = SimpleNamespace(is_due=lambda *_: False), 0
+        made.size_batches = made.write_heartbeat = lambda *_: None
+        made.draft_epoch = lambda number, *_: Epoch(number, 1, datetime.now(UTC), "v")
+        made.add_lanes = lambda _: made.progress
+        made.run_kernel = lambda *given, dry=False: self.compute(made, given[-1], dry)
 
         def hold(after: Progress, epoch: Epoch, attempt: Any) -> None:
             made.progress, self.vector = after, dict(after.vector)
             self.held.append((epoch.ranges, made.said))
 
-        made.hold = hold
+        made.commit_attempt = hold
         return made
 
     def compute(self, made: Any, condemned: str, dry: bool) -> KernelResult:
@@ -95,7 +99,7 @@ class Machine:
             made = self.driver()
             try:
                 while self.vector != self.sizes:
-                    made.read(SimpleNamespace(), self.ends(made.size), stopping=False)
+                    made.process_batch(SimpleNamespace(), self.ends(made.size), stopping=False)
                     made.restart()
             except Died:
                 self.deaths += 1
@@ -166,7 +170,7 @@ def test_a_driver_that_somebody_kills_condemns_nothing(tmp_path: Path) -> None:
     machine = Machine(tmp_path, {A: 1_000}, {})
     for _ in range(7):
         made = machine.driver()
-        note = Note((OffsetRange(A, 0, 1),), JUDGED, made.size.kept())
+        note = Note((OffsetRange(A, 0, 1),), JUDGED, made.size.to_json())
         made.attempted.begin(note)
     machine.run()
     assert counted(machine) == []
@@ -176,17 +180,17 @@ def test_a_death_outside_of_the_kernel_is_no_failure_of_a_record(tmp_path: Path)
     """Between the kernel and the master's commit there is nothing that a record could be blamed for."""
     attempted, size = Attempted(tmp_path / "attempt.json"), EpochSize(Stream())
     attempted.begin(Note((OffsetRange(A, 5, 9),), JUDGED))
-    attempted.over({A: 5}, size.kept())
-    assert not size.recall(attempted.read(), {A: 5})
+    attempted.finish({A: 5}, size.to_json())
+    assert not size.restore(attempted.read(), {A: 5})
     assert (size.failures, size.limit) == (0, size.most)
 
 
 def test_what_fills_a_hole_leaves_the_note_of_the_stream_alone(tmp_path: Path) -> None:
     """Its deaths are not those of the epoch that the stream reads next."""
     attempted = Attempted(tmp_path / "attempt.json")
-    attempted.over({A: 5}, {"limit": 3})
+    attempted.finish({A: 5}, {"limit": 3})
     before = attempted.file.read_text()
-    attempted.stage(KEPT)
+    attempted.enter_stage(KEPT)
     assert attempted.file.read_text() == before
     assert not attempted.kept
 
@@ -197,7 +201,7 @@ def test_a_note_that_nobody_can_read_is_none(tmp_path: Path) -> None:
     assert Attempted(tmp_path / "attempt.json").read() is None
     full = Attempted(Path("/dev/full/attempt.json"))
     full.begin(Note((OffsetRange(A, 0, 1),)))
-    full.over({A: 1}, {})
+    full.finish({A: 1}, {})
 
 
 def test_what_cannot_be_read_has_its_place_in_the_quarantine() -> None:

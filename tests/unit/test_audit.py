@@ -151,7 +151,7 @@ def test_what_no_master_holds_is_no_part_of_the_log(shop: Shop) -> None:
     dead = shop.records([Sale(5)], 99)
     shop.master.table.append([dead])
     assert lanes(shop) == {LANE: ([(0, 4)], {})}
-    assert Ledger.ensure(shop.layout).epochs()[-1].number == 2
+    assert Ledger.ensure(shop.layout).read()[-1].number == 2
 
 
 def recount(shop: Shop) -> list[str]:

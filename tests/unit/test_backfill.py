@@ -111,7 +111,7 @@ def span(start: str, end: str) -> Interval:
 
 def test_a_span_is_its_intervals_the_end_not_in() -> None:
     """Airflow's own end is inclusive: off by one here rebuilds a day that nobody asked for."""
-    found = GRID.lived(span("2013-03-01", "2013-03-03"), now=NOW)
+    found = GRID.within_life(span("2013-03-01", "2013-03-03"), now=NOW)
     assert [each.id for each in found] == ["2013-03-01T00:00:00Z", "2013-03-02T00:00:00Z"]
 
 
@@ -127,14 +127,14 @@ def test_a_span_is_its_intervals_the_end_not_in() -> None:
 def test_a_span_that_cannot_be_meant_is_refused(start: str, end: str, error: type[BadRange]) -> None:
     """Airflow would take it and make runs that fail one by one."""
     with pytest.raises(error) as caught:
-        GRID.lived(span(start, end), now=NOW)
+        GRID.within_life(span(start, end), now=NOW)
     assert type(caught.value) is error
     assert caught.value.hint
 
 
 def test_the_day_that_runs_may_be_asked_for() -> None:
     """What its run says is that the day is still open."""
-    assert GRID.lived(span("2013-03-10", "2013-03-11"), now=NOW)
+    assert GRID.within_life(span("2013-03-10", "2013-03-11"), now=NOW)
 
 
 @pytest.mark.parametrize(("existing", "behavior"), [(0, "none"), (2, "completed")])

@@ -193,7 +193,7 @@ def decoded(which: str) -> str:
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": inner}]}
     content = {"deep": b"\x02" * 50_000, "long": b"\x80\xa8\xd6\xb9\x07"}[which]
     reader = AvroReader(Avro(json.dumps(schema)), Schema(()))
-    text, trouble = reader.attempt(content + b"\x00")
+    text, trouble = reader.try_decode(content + b"\x00")
     return f"{text} {(trouble or '').split(':')[0]}"
 
 

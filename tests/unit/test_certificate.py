@@ -75,16 +75,16 @@ def test_the_log_is_judged_at_the_cut_and_not_as_of_today():
         epoch(1, 0, 5, edge=True, watermark=START),
         epoch(2, 5, 9, edge=True, watermark=DAY.end),
     ]
-    log = Log.until(1, ledger)
+    log = Log.sum_until(1, ledger)
     assert (log.watermark, log.arrivals.rows(DAY.id, until=1)) == (START, 5)
-    assert not Log.until(0, ledger).is_edge
+    assert not Log.sum_until(0, ledger).is_edge
 
 
 def test_a_gap_between_ranges_and_a_registered_hole_are_both_seen():
     """A hole is never silent, never green."""
-    assert not Log.until(2, [epoch(1, 0, 5), epoch(2, 6, 9)]).contiguous
+    assert not Log.sum_until(2, [epoch(1, 0, 5), epoch(2, 6, 9)]).contiguous
     hole = epoch(2, 5, 9, kind=EpochKind.HOLE)
-    found = Log.until(2, [epoch(1, 0, 5), hole])
+    found = Log.sum_until(2, [epoch(1, 0, 5), hole])
     assert (found.contiguous, list(found.holes)) == (True, [hole])
 
 

@@ -131,7 +131,7 @@ def test_between_two_tasks_a_claim_holds_for_a_while_and_no_longer(layout: Layou
     claims = Claims.ensure(layout)
     for hours, ago, holds in ((0, 9, True), (0, 0, True), (0, 10, False), (2, 0, False), (-2, 0, False)):
         claims.take(claim("a", DAY, process=own_process_name()), now=NOW)
-        claims.hand_over("a", own_process_name(), now=NOW + timedelta(hours=hours, milliseconds=3))
+        claims.keep("a", own_process_name(), now=NOW + timedelta(hours=hours, milliseconds=3))
         assert bool(claims_of(layout, now=NOW + timedelta(minutes=ago, milliseconds=ago))) is holds
 
 
@@ -194,7 +194,7 @@ def test_an_attempt_that_was_replaced_has_no_say(layout: Layout) -> None:
     assert not claims.renew("a", "elsewhere 1 0.0")
     claims.release("a", "elsewhere 1 0.0")
     assert [each.process for each in claims.read()] == ["elsewhere 2 0.0"]
-    claims.hand_over("a", "elsewhere 2 0.0", now=NOW)
+    claims.keep("a", "elsewhere 2 0.0", now=NOW)
     claims.release("a")
     assert claims.read() == ()
 

@@ -100,10 +100,10 @@ def test_a_packed_file_tells_without_being_read(shop: Shop, monkeypatch: pytest.
     """A start after weeks reads the footer, and the last block for the newest epoch."""
     packed(shop)
     read: list[object] = []
-    groups = ledger_summaries.LedgerFile.epochs
+    groups = ledger_summaries.LedgerFile.read
     monkeypatch.setattr(
         ledger_summaries.LedgerFile,
-        "epochs",
+        "read",
         lambda file, blocks=None: read.append(blocks) or groups(file, blocks),
     )
     found = read_condensed_log(shop.layout)
@@ -161,10 +161,10 @@ def test_of_a_longer_ledger_only_the_rest_is_read(shop: Shop, monkeypatch: pytes
     shop.epoch([Sale(1)])
     shop.epoch([Sale(1)])
     read: list[int] = []
-    groups = ledger_summaries.LedgerFile.epochs
+    groups = ledger_summaries.LedgerFile.read
     monkeypatch.setattr(
         ledger_summaries.LedgerFile,
-        "epochs",
+        "read",
         lambda file, blocks=None: read.append(file.first) or groups(file, blocks),
     )
     after = read_condensed_log(shop.layout)

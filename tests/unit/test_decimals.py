@@ -104,7 +104,7 @@ def test_many_decimals_of_a_type_are_spelled_once() -> None:
     )
     steps = "".join(reader_of(made).steps())
     values = "".join(
-        reader_of(made).value(field, at) for at, field in enumerate(made.record.parsed.fields, 1)
+        reader_of(made).value_sql(field, at) for at, field in enumerate(made.record.parsed.fields, 1)
     )
     assert (steps + values).count("DECIMAL(9,3)") == spelled(build_decimal_type(9, 3), "d").count(
         "DECIMAL(9,3)"

@@ -56,19 +56,29 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.turns = Turns()
     made.spark = None
     made.writer = SimpleNamespace(behind={}, master=SimpleNamespace(epoch=7))
-    made.filler = SimpleNamespace(pending=False, ask=lambda _: None)
+    made.filler = SimpleNamespace(pending=False, request=lambda _: None)
     made.epochs = SimpleNamespace(
-        **{name: noting(name) for name in ("rest", "state", "restart", "reread", "close", "heartbeat")},
+        **{
+            name: noting(name)
+            for name in (
+                "declare_idle_edge",
+                "state_frontiers",
+                "restart",
+                "reload_log",
+                "close",
+                "write_heartbeat",
+            )
+        },
         catch_up=lambda _, views: said.append(f"catch up {views}"),
-        outdated=False,
+        is_outdated=False,
         retries=0,
         size=SimpleNamespace(halved=True, limit=1, condemned=""),
     )
     made.refresher = SimpleNamespace(close=lambda: None)
     made.topics = SimpleNamespace(close=lambda: None)
-    made.obey = lambda: None
-    made.query = lambda: said.append("query") or Query()
-    made.started = lambda **_: said.append("query anew") or Query()
+    made.poll_control = lambda: None
+    made.open_query = lambda: said.append("query") or Query()
+    made.start_query = lambda **_: said.append("query anew") or Query()
     monkeypatch.setattr(driver_loop, "TICK", 0.001)
     return made
 
@@ -101,16 +111,16 @@ def test_nothing_is_committed_after_an_epoch_that_has_failed(driver: Any) -> Non
     """The loop waits behind the epoch; where that fails nobody knows where the master ends."""
     driver.writer.behind = {"v": 3}
     driver.lock = Waited(driver)
-    driver.again = lambda query: driver.stopping.set() or query
+    driver.restart_after_failure = lambda query: driver.stopping.set() or query
     driver.run()
-    assert driver.said == ["query", "heartbeat", "released"]
+    assert driver.said == ["query", "write_heartbeat", "released"]
 
 
 def test_views_that_are_behind_take_a_turn_one_by_one(driver: Any) -> None:
     """The one that did not move waits; an epoch gets in between."""
     driver.writer.behind = {"a": 3, "b": 5}
     for _ in range(3):
-        driver.between()
+        driver.work_between_epochs()
     assert [each for each in driver.said if each.startswith("catch")] == ["catch up ['a']", "catch up ['b']"]
 
 
@@ -123,7 +133,7 @@ def test_a_query_is_not_begun_beside_one_whose_epoch_has_just_failed(driver: Any
         driver.failure = OSError("poison")
 
     query.stop = stop  # type: ignore[method-assign]
-    assert driver.anew(query) is query
+    assert driver.replace_query(query) is query
     assert driver.said == []
 
 
@@ -131,7 +141,7 @@ def test_a_failed_query_that_does_not_end_is_stopped(driver: Any) -> None:
     """Two queries over one checkpoint would take each other's plans for their own."""
     query = Query(hangs=True)
     driver.failure = OSError("poison")
-    assert driver.again(query) is not query
+    assert driver.restart_after_failure(query) is not query
     assert query.stopped == 1
     assert driver.said == ["restart", "query anew"]
 
@@ -139,11 +149,11 @@ def test_a_failed_query_that_does_not_end_is_stopped(driver: Any) -> None:
 def test_a_commit_that_landed_late_is_no_reason_to_end(driver: Any) -> None:
     """The tables are looked at anew, and the stream goes on where the master ends."""
     driver.failure = Conflict("An earlier commit of this writer has landed late in master.")
-    assert driver.again(Query(active=False))
+    assert driver.restart_after_failure(Query(active=False))
     assert driver.said == ["restart", "query anew"]
     driver.failure = OffsetGap("offsets are gone")
     with pytest.raises(OffsetGap):
-        driver.again(Query(active=False))
+        driver.restart_after_failure(Query(active=False))
 
 
 @pytest.mark.parametrize("query", [None, Query(active=False)])
@@ -151,7 +161,7 @@ def test_the_broker_is_waited_for_whatever_it_is_needed_for(driver: Any, query: 
     """After a pause, too."""
     answers = [away, away, lambda: driver.said.append("restart")]
     driver.epochs.restart = lambda: answers.pop(0)()
-    assert driver.again(query) is not query
+    assert driver.restart_after_failure(query) is not query
     assert driver.said == ["restart", "query anew"]
     assert driver.epochs.retries == (0 if query is None else 1)
 
@@ -160,7 +170,7 @@ def test_a_new_query_waits_for_the_broker(driver: Any) -> None:
     """What it was begun for is done by the next round."""
     driver.epochs.restart = away
     query = Query()
-    assert driver.anew(query) is query
+    assert driver.replace_query(query) is query
     assert isinstance(driver.failure, KafkaUnavailable)
     assert not query.isActive
 
@@ -169,12 +179,12 @@ def test_a_pause_declares_an_edge_as_soon_as_it_can(driver: Any, monkeypatch: py
     """While the broker is away there is none; what had failed is found out first."""
     monkeypatch.setattr(driver_loop, "TELL_EVERY", 0.0)
     driver.failure = OSError("no answer")
-    driver.epochs.reread = away
-    driver.rest(Query())
-    assert driver.said == ["heartbeat paused"]
-    driver.epochs.reread = lambda: driver.said.append("reread")
-    driver.rest(None)
-    assert driver.said[1:] == ["reread", "close paused"]
+    driver.epochs.reload_log = away
+    driver.pause(Query())
+    assert driver.said == ["write_heartbeat paused"]
+    driver.epochs.reload_log = lambda: driver.said.append("reload_log")
+    driver.pause(None)
+    assert driver.said[1:] == ["reload_log", "close paused"]
     assert driver.failure is None
 
 
@@ -203,21 +213,21 @@ def epochs(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_frontier_that_was_reached_is_stated_as_soon_as_it_can(epochs: Any) -> None:
     """Else a flip to the view would be refused for as long as its topic is silent."""
-    epochs.empty = away
+    epochs.commit_empty = away
     with pytest.raises(KafkaUnavailable):
         epochs.catch_up(None)
     assert epochs.unstated == {"v"}
-    epochs.empty = lambda: epochs.said.append("empty")
-    epochs.state()
+    epochs.commit_empty = lambda: epochs.said.append("empty")
+    epochs.state_frontiers()
     assert epochs.said == ["empty"]
 
 
 def test_the_tables_are_repaired_also_while_the_broker_is_away(epochs: Any) -> None:
     """An epoch that is made before it answers must not come between."""
-    epochs.writer.repaired = lambda: epochs.said.append("repaired") or []
+    epochs.writer.repair_ledger = lambda: epochs.said.append("repaired") or []
     epochs.topics = SimpleNamespace(assert_same=away)
     with pytest.raises(KafkaUnavailable):
-        epochs.reread()
+        epochs.reload_log()
     assert epochs.said == ["repaired"]
 
 
@@ -225,11 +235,11 @@ def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
     """Then nothing is left to state."""
     epochs.unstated = {"v"}
     epochs.writer.commit = lambda *_: "whole"
-    after = SimpleNamespace(held=lambda whole: f"held {whole}")
-    assert epochs.held(after, Epoch, None, ()) == "held whole"
+    after = SimpleNamespace(commit=lambda whole: f"held {whole}")
+    assert epochs.commit_epoch(after, Epoch, None, ()) == "held whole"
     assert epochs.unstated == set()
-    epochs.empty = away
-    epochs.state()
+    epochs.commit_empty = away
+    epochs.state_frontiers()
 
 
 @pytest.mark.parametrize("guilty", [True, False], ids=["the record", "a full disk"])
@@ -248,24 +258,26 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
             raise KernelFailed(OSError("poison"))
         return KernelResult()
 
-    epochs.computed = computed
+    epochs.run_kernel = computed
     epochs.attempted = Attempted(tmp_path / "attempt.json")
     epochs.register = SimpleNamespace(forget=lambda: runs.append("forgotten"))
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
-    epochs.lookups = SimpleNamespace(current=dict)
-    epochs.writer = SimpleNamespace(take=lambda: 8, current=frozenset({"v"}), done=lambda _: None)
+    epochs.lookups = SimpleNamespace(current_versions=dict)
+    epochs.writer = SimpleNamespace(take_number=lambda: 8, current=frozenset({"v"}), end_phase=lambda _: None)
     assert (
-        epochs.attempt(None, {}, epochs.attempted, condemned="No space left on device", proved=False).number
+        epochs.run_attempt(
+            None, {}, epochs.attempted, condemned="No space left on device", proved=False
+        ).number
         == 8
     )
     assert runs == [("", True), "forgotten", ("No space left on device" if guilty else "", False)]
     runs.clear()
-    epochs.computed = lambda *_, **__: KernelResult()
-    assert epochs.attempt(None, {}, epochs.attempted, condemned="", proved=False).number == 8
+    epochs.run_kernel = lambda *_, **__: KernelResult()
+    assert epochs.run_attempt(None, {}, epochs.attempted, condemned="", proved=False).number == 8
 
 
 def test_a_failure_that_nothing_can_be_done_about_ends_the_driver(driver: Any) -> None:
     """The supervisor tells it to people."""
     driver.failure = SeamlineError("the topic is another", hint="see docs")
     with pytest.raises(SeamlineError, match="the topic is another"):
-        driver.again(Query(active=False))
+        driver.restart_after_failure(Query(active=False))

@@ -35,7 +35,7 @@ class Epochs:
         self.log = [HOLE]
         self.size = SimpleNamespace(most=most)
         self.topics = SimpleNamespace(
-            beginnings=lambda: {LANE: self.begins}, between=lambda spark, part: part
+            fetch_beginnings=lambda: {LANE: self.begins}, read_range=lambda spark, part: part
         )
         self.begins = 0
         self.wrong: list[str] = []
@@ -44,7 +44,7 @@ class Epochs:
         self.condemned: list[int] = []
         self.down = False
 
-    def amend(
+    def fill_hole(
         self,
         frame: object,
         part: OffsetRange,
@@ -63,7 +63,7 @@ class Epochs:
             self.enter(KEPT if condemned else JUDGED, part, noted)
         if wrong == "killed":
             raise Died
-        noted.stage("")
+        noted.enter_stage("")
         if wrong == "killed at a commit":
             raise Died
         if wrong == "kafka":
@@ -79,11 +79,11 @@ class Epochs:
 
     def enter(self, stage: str, part: OffsetRange, noted: Attempted) -> None:
         """Go on to a stage, in which a record may be deadly."""
-        noted.stage(stage)
+        noted.enter_stage(stage)
         if part.start <= self.deadly.get(stage, -1) < part.end:
             raise Died
 
-    def reread(self) -> list[Epoch]:
+    def reload_log(self) -> list[Epoch]:
         """Return the log as the master has it."""
         if self.down:
             raise KafkaUnavailable("nobody answers")
@@ -106,10 +106,10 @@ class Unnoted(Attempted):
 def fill(epochs: Epochs, asked: list[OffsetRange] = ALL) -> Filler:
     """Fill until there is nothing to fill."""
     filler = Filler(epochs, epochs.log, Unnoted())  # type: ignore[arg-type]
-    filler.ask(asked)
+    filler.request(asked)
     for _ in range(100):
         if filler.pending:
-            filler.step(None)  # type: ignore[arg-type]
+            filler.fill_step(None)  # type: ignore[arg-type]
     assert not filler.pending
     return filler
 
@@ -143,11 +143,11 @@ def test_what_kafka_has_lost_meanwhile_stays_missing() -> None:
     epochs = Epochs(most=3)
     epochs.wrong = ["", "before"]
     filler = Filler(epochs, epochs.log, Unnoted())  # type: ignore[arg-type]
-    filler.ask(ALL)
-    filler.step(None)  # type: ignore[arg-type]
+    filler.request(ALL)
+    filler.fill_step(None)  # type: ignore[arg-type]
     epochs.begins = 6
     while filler.pending:
-        filler.step(None)  # type: ignore[arg-type]
+        filler.fill_step(None)  # type: ignore[arg-type]
     assert list_missing_ranges(epochs.log) == {0: (OffsetRange(LANE, 3, 6),)}
 
 
@@ -156,15 +156,15 @@ def test_a_broker_that_is_away_is_no_failure_of_a_record(down: bool) -> None:
     """However often it does not answer, nothing is condemned for it."""
     epochs = Epochs(most=1)
     filler = Filler(epochs, epochs.log, Unnoted())  # type: ignore[arg-type]
-    filler.ask(ALL)
+    filler.request(ALL)
     epochs.down = down
     for _ in range(10):
         epochs.wrong = ["before" if down else "kafka"]
         with pytest.raises(KafkaUnavailable):
-            filler.step(None)  # type: ignore[arg-type]
+            filler.fill_step(None)  # type: ignore[arg-type]
     epochs.down, epochs.wrong = False, []
     while filler.pending:
-        filler.step(None)  # type: ignore[arg-type]
+        filler.fill_step(None)  # type: ignore[arg-type]
     assert epochs.condemned == []
     assert list_missing_ranges(epochs.log) == {}
 
@@ -183,8 +183,8 @@ def test_a_record_that_kills_the_driver_each_time_is_refused_alone(
         filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
         try:
             while filler.pending or not filler.asked:
-                filler.ask([OffsetRange(LANE, 0, size)])
-                filler.step(None)  # type: ignore[arg-type]
+                filler.request([OffsetRange(LANE, 0, size)])
+                filler.fill_step(None)  # type: ignore[arg-type]
         except Died:
             deaths += 1
             assert deaths < 20, "the supervisor has given up"
@@ -197,15 +197,15 @@ def test_a_driver_that_is_killed_once_fills_the_same_as_before(tmp_path: Path) -
     """The power may have gone, or a person may have killed it: no record is to blame."""
     epochs = Epochs()
     filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
-    filler.ask(ALL)
+    filler.request(ALL)
     epochs.deadly = {"judged": 5}
     with pytest.raises(Died):
-        filler.step(None)  # type: ignore[arg-type]
+        filler.fill_step(None)  # type: ignore[arg-type]
     epochs.deadly = {}
     filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
-    filler.ask(ALL)
+    filler.request(ALL)
     while filler.pending:
-        filler.step(None)  # type: ignore[arg-type]
+        filler.fill_step(None)  # type: ignore[arg-type]
     assert (epochs.condemned, list_missing_ranges(epochs.log)) == ([], {})
 
 
@@ -218,8 +218,8 @@ def test_a_driver_that_is_killed_often_condemns_nothing(tmp_path: Path, killed: 
         filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
         with suppress(Died):
             while filler.pending or not filler.asked:
-                filler.ask(ALL)
-                filler.step(None)  # type: ignore[arg-type]
+                filler.request(ALL)
+                filler.fill_step(None)  # type: ignore[arg-type]
     assert epochs.wrong == []
     assert epochs.condemned == []
 
@@ -230,9 +230,9 @@ def test_deaths_at_commits_are_not_counted_against_a_record(tmp_path: Path) -> N
     epochs.wrong = ["killed", "killed at a commit", "killed at a commit"]
     for _ in range(3):
         filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
-        filler.ask(ALL)
+        filler.request(ALL)
         with pytest.raises(Died):
-            filler.step(None)  # type: ignore[arg-type]
+            filler.fill_step(None)  # type: ignore[arg-type]
     filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
-    filler.ask(ALL)
+    filler.request(ALL)
     assert (filler.size, filler.failures) == (1, 0)

@@ -134,7 +134,7 @@ def test_nothing_is_migrated_under_a_stream_or_a_build(shop: Shop, release: Rele
     done, now = release(2), datetime.now(UTC)
     control = ControlTable.ensure(shop.layout)
     lease = control.take("supervisor", now=now)
-    with keep_renewing(lambda: control.kept(lease), 0.01), pytest.raises(LeaseHeld):
+    with keep_renewing(lambda: control.try_renew(lease), 0.01), pytest.raises(LeaseHeld):
         migrate(shop.layout, actor="ada")
     control.release(lease)
     with (

@@ -133,7 +133,7 @@ def test_what_has_to_read_all_of_it_holds_little(
 ) -> None:
     """After records were judged again, or with look-ups: each epoch is read, one row group after the other."""
     past, pieces = pasts[size], list[int]()
-    one, add = LedgerFile.epochs, sums.sum_epochs
+    one, add = LedgerFile.read, sums.sum_epochs
     verdicts = {0: Verdict(0, "again", accepted={"2026-01-01T00:00:00Z": 1})}
 
     def epochs(self: LedgerFile, groups: Sequence[int] | None = None) -> list[Epoch]:
@@ -144,7 +144,7 @@ def test_what_has_to_read_all_of_it_holds_little(
         pieces.append(len(rows))
         return add(rows)
 
-    monkeypatch.setattr(LedgerFile, "epochs", epochs)
+    monkeypatch.setattr(LedgerFile, "read", epochs)
     monkeypatch.setattr(sums, "sum_epochs", summed)
     monkeypatch.setattr(Rejudged, "verdicts", lambda self: verdicts)
     expected = epoch_log.read_condensed_log(past.layout)
@@ -168,4 +168,4 @@ def test_the_warehouse_is_what_a_stream_would_have_left(pasts: dict[int, Past]) 
     [packed, *_] = groups_of(Table.open(past.layout.table("ledger")))
     blocks = [condense_epochs(plain[low : low + BLOCK]) for low in range(0, past.packed, BLOCK)]
     blocks[-1] = condense_epochs(plain[BLOCK * (len(blocks) - 1) : past.packed])
-    assert packed.files[0].blocks() == blocks
+    assert packed.files[0].read_blocks() == blocks

@@ -87,7 +87,7 @@ def config(
         topic_ids={"sales": "T", "returns": "R", "t": "T"},
         token=7,
         epoch=42,
-        held={Lane("T", 0): held},
+        committed={Lane("T", 0): held},
         views=frozenset(view.id for view in pipeline.views),
         master=folder / "master",
         quarantine=folder / "quarantine",

@@ -158,7 +158,7 @@ def test_belief_ends_before_anybody_may_take_the_lease(layout: Layout) -> None:
     belief = Belief(clock)
     assert belief.over
     lease = control.take("there:1:1", now=NOW)
-    belief.landed(clock())
+    belief.confirm(clock())
     # The reply takes its time.
     clock.now += 4
     lease = control.renew(lease, now=NOW)
@@ -174,7 +174,7 @@ def test_a_machine_that_slept_does_not_believe_any_more() -> None:
     """Its monotonic clock stood still; the one that is asked goes on."""
     clock, ended = Clock(), []
     belief = Belief(clock)
-    belief.landed(clock())
+    belief.confirm(clock())
     assert not belief.over
     watchdog = Watchdog(belief, lambda: (ended.append(clock.now), watchdog.ended.set()), every=0.001)
     clock.now += 7200
@@ -206,10 +206,10 @@ def test_pages_go_by_beats_once_they_have_looked_twice(
 def test_it_is_waited_until_it_is_sure_who_holds_the_lease(layout: Layout) -> None:
     """Reconcile starts a supervisor where none lives, and none where one does."""
     control, clock = ControlTable.ensure(layout), Clock()
-    assert control.held(clock=clock, wait=clock.wait) is None
+    assert control.live_lease(clock=clock, wait=clock.wait) is None
     lease = control.take("there:1:1", now=NOW)
-    assert control.held(clock=clock, wait=clock.wait) is None
+    assert control.live_lease(clock=clock, wait=clock.wait) is None
     assert sum(clock.waits) == SECONDS
     clock.meanwhile = lambda: control.renew(lease, now=NOW)
-    found = control.held(clock=clock, wait=clock.wait)
+    found = control.live_lease(clock=clock, wait=clock.wait)
     assert found and found.token == lease.token

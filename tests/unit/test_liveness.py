@@ -17,7 +17,7 @@ BEGAN = "2026-01-01T00:00:00Z"
 
 def test_every_epoch_begins_the_time_anew():
     """Two minutes without one, and not two minutes since the start."""
-    behind = Seen("", 0).look("7", 10).look("7", 50).told(5, 55).look("8", 60)
+    behind = Seen("", 0).add_look("7", 10).add_look("7", 50).add_lag(5, 55).add_look("8", 60)
     assert behind == Seen("8", 60, signs=2)
     assert not is_check_due(behind, 89, 120)
     assert is_check_due(behind, 90, 120)
@@ -41,7 +41,7 @@ def test_a_driver_is_stuck_only_where_there_was_something_to_read_all_the_time(m
     """An idle topic makes no epochs, and a broker that does not answer is not the driver's fault."""
     seen = Seen(mark, 0)
     for at, lag in lags.items():
-        seen = seen.told(lag, at)
+        seen = seen.add_lag(lag, at)
     assert why in find_restart_reason(seen, 150, 120)
     assert bool(find_restart_reason(seen, 150, 120)) == bool(why)
 
@@ -49,15 +49,15 @@ def test_a_driver_is_stuck_only_where_there_was_something_to_read_all_the_time(m
 def test_records_that_come_to_an_idle_topic_are_given_their_time(watch):
     """A topic is quiet for an hour; the driver that reads its next record a second later is not to be killed."""
     beat(watch)
-    watch.stuck(1)
+    watch.is_stuck(1)
     beat(watch, epoch=2)
     watch.told = 0
-    assert not any(watch.stuck(at) for at in range(2, 3600))
+    assert not any(watch.is_stuck(at) for at in range(2, 3600))
     watch.told = 60
-    assert not any(watch.stuck(at) for at in range(3600, 3700))
+    assert not any(watch.is_stuck(at) for at in range(3600, 3700))
     beat(watch, epoch=3)
     watch.told = 0
-    assert not any(watch.stuck(at) for at in range(3700, 4000))
+    assert not any(watch.is_stuck(at) for at in range(3700, 4000))
 
 
 @pytest.fixture
@@ -90,20 +90,20 @@ def beat(watch, **facts):
 def test_a_driver_that_holds_no_epoch_is_found(watch):
     """By its heartbeat; the one that an earlier driver left says nothing."""
     beat(watch, token=2)
-    assert not watch.stuck(2)
+    assert not watch.is_stuck(2)
     assert watch.seen.mark == ""
     beat(watch)
-    assert [watch.stuck(at) for at in (4, 100, 123)] == [False, False, False]
+    assert [watch.is_stuck(at) for at in (4, 100, 123)] == [False, False, False]
     beat(watch, epoch=2)
-    assert not any(watch.stuck(at) for at in range(125, 270))
-    assert any(watch.stuck(at) for at in range(270, 280))
+    assert not any(watch.is_stuck(at) for at in range(125, 270))
+    assert any(watch.is_stuck(at) for at in range(270, 280))
     assert "5 records" in watch.why
 
 
 def test_a_driver_has_got_on_once_it_holds_an_epoch(watch):
     """Also where it ended before the next look: then its strikes are forgiven."""
     beat(watch)
-    assert not watch.stuck(2)
+    assert not watch.is_stuck(2)
     assert not watch.held
     beat(watch, epoch=2)
     assert watch.held
@@ -113,7 +113,7 @@ def test_a_paused_driver_gets_on_by_saying_so(watch):
     """It holds no epoch, and shall not."""
     for at in range(0, 1000, 100):
         beat(watch, state="paused", at=BEGAN.replace("00:00:00", f"00:00:{at // 100:02}"))
-        assert not watch.stuck(at)
+        assert not watch.is_stuck(at)
 
 
 def test_a_broken_heartbeat_is_none(watch):

@@ -392,13 +392,15 @@ def test_tables_are_asked_now_and_then(folder: Path) -> None:
     clock: Iterator[float] = iter([0.0, 0.5, 1.5, 1.5])
     made = compile_pipeline(flights())
     lookups = Lookups(made.record.lookups, Layout(folder / "w", "p"), {}, clock=lambda: next(clock))
-    before = lookups.current
+    before = lookups.current_versions
     first = dict(lookups.versions)
     (folder / "airlines.csv").write_text(TABLE.replace("United", "Union"))
     assert before() == first
-    second = lookups.current()
+    second = lookups.current_versions()
     assert second != first
-    assert all(path.exists() for version in (first, second) for path in lookups.paths(version).values())
+    assert all(
+        path.exists() for version in (first, second) for path in lookups.version_paths(version).values()
+    )
 
 
 def test_only_what_feeds_the_row_is_part_of_its_version() -> None:

@@ -324,7 +324,7 @@ def test_a_view_that_is_set_aside_is_named_with_its_error(home, tmp_path):
     writer = Writer(layout, pipeline, 1)
     (view,) = writer.pipeline.views
     for failed in ({}, {view.id: "DivideByZero: boom"}):
-        epoch = Epoch(writer.take(), 1, NOW, pipeline.record_version)
+        epoch = Epoch(writer.take_number(), 1, NOW, pipeline.record_version)
         writer.commit(epoch, KernelResult(failed=failed), writer.current)
     said = {"pid": 1, "token": 1, "epoch": 1, "state": "running", "at": "2026-03-01T12:00:00Z", "lag": {}}
     (home / "streams" / "shop").mkdir(parents=True)

@@ -194,7 +194,7 @@ def test_holes_are_filled_on_request(shop):
     with pytest.raises(BadRange, match="No hole"):
         request_hole_fills(shop.compiled, shop.layout, None, "ada", "")
     gap = AcceptedGap(Gap(LANE, 5, 9), "ada", "latest", NOW)
-    last = shop.ledger.epochs()[-1]
+    last = shop.ledger.read()[-1]
     hole = gap.epoch(3, 0, NOW, record_version="v", last=last)
     shop.master.commit(hole, [])
     shop.ledger.append([hole])
@@ -230,7 +230,7 @@ def forked(
     )
     text = text.replace('interval="1 day"', f'interval="{interval}"')
     (tmp_path / "definitions" / f"{name}.py").write_text(text)
-    known = [each for each in shop.ledger.epochs() if each.number <= upto]
+    known = [each for each in shop.ledger.read() if each.number <= upto]
     end = max(part.end for each in known for part in each.ranges)
     point = Savepoint("p", upto, {LANE: end}, {}, shop.compiled.record_version, "ada", "", NOW)
     to = Layout(shop.warehouse, name)
@@ -249,7 +249,7 @@ def test_a_fork_begins_with_the_log_up_to_the_savepoint(shop, tmp_path, packed):
     master = Master.open(to)
     assert (master.epoch, master.edge, master.position([LANE])) == (1, 0, {LANE: 4})
     assert sorted(master.table.read(["_offset"])["_offset"].to_pylist()) == [0, 1, 2, 3]
-    assert [each.number for each in Ledger.ensure(to).epochs()] == [0, 1]
+    assert [each.number for each in Ledger.ensure(to).read()] == [0, 1]
     assert [each.number for each in master.missing(0)] == [1], "the ledger can be mended from it"
     assert sorted(Table.open(to.table("quarantine")).read(["_offset"])["_offset"].to_pylist()) == [0, 1]
     assert len(Master.open(shop.layout).table.read(["_offset"])) == 5, "the source is as it was"
@@ -275,7 +275,7 @@ def test_a_fork_that_was_cut_short_can_be_made_again(shop, tmp_path):
     to.table("master").rename(tmp_path / "gone")
     assert Table.exists(to.table("ledger"))
     again = forked(shop, tmp_path, 2)
-    assert [each.number for each in Ledger.ensure(again).epochs()] == [0, 1, 2]
+    assert [each.number for each in Ledger.ensure(again).read()] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("written", [True, False])
@@ -291,7 +291,7 @@ def test_a_fork_begins_at_an_epoch_that_the_log_holds(shop, tmp_path, written):
 
 def test_a_fork_waits_for_a_start_that_repairs(shop, tmp_path):
     """The ledger has rows that the master has lost: a start takes them out, and a fork would have begun with them."""
-    last = shop.ledger.epochs()[-1]
+    last = shop.ledger.read()[-1]
     shop.ledger.append([replace(last, number=last.number + 1)])
     with pytest.raises(OutOfStep, match="are to be repaired first"):
         forked(shop, tmp_path, 1)
@@ -308,7 +308,7 @@ def test_a_stream_that_starts_while_a_fork_is_made_keeps_its_tables(shop, tmp_pa
             lease = control.take("somebody", now=datetime.now(UTC), process=own_process_name())
             Master.ensure(to, shop.compiled).table.fence(lease.token)
             if lives:
-                living.enter_context(keep_renewing(lambda: control.kept(lease), 0.1))
+                living.enter_context(keep_renewing(lambda: control.try_renew(lease), 0.1))
             else:
                 control.release(lease)
             return made(*args)
@@ -340,7 +340,7 @@ def test_a_fork_knows_which_refused_records_a_person_let_go(shop, tmp_path, let_
     """Else no build of it would ever end that judges its records again: it would miss them."""
     Table.open(shop.layout.table("quarantine")).append([], txns={LET_GO: let_go})
     to = forked(shop, tmp_path, 1)
-    [epoch] = [replace(each, refused={"odd": 2}) for each in Ledger.ensure(to).epochs()[1:]]
+    [epoch] = [replace(each, refused={"odd": 2}) for each in Ledger.ensure(to).read()[1:]]
     there = epoch.rows + 1
     assert count_readable_records(to, epoch) == (there if let_go >= epoch.number else there + 1)
     assert Table.open(to.table("quarantine")).txn(LET_GO) == min(let_go, 1)

@@ -208,7 +208,7 @@ def test_the_stream_commits_before_and_after(shop: Shop, monkeypatch: pytest.Mon
     assert maintain_tables(shop.compiled, shop.layout).packed["master"] == 7
     shop.epoch([Sale(2)])
     assert [row["_epoch"] for row in rows(shop)] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8]
-    assert [epoch.number for epoch in shop.ledger.epochs()] == list(range(9))
+    assert [epoch.number for epoch in shop.ledger.read()] == list(range(9))
     assert sum(row["orders"] for row in answered(shop)) == 16
 
 
@@ -374,7 +374,7 @@ def test_the_ledger_is_packed_beside_its_writer(shop: Shop) -> None:
     maintain_tables(shop.compiled, shop.layout)
     shop.epoch([Sale(9)])
     found = Ledger.ensure(shop.layout)
-    assert [epoch.number for epoch in found.epochs()] == list(range(8))
+    assert [epoch.number for epoch in found.read()] == list(range(8))
     assert found.table.txn(EPOCH) == 7
     assert len(live_files(shop, "ledger")) == 2
 

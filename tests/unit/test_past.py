@@ -53,9 +53,9 @@ def told(past: Past) -> list[object]:
     days = [(START + day * DAY - EPOCH) // MICROSECOND for day in range(27)]
     numbers = range(past.epoch + 2)
     return [
-        *(past.edges.closing(end, past.epoch) for end in days),
-        *(past.edges.closing(end + 1, past.epoch - 1) for end in days),
-        *(past.edges.newest(number) for number in numbers),
+        *(past.edges.first_closing(end, past.epoch) for end in days),
+        *(past.edges.first_closing(end + 1, past.epoch - 1) for end in days),
+        *(past.edges.newest_up_to(number) for number in numbers),
         *(past.edges.mark_before(number) for number in numbers),
     ]
 
@@ -76,13 +76,13 @@ def test_the_edges_are_those_of_the_log(tmp_path: Path) -> None:
     for end in (START + day * DAY + shift * MICROSECOND for day in range(20) for shift in (-1, 0, 1)):
         for until in (9, 20, 39):
             first = next((each.number for each in edges if each.watermark >= end), None)
-            assert found.edges.closing((end - EPOCH) // MICROSECOND, until) == (
+            assert found.edges.first_closing((end - EPOCH) // MICROSECOND, until) == (
                 first if first is not None and first <= until else None
             )
     for number in range(41):
         before = [each for each in edges if each.number <= number]
         last = (before[-1].number, before[-1].committed_at) if before else None
-        assert found.edges.newest(number) == last
+        assert found.edges.newest_up_to(number) == last
         below = [each for each in edges if each.number < number]
         mark_before = (below[-1].watermark - EPOCH) // MICROSECOND if below else None
         assert found.edges.mark_before(number) == mark_before
@@ -100,8 +100,8 @@ def test_a_question_opens_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         log_edges, "read_edge_columns", lambda group: opened.append(group.first) or read(group)
     )
     assert edges.mark_before(9) == (START + 8 * DAY - EPOCH) // MICROSECOND
-    assert edges.newest(6) == (6, START + timedelta(seconds=6))
-    assert edges.closing((START + 3 * DAY - EPOCH) // MICROSECOND, 11) == 3
+    assert edges.newest_up_to(6) == (6, START + timedelta(seconds=6))
+    assert edges.first_closing((START + 3 * DAY - EPOCH) // MICROSECOND, 11) == 3
     assert opened == [8, 6, 3]
 
 

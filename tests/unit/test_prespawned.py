@@ -49,7 +49,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def spare() -> Iterator[Spare]:
     """A driver's keeper of one process, which waits."""
     made = Spare(PORT, [sys.executable, "-c", WAITS, str(PORT)], dict(os.environ))
-    made.keep()
+    made.ensure_waiting()
     yield made
     made.stop()
 
@@ -91,10 +91,10 @@ def test_an_error_is_told_as_the_interpreter_tells_it(spare: Spare) -> None:
 
 def test_one_process_serves_one_build_and_another_takes_its_place(spare: Spare) -> None:
     """What a build leaves in its process, the next does not find."""
-    spare.keep()
+    spare.ensure_waiting()
     first = handed(["0"])
     assert submit_build(PORT, ["0"], {}) is None
-    until(find_build_socket(PORT).exists, spare.keep)
+    until(find_build_socket(PORT).exists, spare.ensure_waiting)
     second = handed(["0"])
     assert first.pid != second.pid
     assert [*first.lines()] and [*second.lines()]
@@ -155,11 +155,11 @@ def test_it_ends_with_the_driver(tmp_path: Path) -> None:
 def test_a_process_that_cannot_get_ready_is_not_started_all_the_time() -> None:
     """Its words are in the driver's log; builds have clients of their own meanwhile."""
     spare = Spare(PORT, [sys.executable, "-c", "raise SystemExit(3)"], dict(os.environ))
-    spare.keep()
+    spare.ensure_waiting()
     assert spare.waiting
     spare.waiting.wait()
     for _ in range(3):
-        spare.keep()
+        spare.ensure_waiting()
     assert spare.waiting is None
     spare.stop()
 
@@ -183,7 +183,7 @@ def test_a_driver_without_a_place_to_wait_in_goes_on(spare: Spare) -> None:
     """Another user may have made the folder first: builds start clients of their own then."""
     until(find_build_socket(PORT).exists)
     find_build_socket(PORT).parent.chmod(0o755)
-    spare.keep()
+    spare.ensure_waiting()
     spare.stop()
     assert spare.waiting
     assert spare.waiting.poll() is not None

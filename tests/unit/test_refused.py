@@ -22,41 +22,41 @@ def at(minutes: float) -> datetime:
 def test_one_alarm_then_a_summary_every_ten_minutes() -> None:
     """A client that goes on for a day is 144 lines, not 86,400."""
     told = Refusals("payments")
-    assert told.take(7, {}, at(0)) == []
+    assert told.add(7, {}, at(0)) == []
     first = f"Records are refused: mistyped field amount (3 in epoch 8). {SEE}"
-    assert told.take(8, {"mistyped field amount": 3}, at(0)) == [first]
+    assert told.add(8, {"mistyped field amount": 3}, at(0)) == [first]
     # 12:00        :01   :02 :03     :10       :20
     # alarm A       A     B   A    summary   summary
-    assert told.take(9, {"mistyped field amount": 4}, at(1)) == []
-    assert told.take(10, {"rule x": 1}, at(2)) == [f"Records are refused: rule x (1 in epoch 10). {SEE}"]
-    assert told.take(11, {"rule x": 2, "mistyped field amount": 5}, at(3)) == []
-    assert told.due(at(9.9)) == []
+    assert told.add(9, {"mistyped field amount": 4}, at(1)) == []
+    assert told.add(10, {"rule x": 1}, at(2)) == [f"Records are refused: rule x (1 in epoch 10). {SEE}"]
+    assert told.add(11, {"rule x": 2, "mistyped field amount": 5}, at(3)) == []
+    assert told.take_due(at(9.9)) == []
     since = "Since 2026-03-01T12:00:00Z more records were refused: 9 mistyped field amount, 2 rule x."
-    assert told.due(at(10)) == [f"{since} {SEE}"]
-    assert told.due(at(10)) == told.take(12, {"rule x": 1}, at(11)) == []
-    assert told.due(at(19)) == []
-    assert told.due(at(20)) == [f"Since 2026-03-01T12:10:00Z more records were refused: 1 rule x. {SEE}"]
-    assert told.due(at(30)) == []
+    assert told.take_due(at(10)) == [f"{since} {SEE}"]
+    assert told.take_due(at(10)) == told.add(12, {"rule x": 1}, at(11)) == []
+    assert told.take_due(at(19)) == []
+    assert told.take_due(at(20)) == [f"Since 2026-03-01T12:10:00Z more records were refused: 1 rule x. {SEE}"]
+    assert told.take_due(at(30)) == []
 
 
 def test_a_reason_that_was_gone_is_an_alarm_again() -> None:
     """Whoever mended it wants to know that it is back."""
     told = Refusals("payments")
-    told.take(1, {"rule x": 1}, at(0))
-    assert told.take(2, {"rule x": 1}, at(10)) == [f"Records are refused: rule x (1 in epoch 2). {SEE}"]
-    assert told.take(3, {"rule x": 1}, at(19)) == []
-    assert told.due(at(20)) == [f"Since 2026-03-01T12:10:00Z more records were refused: 1 rule x. {SEE}"]
+    told.add(1, {"rule x": 1}, at(0))
+    assert told.add(2, {"rule x": 1}, at(10)) == [f"Records are refused: rule x (1 in epoch 2). {SEE}"]
+    assert told.add(3, {"rule x": 1}, at(19)) == []
+    assert told.take_due(at(20)) == [f"Since 2026-03-01T12:10:00Z more records were refused: 1 rule x. {SEE}"]
 
 
 def test_the_last_word_is_said_when_the_stream_ends() -> None:
     """What was counted and not told would be lost with the process."""
     told = Refusals("payments")
-    told.take(1, {"rule x": 1}, at(0))
-    told.take(2, {"rule x": 2}, at(1))
-    assert told.due(at(2), ending=True) == [
+    told.add(1, {"rule x": 1}, at(0))
+    told.add(2, {"rule x": 2}, at(1))
+    assert told.take_due(at(2), ending=True) == [
         f"Since 2026-03-01T12:00:00Z more records were refused: 2 rule x. {SEE}"
     ]
-    assert told.due(at(2), ending=True) == []
+    assert told.take_due(at(2), ending=True) == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.dictionaries(st.sampled_from("ab"), st.integers(1, 5)))))
@@ -66,8 +66,8 @@ def test_lines_are_few_and_lose_no_record(epochs: list[tuple[int, dict[str, int]
     lines: list[tuple[int, str]] = []
     for number, (pause, counts) in enumerate(epochs):
         minute += pause
-        lines += [(minute, line) for line in told.take(number, counts, at(minute))]
-    lines += [(minute + 10, line) for line in told.due(at(minute + 10))]
+        lines += [(minute, line) for line in told.add(number, counts, at(minute))]
+    lines += [(minute + 10, line) for line in told.take_due(at(minute + 10))]
     for starts in ("Since", "Records are refused: a", "Records are refused: b"):
         moments = [moment for moment, line in lines if line.startswith(starts)]
         assert all(later - earlier >= 10 for earlier, later in zip(moments, moments[1:], strict=False))

@@ -61,10 +61,10 @@ def test_an_epoch_without_a_report_is_not_held() -> None:
         register=None,
         topics=SimpleNamespace(ids={}),
         progress=SimpleNamespace(epoch=None, mark=None),
-        lookups=SimpleNamespace(paths=lambda versions: {}),
+        lookups=SimpleNamespace(version_paths=lambda versions: {}),
     )
     with pytest.raises(KernelFailed) as failed:
-        Epochs.computed(own, frame, 1, frozenset(), {}, {}, "")  # type: ignore[arg-type]
+        Epochs.run_kernel(own, frame, 1, frozenset(), {}, {}, "")  # type: ignore[arg-type]
     assert isinstance(failed.value.cause, ProtocolError)
 
 

@@ -205,7 +205,7 @@ def test_upkeep_shortens_every_log(tmp_path: Path) -> None:
     assert entries(shop.layout.table("master"))[0] == 0
     assert f"logs: {done.shortened} old entries deleted" in str(done)
     reader.table.refresh()
-    assert reader.epochs() == before == known_epochs(shop.layout)
+    assert reader.read() == before == known_epochs(shop.layout)
     Writer(shop.layout, shop.compiled, 1)
     assert known_epochs(shop.layout) == before
 

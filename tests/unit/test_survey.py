@@ -52,14 +52,14 @@ def survey(*ids, gate="north", at=AT, first=0):
 
 def said(register, found, watermark=None):
     """Say of each record if it is repeated, and its window."""
-    marks = register.marks(found, watermark).sort_by("_offset")
+    marks = register.decide_marks(found, watermark).sort_by("_offset")
     return list(zip(marks[REPEATED].to_pylist(), marks[GATE.view("pairs").numbered].to_pylist(), strict=True))
 
 
 def test_a_held_epoch_is_known_and_goes_on(register):
     """a b c: windows 1 1 2; then b again, and d beside c."""
     assert said(register, survey("a", "b", "c")) == [(False, 1), (False, 1), (False, 2)]
-    register.hold()
+    register.commit_survey()
     assert said(register, survey("b", "d", "d", first=3)) == [(True, None), (False, 2), (True, None)]
 
 
@@ -73,18 +73,18 @@ def test_a_failed_epoch_leaves_nothing(register):
 
 def test_an_epoch_without_a_survey_adds_nothing(register):
     """A condemned record is not surveyed: what the failed attempt at it had found must not be held for it."""
-    register.hold()
+    register.commit_survey()
     found = survey("a", "b", "c")
     first = said(register, found)
     register.forget()
-    register.hold()
+    register.commit_survey()
     assert said(register, found) == first
 
 
 def test_ids_beyond_the_horizon_are_not_known(register):
     """An hour behind the watermark and not further."""
     said(register, survey("a"))
-    register.hold()
+    register.commit_survey()
     on, beyond = AT + timedelta(hours=1), AT + timedelta(hours=1, microseconds=1)
     assert said(register, survey("a", first=1), on)[0][0]
     assert not said(register, survey("a", first=1), beyond)[0][0]
@@ -95,5 +95,5 @@ def test_counts_are_right_however_often_they_are_gathered(register):
     windows = []
     for offset in range(10):
         windows += [window for _, window in said(register, survey(f"id {offset}", first=offset))]
-        register.hold()
+        register.commit_survey()
     assert windows == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]

@@ -44,16 +44,16 @@ class Runs:
         """Judge every record once, or die."""
         suspects, judged = Suspects(self.file, how), []
         self.refused = places(suspects.condemned)
-        for piece in suspects.parts(self.ranges):
+        for piece in suspects.partition(self.ranges):
             suspects.begin(piece)
             self.sizes.append(len(places(piece)))
             if not self.deadly.isdisjoint(set(places(piece)) - set(self.refused)):
                 raise Died
             judged += places(piece)
             suspects.witness = True
-        suspects.over()
+        suspects.finish()
         assert sorted(judged) == sorted(places(self.ranges))
-        suspects.over(self.ranges)
+        suspects.finish(self.ranges)
 
     def deaths(self, most: int = 60) -> int:
         """Run until one gets through; give how many died."""
@@ -134,9 +134,9 @@ def test_a_run_beside_a_living_one_leaves_its_note_alone(
     text = first.attempted.file.read_text()
     monkeypatch.setattr(module, "life_of", lambda _: module.Life.ALIVE)
     beside = Suspects(tmp_path / "attempt.json", "v")
-    assert beside.parts(ranges) == [ranges]
+    assert beside.partition(ranges) == [ranges]
     beside.begin(ranges)
-    beside.over(ranges)
+    beside.finish(ranges)
     assert first.attempted.file.read_text() == text
 
 
@@ -145,11 +145,11 @@ def test_a_run_that_fails_of_something_else_has_not_died(tmp_path: Path) -> None
     ranges = (OffsetRange(A, 0, 64),)
     Suspects(tmp_path / "attempt.json", "v").begin(ranges)
     known = Suspects(tmp_path / "attempt.json", "v")
-    pieces = known.parts(ranges)
+    pieces = known.partition(ranges)
     assert len(pieces) == 32
     known.begin(pieces[3])
-    known.over()
-    assert Suspects(tmp_path / "attempt.json", "v").parts(ranges) == pieces
+    known.finish()
+    assert Suspects(tmp_path / "attempt.json", "v").partition(ranges) == pieces
 
 
 def test_ranges_are_cut_without_loss() -> None:

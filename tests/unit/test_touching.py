@@ -74,7 +74,7 @@ def test_what_a_view_leaves_out_of_such_a_file_is_counted(
         gathered(pipeline, split_into_shares(some, [], pipeline, 1))
         for some in (own, [replace(each, interval="") for each in own])
     )
-    apart.know(own, pipeline.views)
+    apart.add_known(own, pipeline.views)
     assert apart.counts == looked.counts
     assert sum(sum(each.not_selected.values()) for each in apart.counts.values()) > 0
     [view] = pipeline.views

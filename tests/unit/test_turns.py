@@ -36,36 +36,36 @@ def test_what_a_step_may_hold_is_read_without_the_rest_of_the_ledger(tmp_path: P
     shop = Shop(tmp_path)
     for sales in ([Sale(1), Sale(2)], [], [Sale(3)]):
         shop.epoch(sales)
-    assert shop.ledger.sizes(-1, 9) == {0: 2, 1: 0, 2: 1}
-    assert shop.ledger.sizes(0, 1) == {1: 0}
-    assert [epoch.number for epoch in shop.ledger.after(0, 1)] == [1]
-    assert [epoch.number for epoch in shop.ledger.after(0)] == [1, 2]
+    assert shop.ledger.read_sizes(-1, 9) == {0: 2, 1: 0, 2: 1}
+    assert shop.ledger.read_sizes(0, 1) == {1: 0}
+    assert [epoch.number for epoch in shop.ledger.read_after(0, 1)] == [1]
+    assert [epoch.number for epoch in shop.ledger.read_after(0)] == [1, 2]
 
 
 def test_a_view_that_fails_is_tried_ever_less_often() -> None:
     """Live epochs wait for each try; once it moves it goes on at once, and its next failure is the first again."""
     turns, now, waits = Turns(), 0.0, []
     for _ in range(6):
-        assert turns.next({"a": 0}, now) == "a"
-        turns = turns.taken("a", now, moved=False)
-        assert turns.next({"a": 0}, now) == ""
+        assert turns.next_view({"a": 0}, now) == "a"
+        turns = turns.record_step("a", now, moved=False)
+        assert turns.next_view({"a": 0}, now) == ""
         waits.append(turns.due["a"] - now)
         now = turns.due["a"]
     assert waits == [15, 30, 60, 120, 120, 120]
-    moving = turns.taken("a", now, moved=True)
+    moving = turns.record_step("a", now, moved=True)
     assert moving == Turns()
-    assert moving.taken("a", now, moved=False).due == {"a": now + 15}
+    assert moving.record_step("a", now, moved=False).due == {"a": now + 15}
 
 
 def test_the_one_that_is_furthest_behind_is_first_and_none_waits_for_one_that_fails() -> None:
     """Each has its own wait."""
     turns = Turns()
-    assert turns.next({"a": 5, "b": 3}, 0) == "b"
-    turns = turns.taken("b", 0, moved=False)
-    assert turns.next({"a": 5, "b": 3}, 0) == "a"
-    assert turns.taken("a", 0, moved=True).next({"a": 9, "b": 3}, 1) == "a"
-    assert turns.next({"a": 5, "b": 3}, 15) == "b"
-    assert turns.next({}, 15) == ""
+    assert turns.next_view({"a": 5, "b": 3}, 0) == "b"
+    turns = turns.record_step("b", 0, moved=False)
+    assert turns.next_view({"a": 5, "b": 3}, 0) == "a"
+    assert turns.record_step("a", 0, moved=True).next_view({"a": 9, "b": 3}, 1) == "a"
+    assert turns.next_view({"a": 5, "b": 3}, 15) == "b"
+    assert turns.next_view({}, 15) == ""
 
 
 @pytest.mark.parametrize(("records", "count"), [(0, 1), (1, 1), (20_000, 1), (20_001, 2), (1_000_000, 50)])

@@ -190,7 +190,7 @@ def test_the_stream_commits_before_and_after_a_compaction(
     # The stream's handles have not seen upkeep's commits.
     shop.epoch([Sale(2)])
     assert spans(shop) == [(0, 2), (3, 5), (6, 6), (7, 7), (8, 8)]
-    assert [epoch.number for epoch in shop.ledger.epochs()] == list(range(9))
+    assert [epoch.number for epoch in shop.ledger.read()] == list(range(9))
     assert sum(row["orders"] for row in answered(shop)) == 16
 
 
@@ -285,11 +285,11 @@ def test_the_ledger_is_repaired_beside_a_live_writer(shop: Shop) -> None:
     shop.epoch([Sale(9)])
     late = shop.epoch([Sale(9)], ledger=False)
     assert maintain_tables(shop.compiled, shop.layout).repaired == 2
-    assert [epoch.number for epoch in Ledger.ensure(shop.layout).epochs()] == list(range(10))
+    assert [epoch.number for epoch in Ledger.ensure(shop.layout).read()] == list(range(10))
     # The writer was only slow: its own row comes after all, by a handle that has not seen the repair.
     shop.ledger.append(shop.master.missing(late - 1))
     found = Ledger.ensure(shop.layout)
-    assert [epoch.number for epoch in found.epochs()] == list(range(10))
+    assert [epoch.number for epoch in found.read()] == list(range(10))
     assert found.table.txn(EPOCH) == late
     assert maintain_tables(shop.compiled, shop.layout).repaired == 0
 

@@ -114,7 +114,9 @@ def test_intervals_stay_as_long_as_a_log_counts_its_rows_by_them(
         writer = Writer(layout, pipeline, token)
     ranges = (OffsetRange(Lane("t", 0), 0, 1),)
     facts = {"record_version": old.record_version, "committed_at": NOW, "ranges": ranges}
-    writer.commit(Epoch(writer.take(), 3, accepted={DAYS[0]: 1}, **facts), KernelResult(), writer.current)
+    writer.commit(
+        Epoch(writer.take_number(), 3, accepted={DAYS[0]: 1}, **facts), KernelResult(), writer.current
+    )
     Writer(layout, edited(batch=Batch(before, "2013-01-02"), rules=[Rule("paid", "amount > 0")]), 4)
     with pytest.raises(DefinitionError, match=f"by intervals of {before}, .* has an interval of {after}"):
         Writer(layout, new, 5)
@@ -136,7 +138,7 @@ def test_a_definition_that_cannot_be_read_is_named_and_stops_nobody() -> None:
 def test_only_intervals_that_had_rows_at_the_birth_have_lost_some() -> None:
     """Else the open interval of a running stream could never be answered by a version born later."""
     assert [both().floor(B, day) for day in DAYS] == [9, 9, -1]
-    assert [both().building(B, day) for day in DAYS] == [True, True, False]
+    assert [both().is_building(B, day) for day in DAYS] == [True, True, False]
     assert [both("").floor(B, day) for day in DAYS] == [9, 9, 9]
     assert [both().floor(A, day) for day in DAYS] == [-1, -1, -1]
 

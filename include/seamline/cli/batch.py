@@ -30,7 +30,7 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
     compiled, layout = open_pipeline(pipeline)
     asked = parse_range(start, end)
     if asked is not None:
-        compiled.grid.lived(asked, now=datetime.now(UTC))
+        compiled.grid.within_life(asked, now=datetime.now(UTC))
     found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
     click.echo("\n".join(format_plan(found, why=why)))
     if why:
@@ -51,7 +51,7 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
         raise BadRange("There is nothing to run.", hint="give --from and --to, or --dirty.")
     compiled, layout = open_pipeline(pipeline)
     if asked is not None:
-        compiled.grid.lived(asked, now=datetime.now(UTC))
+        compiled.grid.within_life(asked, now=datetime.now(UTC))
     plan_and_build(compiled, layout, asked=asked, dirty=dirty, reason=reason, approve=approve)
 
 
@@ -68,7 +68,7 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
 
     compiled, layout = open_pipeline(pipeline)
     asked = Interval(parse_moment(start), parse_moment(end))
-    compiled.grid.lived(asked, now=datetime.now(UTC))
+    compiled.grid.within_life(asked, now=datetime.now(UTC))
     click.echo("\n".join(format_plan(plan_run(compiled, layout, asked=asked, dirty=False))))
     done = AirflowApi.from_env().backfill(
         compiled.name,

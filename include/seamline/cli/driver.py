@@ -27,7 +27,7 @@ def start(reason: str) -> None:
     resident.make_token()
     control = ControlTable.ensure(resident.resident_layout())
     control.want(Desired.RUNNING, actor=current_actor(), reason=reason, now=datetime.now(UTC))
-    if control.held():
+    if control.live_lease():
         click.echo("It is up.")
     else:
         click.echo(f"Started supervisor {start_detached(resident.NAME, {})}.")

@@ -174,7 +174,7 @@ def ensure_supervisor(name: str) -> None:
     from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor.outside import start_detached
 
-    if not ControlTable.ensure(Layout(warehouse_folder(), name)).held():
+    if not ControlTable.ensure(Layout(warehouse_folder(), name)).live_lease():
         click.echo(f"Started supervisor {start_detached(name, {})}.")
 
 

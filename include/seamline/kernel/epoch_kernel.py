@@ -61,7 +61,7 @@ class KernelConfig:
     topic_ids: Mapping[str, str]
     token: int
     epoch: int
-    held: Mapping[Lane, int]
+    committed: Mapping[Lane, int]
     views: frozenset[str]
     master: Path
     quarantine: Path
@@ -92,7 +92,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         if not config.condemned:
             fail_on_poison(rows["_value"])
         accepted, refused = validate_records(con, rows, config, reader)
-        accepted, astray = strays.part(accepted)
+        accepted, astray = strays.split(accepted)
         refused = (
             pa.concat_tables([refused, astray.select(refused.column_names)]) if astray.num_rows else refused
         )

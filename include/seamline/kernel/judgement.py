@@ -99,7 +99,7 @@ def early_verdict(pipeline: CompiledPipeline, reader: Reader) -> str:
     fields = list(enumerate(pipeline.record.parsed.fields, 1))
     amiss = [f"{quote_identifier(field.name)} IS NULL" for _, field in fields]
     # A part that is wrong leaves the column around it a value.
-    amiss += [f"({reader.mistyped(field, at)[0]}) IS TRUE" for at, field in fields if field.type.nested]
+    amiss += [f"({reader.mistyped_sql(field, at)[0]}) IS TRUE" for at, field in fields if field.type.nested]
     whens = reason_cases_sql(value_reasons(reader), field_reasons(pipeline, reader))
     return f"CASE WHEN {' OR '.join(amiss)} THEN CASE {whens} END END"
 
@@ -110,7 +110,7 @@ def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:
         yield step, ""
     fields = enumerate(pipeline.record.parsed.fields, 1)
     yield (
-        ", ".join(f"{reader.value(field, at)} AS {quote_identifier(field.name)}" for at, field in fields),
+        ", ".join(f"{reader.value_sql(field, at)} AS {quote_identifier(field.name)}" for at, field in fields),
         "",
     )
 
@@ -241,7 +241,7 @@ def value_reasons(reader: Reader) -> Iterator[Reason]:
         yield "_value IS NOT NULL AND octet_length(_value) = 0", "empty value", "''"
     yield "_value IS NULL", "tombstone", "''"
     yield "_text IS NULL", "not utf-8", "''"
-    for when, detail in reader.broken():
+    for when, detail in reader.malformed_sql():
         yield when, f"malformed {reader.format.kind}", detail
 
 
@@ -251,7 +251,7 @@ def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason
     for at, field in fields:
         if field.name in pipeline.required:
             null = field.name != pipeline.definition.source.event_time
-            when, detail = reader.absent(field, at, null=null)
+            when, detail = reader.absent_sql(field, at, null=null)
             # A column that has a value is not missing: the rest is asked of few records.
             yield (
                 f"{quote_identifier(field.name)} IS NULL AND ({when})",
@@ -259,7 +259,7 @@ def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason
                 detail,
             )
     for at, field in fields:
-        when, detail = reader.mistyped(field, at)
+        when, detail = reader.mistyped_sql(field, at)
         yield when, f"mistyped field {field.name}", detail
 
 

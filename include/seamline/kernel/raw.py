@@ -40,7 +40,7 @@ def combine_small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Tabl
 def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
     """Drop what the master holds and give the rest its coordinates."""
     topics = pc.unique(raw["topic"]).to_pylist()
-    if any(config.held.values()):
+    if any(config.committed.values()):
         raw = pa.concat_tables([drop_held_records(raw, topic, topics, config) for topic in topics])
     ids = pa.array([config.topic_ids[topic] for topic in topics], pa.string())
     count = raw.num_rows
@@ -65,7 +65,7 @@ def drop_held_records(raw: pa.Table, topic: str, topics: Sequence[str], config: 
         raw = filter_rows(raw, pc.equal(raw["topic"], topic))
     found = pc.unique(raw["partition"]).to_pylist()
     id = config.topic_ids[topic]
-    ends = pa.array([config.held.get(Lane(id, partition), 0) for partition in found], pa.int64())
+    ends = pa.array([config.committed.get(Lane(id, partition), 0) for partition in found], pa.int64())
     limits = pc.take(ends, pc.index_in(raw["partition"], pa.array(found, pa.int32())))
     return filter_rows(raw, pc.greater_equal(raw["offset"], limits))
 

@@ -81,7 +81,7 @@ class Again:
                 known.append(number)
         return cls(pipeline, layout, tuple(decisions), tuple(first), tuple(read), tuple(known))
 
-    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def reprocess_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Judge rows of the master again, or say in TROUBLE why not; runs in a task."""
         for chunk in combine_small_batches(batches):
             rows, trouble = chunk.drop_columns([TROUBLE]), None
@@ -99,41 +99,41 @@ class Again:
         """
         parts = []
         with states.open_duckdb() as con:
-            for asked, places in self.parted(rows).items():
+            for asked, places in self.split(rows).items():
                 mine = rows.take(pa.array(places))
-                parts.append(self.judged(con, mine, *asked) if asked else mine)
+                parts.append(self.validate(con, mine, *asked) if asked else mine)
         return pa.concat_tables([part.cast(rows.schema) for part in parts]) if parts else rows
 
-    def parted(self, rows: pa.Table) -> Mapping[Asked | None, Sequence[int]]:
+    def split(self, rows: pa.Table) -> Mapping[Asked | None, Sequence[int]]:
         """Part the places of rows by what they are judged by; None are those that stay as they are."""
         known: dict[tuple[int, int, str], Asked | None] = {}
         found: dict[Asked | None, list[int]] = {}
         columns = (
             rows["_epoch"].to_pylist(),
-            number_intervals(rows["_event_time"], self.length),
+            number_intervals(rows["_event_time"], self.interval_length),
             rows["_record_version"].to_pylist(),
         )
         for at, place in enumerate(zip(*columns, strict=True)):
             if place not in known:
-                known[place] = self.asked(*place)
+                known[place] = self.lookups_of(*place)
             found.setdefault(known[place], []).append(at)
         return found
 
     @property
-    def length(self) -> int:
+    def interval_length(self) -> int:
         """The length of an interval in microseconds."""
         return self.pipeline.grid.length // MICROSECOND
 
-    def asked(self, epoch: int, cell: int, version: str) -> Asked | None:
+    def lookups_of(self, epoch: int, cell: int, version: str) -> Asked | None:
         """Say by what rows of an epoch, interval (by its number) and record version are judged."""
         at = bisect_right(self.first, epoch) - 1
         if at < 0 or not is_compatible_version(version, self.pipeline.record_version):
             return None
-        moment = EPOCH + timedelta(microseconds=cell * self.length)
+        moment = EPOCH + timedelta(microseconds=cell * self.interval_length)
         meant = apply_restatements(self.decisions[self.known[at] :], self.read[at], moment, epoch)
         return (version, tuple(meant.items())) if meant != self.read[at] else None
 
-    def judged(
+    def validate(
         self, con: duckdb.DuckDBPyConnection, rows: pa.Table, version: str, versions: Versions
     ) -> pa.Table:
         """Let the kernel judge rows of one record version by these look-ups."""
@@ -143,7 +143,7 @@ class Again:
             topic_ids={},
             token=0,
             epoch=NOTHING,
-            held={},
+            committed={},
             views=frozenset(),
             master=Path(),
             quarantine=Path(),
@@ -159,7 +159,9 @@ class Again:
         if refused.num_rows:
             [row] = refused.slice(0, 1).to_pylist()
             raise restatement_error(row, versions, f"is refused: {row['_reason']} {row['_detail']}".strip())
-        was, now = (number_intervals(table["_event_time"], self.length) for table in (rows, accepted))
+        was, now = (
+            number_intervals(table["_event_time"], self.interval_length) for table in (rows, accepted)
+        )
         for at in (at for at, (a, b) in enumerate(zip(was, now, strict=True)) if a != b):
             [row] = accepted.slice(at, 1).to_pylist()
             raise restatement_error(

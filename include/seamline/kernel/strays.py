@@ -30,7 +30,7 @@ class Strays:
         self.open: set[int] = set()
         self.count = 0
 
-    def part(self, accepted: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def split(self, accepted: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Part accepted rows into those that stay and those of intervals that are one too many, with reason."""
         times, arrived = (instants_to_micros(accepted[name]) for name in ("_event_time", "_kafka_timestamp"))
         away = np.abs(times - arrived)

@@ -73,7 +73,7 @@ def survey_records(
         rows = join_marks(con, select_new_records(raw, config), pipeline, None)
         if not rows.num_rows:
             continue
-        accepted, _ = strays.part(validate_records(con, rows, config, reader)[0])
+        accepted, _ = strays.split(validate_records(con, rows, config, reader)[0])
         con.register("accepted", accepted)
         found = con.sql(
             f"SELECT {', '.join(survey_columns_sql(pipeline))} FROM accepted{survey_where_sql(pipeline)}"

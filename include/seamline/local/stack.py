@@ -137,7 +137,7 @@ class StreamStack:
         """Return the number of offsets that the ledger's epochs cover."""
         if not Ledger.exists(self.layout):
             return 0
-        epochs = Ledger.ensure(self.layout).epochs()
+        epochs = Ledger.ensure(self.layout).read()
         return sum(
             len(part) for epoch in epochs if epoch.kind is not EpochKind.AMEND for part in epoch.ranges
         )

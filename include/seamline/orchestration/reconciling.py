@@ -112,7 +112,7 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
     found = control.read()
     if found.desired not in (Desired.RUNNING, Desired.PAUSED):
         return f"{found.desired} by {found.actor or 'nobody'} ({found.reason})"
-    if control.held():
+    if control.live_lease():
         return "up"
     beat = Heartbeat.read(home_folder(), name)
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:

@@ -64,7 +64,7 @@ def plan(name: str) -> dict[str, Any]:
     pipeline, layout = open_compiled_pipeline(name)
     request = request_of(context, pipeline.grid.length)
     if request.asked:
-        pipeline.grid.lived(request.asked, now=datetime.now(UTC))
+        pipeline.grid.within_life(request.asked, now=datetime.now(UTC))
     found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty, run=run)
     print(format_run_request(name, request))
     for line in format_plan(found, why=True):
@@ -102,7 +102,7 @@ def certify(name: str, asset: Asset) -> None:
     context = get_current_context()
     run = str(context["run_id"])
     pipeline, layout = open_compiled_pipeline(name)
-    Claims.ensure(layout).hand_over(run, now=datetime.now(UTC))
+    Claims.ensure(layout).keep(run, now=datetime.now(UTC))
     certificates = certificates_of(layout, run) if context["ti"].try_number == 1 else []
     certificates = certificates or certify_run(pipeline, layout, run, actor=find_run_actor(context))
     summary = {

@@ -55,7 +55,7 @@ def certify_run(
         )
     cuts = {row.cut for row in builds}
     ledger = read_reprocessed_log(pipeline, layout, cuts=cuts)
-    logs = {cut: Log.until(cut, ledger) for cut in cuts}
+    logs = {cut: Log.sum_until(cut, ledger) for cut in cuts}
     now = datetime.now(UTC)
     report = layout.report(run)
     making = Making(
@@ -130,7 +130,7 @@ class Log:
     """By interval id, the versions of each look-up that rows were read with."""
 
     @classmethod
-    def until(cls, cut: int, ledger: Sequence[Epoch]) -> Log:
+    def sum_until(cls, cut: int, ledger: Sequence[Epoch]) -> Log:
         """Sum up the epochs at or below the cut."""
         epochs = [epoch for epoch in ledger if epoch.number <= cut]
         last = epochs[-1] if epochs and epochs[-1].number == cut else None

@@ -39,7 +39,7 @@ class Cell:
     generation: str
     run: str
 
-    def of(self, view: CompiledView) -> bool:
+    def is_of(self, view: CompiledView) -> bool:
         """Return whether it is of this version of a view."""
         return (self.view, self.version) == (view.name, view.fingerprint)
 

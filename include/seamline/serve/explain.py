@@ -159,7 +159,7 @@ def validate_window_start(view: CompiledView, start: datetime | None) -> datetim
     if start is None:
         raise BadRange(f"{view.qualified} has many windows.", hint="name one by its start.")
     if isinstance(windows, Ruling):
-        found = EPOCH + windows.at(windows.latest(to_unix_micros(start))) * MICROSECOND
+        found = EPOCH + windows.at(windows.last_starting_by(to_unix_micros(start))) * MICROSECOND
         if found != start:
             raise BadRange(
                 f"No window starts at {format_utc_instant(start)}.",

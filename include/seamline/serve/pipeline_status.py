@@ -169,7 +169,7 @@ def find_interval_status(
     manifest: Manifest, view: str, interval: str, accepted: dict[int, int], *, restated: bool
 ) -> Status:
     """Describe one interval's state from the manifest, the ledger's counts by epoch, and what was decided since."""
-    if manifest.building(view, interval):
+    if manifest.is_building(view, interval):
         return Status.BUILDING
     published = manifest.published.get((view, interval))
     late = published and any(number > published.epoch and rows for number, rows in accepted.items())

@@ -15,7 +15,7 @@ class Belief:
         self.clock, self.ttl = clock, ttl
         self.until = float("-inf")
 
-    def landed(self, sent: float) -> None:
+    def confirm(self, sent: float) -> None:
         """Believe again: a renewal that was sent then has landed."""
         self.until = sent + self.ttl
 

@@ -42,15 +42,15 @@ class Watch:
         self.threads = ThreadPoolExecutor(1, thread_name_prefix="lag")
         self.why = ""
 
-    def stuck(self, now: float) -> bool:
+    def is_stuck(self, now: float) -> bool:
         """Look, at most once a second; true once the driver must be started anew."""
         if self.why or now - self.looked < LOOK_EVERY:
             return bool(self.why)
         self.looked = now
-        self.seen = self.seen.look(self.mark(), now)
+        self.seen = self.seen.add_look(self.mark(), now)
         allowed = self.patience()
         if self.asking is not None and self.asking.done():
-            self.seen = self.seen.told(self.asking.result(), now)
+            self.seen = self.seen.add_lag(self.asking.result(), now)
             self.asking = None
         elif self.asking is None and is_check_due(self.seen, now, allowed):
             self.asking = self.threads.submit(count_unread_records, self.pipeline, self.layout)
@@ -74,7 +74,7 @@ class Watch:
     @property
     def held(self) -> bool:
         """Return whether the driver has held an epoch."""
-        return self.seen.look(self.mark(), self.looked).signs > 1
+        return self.seen.add_look(self.mark(), self.looked).signs > 1
 
     def close(self) -> None:
         """End the thread, without waiting for Kafka."""

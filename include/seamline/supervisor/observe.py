@@ -62,7 +62,7 @@ class Look:
         """The folder of what the stream's processes say."""
         return self.home / "streams" / self.name
 
-    def tried(self, what: str, see: Callable[[], T]) -> T | None:
+    def try_read(self, what: str, see: Callable[[], T]) -> T | None:
         """Return what is seen, None where there is nothing or it cannot be read."""
         try:
             return see()
@@ -71,40 +71,40 @@ class Look:
             self.unread.append(f"{what}: {said.partition(chr(10))[0][:200]}")
             return None
 
-    def control(self) -> Control | None:
+    def read_control(self) -> Control | None:
         """Return the control table's state; None where it cannot be read, an empty one where there is none."""
         root = self.layout.table("control")
-        return self.tried(
+        return self.try_read(
             "control",
             lambda: read_cached_table(root, "state", lambda table: ControlTable(table).read()) or Control(),
         )
 
-    def recent(self) -> Sequence[Epoch]:
+    def read_recent(self) -> Sequence[Epoch]:
         """Return the newest epochs, of the ledger and those that it does not have yet."""
-        return self.tried("log", lambda: newest_epochs(self.layout, RECENT)) or ()
+        return self.try_read("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
-    def ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
+    def fetch_ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
         """Ask Kafka where the topics begin and end."""
-        return self.tried(
+        return self.try_read(
             "Kafka", lambda: ends_of(read_airflow_connection(source.connection, env), source.topics)
         )
 
-    def positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
+    def read_positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
         """Return the end offset of every lane that the master has read from."""
         asked = tuple(sorted(lanes))
         root = self.layout.table("master")
         return (
-            self.tried(
+            self.try_read(
                 "master", lambda: read_cached_table(root, asked, lambda at: Master(at).position(asked))
             )
             or {}
         )
 
-    def asked(
+    def fetch_lag(
         self, ends: TopicEnds, driver: DriverSaid | None, source: KafkaSource, env: Mapping[str, str]
     ) -> Lag:
         """Return the lag as Kafka tells it now."""
-        held = self.positions(ends.ends)
+        held = self.read_positions(ends.ends)
         at = {lane: held.get(lane, ends.beginnings[lane]) for lane in ends.ends}
         lanes = {
             (ends.names[lane.topic_id], lane.partition): max(end - at[lane], 0)
@@ -120,18 +120,20 @@ class Look:
             for lane, start in at.items()
             if start < ends.ends[lane]
         }
-        oldest = self.tried(
+        oldest = self.try_read(
             "Kafka", lambda: oldest_from(read_airflow_connection(source.connection, env), places)
         )
         age = max((ends.at - oldest).total_seconds(), 0.0) if oldest else None
         return replace(lag, seconds=age)
 
-    def holes(self, ends: TopicEnds, recent: Sequence[Epoch], control: Control | None) -> tuple[str, ...]:
+    def list_open_gaps(
+        self, ends: TopicEnds, recent: Sequence[Epoch], control: Control | None
+    ) -> tuple[str, ...]:
         """Name what is gone from the topics before it was read and nobody has decided on.
 
         Of a lane that is gone with its topic only where one of the newest epochs has read it.
         """
-        held = self.positions(ends.ends)
+        held = self.read_positions(ends.ends)
         short = {
             Gap(lane, end, ends.beginnings[lane]) for lane, end in held.items() if end < ends.beginnings[lane]
         }
@@ -155,17 +157,17 @@ def observe(
     """
     now = now or datetime.now(UTC)
     it = Look(name, layout, home_folder(), now)
-    control = it.control()
-    recent = it.recent()
+    control = it.read_control()
+    recent = it.read_recent()
     last = recent[-1] if recent else None
-    beat = it.tried("supervisor.json", lambda: Heartbeat.read(it.home, name))
-    said = it.tried("driver.json", lambda: DriverSaid.read(it.home, name))
+    beat = it.try_read("supervisor.json", lambda: Heartbeat.read(it.home, name))
+    said = it.try_read("driver.json", lambda: DriverSaid.read(it.home, name))
     broken = [each for each in it.unread if each.startswith(("control", "supervisor", "driver"))]
     source = compiled.definition.source if compiled and broker else None
-    ends = it.ends(source, env) if source else None
-    lag = it.asked(ends, said, source, env) if source and ends else summarize_reported_lag(said)
-    mark = it.tried("reconciled.json", lambda: mark_of(it.home, name, RECONCILED))
-    refused = it.tried("refused.json", lambda: mark_of(it.home, name, REFUSED))
+    ends = it.fetch_ends(source, env) if source else None
+    lag = it.fetch_lag(ends, said, source, env) if source and ends else summarize_reported_lag(said)
+    mark = it.try_read("reconciled.json", lambda: mark_of(it.home, name, RECONCILED))
+    refused = it.try_read("refused.json", lambda: mark_of(it.home, name, REFUSED))
     facts = Facts(
         host=socket.gethostname(),
         wanted=bool(control and control.desired in WANTED),
@@ -196,7 +198,7 @@ def observe(
         strikes=beat.strikes if beat else None,
         last_error=beat.last_error if beat else "",
         behind=list_lagging_views(last, said),
-        holes=it.holes(ends, recent, control) if ends else None,
+        holes=it.list_open_gaps(ends, recent, control) if ends else None,
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),
         unread=tuple(it.unread),
@@ -207,7 +209,7 @@ def observe(
         refused=refused[0] if refused else None,
         refusal=str(refused[1].get("why", "")) if refused else "",
         given_up=bool(beat and beat.state == GAVE_UP),
-        disk_free=it.tried("disk", lambda: disk_free(layout.warehouse)),
+        disk_free=it.try_read("disk", lambda: disk_free(layout.warehouse)),
         astray=count_astray_records(recent, said.topics if said else {}, now=now) if recent else None,
     )
 

@@ -131,7 +131,7 @@ def start_stream(
         control.pass_over(
             move.accepted, void=move.void, fill=order.fill, actor=order.actor, reason=move.reason, now=now
         )
-        lines += move.told(pipeline.name, fill=order.fill)
+        lines += move.describe(pipeline.name, fill=order.fill)
     found = control.read()
     if order.action is Action.RESTART or found.lease is None or life_of(found.lease.process) is Life.GONE:
         # A supervisor that has given up, and its lease back, starts again for this alone.
@@ -150,7 +150,7 @@ class Move:
     void: tuple[AcceptedGap, ...]
     reason: str
 
-    def told(self, pipeline: str, *, fill: bool) -> list[str]:
+    def describe(self, pipeline: str, *, fill: bool) -> list[str]:
         """Say what is passed over."""
         gaps = [each.gap for each in self.accepted]
         count = sum(len(gap.range) for gap in gaps)

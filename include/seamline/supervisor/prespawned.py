@@ -140,12 +140,12 @@ class Spare:
         self.due = 0.0
         self.busy: list[subprocess.Popen[bytes]] = []
 
-    def keep(self) -> None:
+    def ensure_waiting(self) -> None:
         """Start another process where none waits, or gets ready to; none where there is no place to wait in."""
         with suppress(OSError):
-            self.look()
+            self.poll()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """See whether the one that waits was asked, or has died; OSError where nobody may wait."""
         self.busy = [process for process in self.busy if process.poll() is None]
         there = find_build_socket(self.port).exists()

@@ -118,39 +118,39 @@ class Supervisor:
         watchdog = Watchdog(self.belief, self.end_driver, every=self.pace.tick)
         try:
             self.renew()
-            while (code := self.round()) is None:
+            while (code := self.run_driver()) is None:
                 continue
-            self.say_state(GAVE_UP if code == GaveUp.exit_code else STOPPED)
+            self.publish_state(GAVE_UP if code == GaveUp.exit_code else STOPPED)
             return code
         except LeaseHeld as lost:
             self.beat = replace(self.beat, last_error=lost.message)
             leave_mark(home_folder(), self.pipeline, REFUSED, now=datetime.now(UTC), why=lost.message)
-            self.say_state(LOST)
+            self.publish_state(LOST)
             return lost.exit_code
         finally:
             watchdog.close()
             if self.driver:
                 self.driver.kill()
             # Where there is no space for that it runs out.
-            self.spared(lambda: self.control.release(self.lease))
+            self.write_if_space(lambda: self.control.release(self.lease))
 
-    def round(self) -> int | None:
+    def run_driver(self) -> int | None:
         """Start a driver and see it through; give our exit code when there shall be no other."""
-        if self.unwanted():
+        if self.should_stop():
             return 0
         self.lapsed = False
         self.driver = Driver(self.command(self.lease.token), self.log, os.environ)
         starts = self.beat.starts + 1
         self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity, starts=starts)
-        self.say_state("running")
+        self.publish_state("running")
         driver, asked = self.driver, self.control.read().restarts
         watch = self.watching(self.lease.token) if self.watching else None
         self.keep_until(
             lambda: (
                 driver.exit_code is not None
-                or self.unwanted()
+                or self.should_stop()
                 or self.control.read().restarts != asked
-                or (watch is not None and watch.stuck(time.monotonic()))
+                or (watch is not None and watch.is_stuck(time.monotonic()))
             )
         )
         if watch is not None:
@@ -158,9 +158,9 @@ class Supervisor:
         forgiven = driver.age > self.pace.settled or (watch is not None and watch.held)
         if watch is not None and watch.why:
             print_with_time(f"{self.pipeline}: {watch.why}")
-            return self.struck(driver.kill(), watch.why, forgiven=forgiven)
-        if self.unwanted():
-            self.say_state("stopping")
+            return self.back_off(driver.kill(), watch.why, forgiven=forgiven)
+        if self.should_stop():
+            self.publish_state("stopping")
             self.stop_driver(driver)
             return 0
         if self.lapsed:
@@ -168,7 +168,7 @@ class Supervisor:
             self.take_a_new_token()
             return None
         if driver.exit_code is None:
-            self.say_state("restarting")
+            self.publish_state("restarting")
             self.stop_driver(driver)
             self.beat = replace(self.beat, strikes=0, last_error="")
             self.take_a_new_token()
@@ -176,7 +176,7 @@ class Supervisor:
         code = driver.kill()
         if code == FenceLost.exit_code:
             return code
-        return self.struck(code, f"exit code {code}", forgiven=forgiven)
+        return self.back_off(code, f"exit code {code}", forgiven=forgiven)
 
     def take_a_new_token(self) -> None:
         """Take the lease again, as soon as there is space to: the next driver fences the last one off.
@@ -191,12 +191,12 @@ class Supervisor:
             self.lease = self.control.take(
                 self.lease.holder, process=own_process_name(), now=datetime.now(UTC)
             )
-            self.belief.landed(sent)
+            self.belief.confirm(sent)
 
-        while not self.spared(take) and not self.unwanted():
+        while not self.write_if_space(take) and not self.should_stop():
             self.halt.wait(self.pace.renew)
 
-    def struck(self, code: int, why: str, *, forgiven: bool) -> int | None:
+    def back_off(self, code: int, why: str, *, forgiven: bool) -> int | None:
         """Wait before the next start, longer after each failure in a row; give up after too many.
 
         What went before is ``forgiven`` to a driver that got on.
@@ -208,10 +208,10 @@ class Supervisor:
         if strikes >= self.pace.strikes:
             return GaveUp.exit_code
         pause = wait_before(code, strikes, self.pace)
-        self.say_state(f"waiting {pause:g} s after {why}")
+        self.publish_state(f"waiting {pause:g} s after {why}")
         until = time.monotonic() + pause
         self.keep_until(
-            lambda: time.monotonic() >= until or self.unwanted() or self.control.read().restarts != asked
+            lambda: time.monotonic() >= until or self.should_stop() or self.control.read().restarts != asked
         )
         self.take_a_new_token()
         return None
@@ -243,7 +243,7 @@ class Supervisor:
         def write() -> None:
             sent = self.clock()
             self.lease = self.control.renew(self.lease, now=datetime.now(UTC))
-            self.belief.landed(sent)
+            self.belief.confirm(sent)
             self.beat = self.beat.write(home_folder(), now=datetime.now(UTC))
             rotate_in_use(self.log)
 
@@ -251,9 +251,9 @@ class Supervisor:
             self.end_driver()
         if self.clock() - self.renewed >= self.pace.renew:
             self.renewed = self.clock()
-            self.spared(write)
+            self.write_if_space(write)
 
-    def spared(self, act: Callable[[], object]) -> bool:
+    def write_if_space(self, act: Callable[[], object]) -> bool:
         """Write something, and tell whether there was space: a full disk is no reason to go.
 
         A lease that has run out meanwhile is still ours until somebody takes it; its driver has ended by then.
@@ -269,7 +269,7 @@ class Supervisor:
             return False
         return True
 
-    def unwanted(self) -> bool:
+    def should_stop(self) -> bool:
         """Return whether the stream shall stop, by signal or by the control table."""
         return self.halt.is_set() or self.control.read().desired is Desired.STOPPED
 
@@ -278,8 +278,8 @@ class Supervisor:
         """The driver's output."""
         return ensure_stream_folder(home_folder(), self.pipeline) / "driver.log"
 
-    def say_state(self, state: str) -> None:
+    def publish_state(self, state: str) -> None:
         """Put a change of state into the heartbeat and the log."""
         print_with_time(f"{self.pipeline}: {state} (token {self.lease.token})")
         self.beat = replace(self.beat, state=state)
-        self.spared(lambda: self.beat.write(home_folder(), now=datetime.now(UTC)))
+        self.write_if_space(lambda: self.beat.write(home_folder(), now=datetime.now(UTC)))

@@ -34,9 +34,9 @@ def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acce
     holder = f"{socket.gethostname()}:{os.getpid()}:repair"
     lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
     try:
-        with keep_renewing(lambda: control.kept(lease), RENEWED_EVERY):
+        with keep_renewing(lambda: control.try_renew(lease), RENEWED_EVERY):
             writer = Writer(layout, pipeline, lease.token, acceptance=acceptance)
-            writer.repaired()
+            writer.repair_ledger()
             state_edge(writer)
     finally:
         control.release(lease)
@@ -51,7 +51,7 @@ def state_edge(writer: Writer) -> None:
     if not (newest := newest_epochs(writer.layout, 1)):
         return
     edge = Epoch(
-        writer.take(),
+        writer.take_number(),
         writer.token,
         datetime.now(UTC),
         writer.pipeline.record_version,

@@ -47,20 +47,20 @@ class Watcher:
     def run(self) -> None:
         """Look until it is over, and then once more."""
         while not self.over.wait(self.every):
-            self.look()
-        self.look(last=True)
+            self.watch_once()
+        self.watch_once(last=True)
 
-    def look(self, *, last: bool = False) -> None:
+    def watch_once(self, *, last: bool = False) -> None:
         """Look once, the last time without waiting for a broker; what goes wrong is said once."""
         try:
             # A definition that is broken while it is edited is looked at as it was.
             self.compiled = self.definitions.now().get(self.layout.pipeline) or self.compiled
             if self.compiled:
-                tell_alerts(self.compiled, self.layout, broker=not last, say=self.once, last=last)
+                tell_alerts(self.compiled, self.layout, broker=not last, say=self.log_once, last=last)
         except Exception as error:  # noqa: BLE001 - the stream does not end because nobody can look at it
-            self.once(f"not looked at: {type(error).__name__}: {error}")
+            self.log_once(f"not looked at: {type(error).__name__}: {error}")
 
-    def once(self, text: str) -> None:
+    def log_once(self, text: str) -> None:
         """Say something, unless it was the last that was said."""
         if text != self.said:
             self.said = text

@@ -35,11 +35,13 @@ class Beside:
                 self.tables.setdefault(join.name, [])
             names = [key_name(name) for name, _ in join.keys]
             by_key = {tuple(row[name] for name in names): row for row in self.tables[join.name]}
-            for row, key in zip(rows, self.sought(join, view, rows), strict=True):
+            for row, key in zip(rows, self.lookup_keys(join, view, rows), strict=True):
                 match = by_key.get(key, {})
                 row.update((column.name, match.get(column.name)) for _, column in join.columns)
 
-    def sought(self, join: Join, view: CompiledView, rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    def lookup_keys(
+        self, join: Join, view: CompiledView, rows: Sequence[dict[str, Any]]
+    ) -> list[tuple[Any, ...]]:
         """Evaluate what a look-up's keys must equal, for each row."""
         schema = pa.schema(key_fields(view))
         keys = pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema)

@@ -56,7 +56,7 @@ def validate_raw_records(
         topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.source.topics},
         token=1,
         epoch=number,
-        held={},
+        committed={},
         views=frozenset(),
         master=Path(),
         quarantine=Path(),

@@ -47,10 +47,10 @@ from seamline.testing.plain_stream import PlainStream
 class Plain(PlainStream):
     """Both layers as lists."""
 
-    def judge_again(self) -> dict[int, Verdict]:
+    def reprocess(self) -> dict[int, Verdict]:
         """Judge what another record version judged, with the look-ups as they are."""
         version, known = self.pipeline.record_version, len(self.restated)
-        paths = self.lookups.paths(versions := self.lookups.current())
+        paths = self.lookups.version_paths(versions := self.lookups.current_versions())
         waiting = {each.number for each in list_outdated_epochs(self.epochs, version, self.judged)}
         for each in [read for read in self.read if read.epoch.number in waiting]:
             number, at = each.epoch.number, each.epoch.committed_at
@@ -71,15 +71,15 @@ class Plain(PlainStream):
         if waiting:
             views = [view.id for view in self.pipeline.views]
             log, grid = list(apply_verdicts(self.epochs, version, verdicts)), self.pipeline.grid
-            self.say(*complete_births(self.manifest, views, log, version, grid, now=EPOCH))
-            self.say(*plan_raised_floors(self.manifest, views, verdicts, now=EPOCH))
+            self.write_statements(*complete_births(self.manifest, views, log, version, grid, now=EPOCH))
+            self.write_statements(*plan_raised_floors(self.manifest, views, verdicts, now=EPOCH))
             for view in self.pipeline.views:
-                self.rows[view.name] = self.every(view)
+                self.rows[view.name] = self.all_rows(view)
         return verdicts
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         views = [view.id for view in self.pipeline.views]
-        verdicts = self.judge_again()
+        verdicts = self.reprocess()
         plan = plan_batch(
             list(
                 apply_verdicts(
@@ -101,7 +101,7 @@ class Plain(PlainStream):
         published = self.manifest.published
         for view in self.pipeline.views:
             for build in plan.builds:
-                checks = self.checks(view, build.interval, plan.cut, plan.watermark)
+                checks = self.certify(view, build.interval, plan.cut, plan.watermark)
                 red = [f"{check.name}: {check.found}" for check in checks if not check.passed]
                 open_ = self.pipeline.definition.batch.provisional and only_open(checks)
                 wrong += [] if open_ else [f"{view.name} {build.interval.id}: {each}" for each in red]
@@ -111,7 +111,7 @@ class Plain(PlainStream):
                 expected = current.generation if current else ""
                 offered.append(Candidate(made, not red, expected, plan.planned, open_))
         green = select_publishable(self.manifest, offered).green
-        self.say(
+        self.write_statements(
             *plan_publication(
                 self.manifest, green, now=self.epochs[-1].committed_at if self.epochs else EPOCH
             )
@@ -129,7 +129,7 @@ class Plain(PlainStream):
         self.restated.append(made)
         return made
 
-    def built(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
+    def build_input(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
         """Return a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
@@ -147,11 +147,11 @@ class Plain(PlainStream):
             )
         ]
 
-    def checks(
+    def certify(
         self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None
     ) -> tuple[Check, ...]:
         """Judge a build as its certificate does."""
-        mine = self.built(view, interval, cut, len(self.restated))
+        mine = self.build_input(view, interval, cut, len(self.restated))
         rows = filter_counted_rows(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
         expected = [
             f"{expect.column} of {row}"
@@ -196,7 +196,7 @@ class Plain(PlainStream):
         assert found is not None
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
-        answered = [row for row in self.input(found, side) if self.answers(found, row, side)]
+        answered = [row for row in self.input(found, side) if self.is_answered(found, row, side)]
         kept = filter_counted_rows(found, answered, cuts, until, side, unique=self.unique)
         rows = present_oracle_rows(self.con, found, kept, cuts, side)
         self.beside.decorate(found, rows)
@@ -216,11 +216,11 @@ class Plain(PlainStream):
         return above + [
             row
             for id, each in mine.items()
-            for row in self.built(view, self.pipeline.grid.named(id), each.epoch, each.restated)
+            for row in self.build_input(view, self.pipeline.grid.named(id), each.epoch, each.restated)
         ]
 
-    def answers(self, view: CompiledView, row: Row, side: Side) -> bool:
+    def is_answered(self, view: CompiledView, row: Row, side: Side) -> bool:
         """Return whether a row's interval is answered: where it had rows before the view was born, it must be built."""
         if side is Side.SPEED:
             return row.epoch > self.manifest.floor(view.id, row.interval)
-        return not self.manifest.building(view.id, row.interval)
+        return not self.manifest.is_building(view.id, row.interval)

@@ -72,7 +72,7 @@ class PlainStream:
         self.layout = Layout(folder, self.pipeline.name)
         self.redefine(self.pipeline)
 
-    def say(self, *statements: Statement) -> None:
+    def write_statements(self, *statements: Statement) -> None:
         """Write statements as one commit of the manifest."""
         seq = len(self.statements)
         self.statements += [replace(each, seq=seq) for each in statements]
@@ -87,8 +87,8 @@ class PlainStream:
         number = self.taken = next_number([self.taken])
         if dies_after and PHASES.index(dies_after) < PHASES.index("master"):
             return None
-        versions = self.lookups.current()
-        paths = self.lookups.paths(versions)
+        versions = self.lookups.current_versions()
+        paths = self.lookups.version_paths(versions)
         accepted, refused = validate_raw_records(
             self.con, self.pipeline, raw, number, epoch.committed_at, paths
         )
@@ -104,10 +104,10 @@ class PlainStream:
         late, very_late = self.lateness(accepted)
         times = find_latest_event_times(accepted)
         policy = self.pipeline.definition.source.watermark
-        before = self.progress or Progress.resumed([], {}, epoch.committed_at, self.pipeline.timed)
+        before = self.progress or Progress.resume([], {}, epoch.committed_at, self.pipeline.timed)
         vector = {part.lane: part.start for part in epoch.ranges} | dict(before.vector)
-        before = before.meet(vector, epoch.committed_at)
-        after = before.read(epoch.ranges, times, epoch.committed_at)
+        before = before.add_lanes(vector, epoch.committed_at)
+        after = before.advance(epoch.ranges, times, epoch.committed_at)
         whole = replace(
             epoch,
             number=number,
@@ -120,7 +120,7 @@ class PlainStream:
             watermark=after.watermark(policy, after.vector, epoch.committed_at),
             frontiers={view.id: number for view in self.pipeline.views},
         )
-        self.progress = after.held(whole)
+        self.progress = after.commit(whole)
         self.epochs.append(whole)
         self.refused += refused.to_pylist()
         self.read.append(Read(whole, self.pipeline, raw, marks, accepted, refused))
@@ -156,16 +156,16 @@ class PlainStream:
         require_order(pipeline.record_version, self.epochs)
         before, self.pipeline = self.pipeline.record_version, pipeline
         if (known := self.progress) is not None:
-            anew = Progress.resumed(self.epochs, known.vector, EPOCH, pipeline.timed)
+            anew = Progress.resume(self.epochs, known.vector, EPOCH, pipeline.timed)
             self.progress = replace(anew, last_seen=known.last_seen, last_edge_at=known.last_edge_at)
         last = self.epochs[-1].number if self.epochs else NOTHING
         day = last_filled_interval(self.epochs, pipeline.record_version, pipeline.grid, below=last + 1)
         definitions = {view.id: "" for view in pipeline.views}
-        self.say(*plan_births(self.manifest, definitions, held=last, now=EPOCH, filled=day))
+        self.write_statements(*plan_births(self.manifest, definitions, held=last, now=EPOCH, filled=day))
         held = {name: rows for name, rows in self.rows.items() if pipeline.record_version == before}
         self.judged = {} if pipeline.record_version != before else self.judged
         for view in pipeline.views:
-            self.rows[view.name] = held.get(view.name) or self.every(view)
+            self.rows[view.name] = held.get(view.name) or self.all_rows(view)
         self.restart()
 
     @property
@@ -178,7 +178,7 @@ class PlainStream:
             if is_compatible_version(each.pipeline.record_version, self.pipeline.record_version)
         ]
 
-    def every(self, view: CompiledView) -> list[Row]:
+    def all_rows(self, view: CompiledView) -> list[Row]:
         """Return a view's input of all epochs."""
         return [
             row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)

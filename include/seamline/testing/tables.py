@@ -49,8 +49,8 @@ class Mortal(Writer):
 
     dies_after = ""
 
-    def done(self, phase: str) -> None:
-        super().done(phase)
+    def end_phase(self, phase: str) -> None:
+        super().end_phase(phase)
         if phase == self.dies_after:
             raise Killed(phase)
 
@@ -67,7 +67,7 @@ class Tables:
     def restart(self) -> None:
         self.token += 1
         self.writer = Mortal(self.layout, self.pipeline, self.token)
-        self.writer.repaired()
+        self.writer.repair_ledger()
         self.held = known_epochs(self.layout)
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
@@ -79,17 +79,17 @@ class Tables:
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
         self.writer.dies_after = dies_after
-        number, views = self.writer.take(), self.writer.current
+        number, views = self.writer.take_number(), self.writer.current
         vector = {part.lane: part.start for part in epoch.ranges}
         found = {**vector, **self.positions}
-        before = Progress.resumed(self.held, found, epoch.committed_at, self.pipeline.timed)
+        before = Progress.resume(self.held, found, epoch.committed_at, self.pipeline.timed)
         before = replace(before, last_seen=self.last_seen(before))
-        versions = self.lookups.current()
+        versions = self.lookups.current_versions()
         try:
-            self.writer.done("planned")
-            result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.paths(versions))
-            self.writer.done("files")
-            after = before.read(epoch.ranges, result.max_event_time, epoch.committed_at)
+            self.writer.end_phase("planned")
+            result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.version_paths(versions))
+            self.writer.end_phase("files")
+            after = before.advance(epoch.ranges, result.max_event_time, epoch.committed_at)
             policy = self.pipeline.definition.source.watermark
             whole = replace(
                 epoch,
@@ -105,10 +105,10 @@ class Tables:
             )
             self.writer.commit(whole, result, views)
             if self.pipeline.surveyed:
-                self.register.hold()
+                self.register.commit_survey()
         except Killed:
             pass
-        Writer.repaired(self.writer)
+        Writer.repair_ledger(self.writer)
         self.held = known_epochs(self.layout)
         return self.held[-1] if self.held and self.held[-1].number == number else None
 
@@ -133,11 +133,11 @@ class Tables:
             topic_ids={topic: f"id of {topic}" for topic in self.pipeline.definition.source.topics},
             token=self.token,
             epoch=number,
-            held=self.positions,
+            committed=self.positions,
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
-            watermark=Progress.resumed(self.held, {}, at, self.pipeline.timed).mark,
+            watermark=Progress.resume(self.held, {}, at, self.pipeline.timed).mark,
             at=at,
             lookups=lookups,
         )

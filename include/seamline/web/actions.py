@@ -93,7 +93,7 @@ def start_run(pipeline: str, order: RunOrder, request: Request) -> Response:
     """Start a run of the batch DAG: of a span, of the dirty intervals, or of both."""
     compiled, _ = open_requested_pipeline(pipeline)
     if (asked := order.interval) is not None:
-        compiled.grid.lived(asked, now=datetime.now(UTC))
+        compiled.grid.within_life(asked, now=datetime.now(UTC))
     conf: dict[str, object] = {"dirty": order.dirty or asked is None}
     if asked is not None:
         conf |= {"from": order.start, "to": order.end}
@@ -110,7 +110,7 @@ def start_backfill(pipeline: str, order: Span, request: Request) -> Response:
     """Rebuild exactly the intervals of a span, by Airflow's own backfill."""
     compiled, _ = open_requested_pipeline(pipeline)
     asked = order.interval or raise_missing_span()
-    compiled.grid.lived(asked, now=datetime.now(UTC))
+    compiled.grid.within_life(asked, now=datetime.now(UTC))
     airflow = InsideAirflow.of(request)
     plan = airflow.plan_backfill(pipeline, asked, compiled.grid)
     made = airflow.start_backfill(plan, reason=order.reason)

@@ -212,7 +212,7 @@ def plans(
     compiled, layout = open_requested_pipeline(pipeline)
     asked = form_span({"from": start, "to": end})
     if asked is not None:
-        compiled.grid.lived(asked, now=datetime.now(UTC))
+        compiled.grid.within_life(asked, now=datetime.now(UTC))
     found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
     return as_json(planned(found))
 

@@ -61,7 +61,7 @@ def build_pipeline_card(name: str) -> Card:
         for view in pipeline.views
     ]
     ends = [
-        find_certified_end([each for each in known if each.cell.of(view)], pipeline.grid)
+        find_certified_end([each for each in known if each.cell.is_of(view)], pipeline.grid)
         for view in answering
     ]
     alarms = [f"{each.kind}: {each.subject}: {each.message}" for each in seen.alerts]

@@ -112,7 +112,7 @@ def completeness(
     """Draw every interval by view; one of them in full."""
     compiled, layout = open_requested_pipeline(pipeline)
     epochs = newest_epochs(layout, 1)
-    watermark = compiled.timed.mark(epochs[-1]) if epochs else None
+    watermark = compiled.timed.watermark_at(epochs[-1]) if epochs else None
     found = shade_cells(cells_of(compiled, layout), compiled.grid, watermark)
     groups: dict[tuple[str, str], list[Square]] = {}
     for each in found:

@@ -17,7 +17,7 @@ NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 class CellReader(Reader):
     """Types the list ``_cells``, in which a missing value is NULL; ``_trouble`` says why there is no list."""
 
-    def value(self, field: Field, at: int) -> str:
+    def value_sql(self, field: Field, at: int) -> str:
         text = f"_cells[{at}]"
         tried = cast_text_sql(field.type, text)
         match field.type.kind:
@@ -34,12 +34,12 @@ class CellReader(Reader):
                 return decimal_sql(field.type, text)
         return tried
 
-    def broken(self) -> Iterator[tuple[str, str]]:
+    def malformed_sql(self) -> Iterator[tuple[str, str]]:
         yield "_cells IS NULL", f"coalesce(_trouble || ': ', '') || left(_text, {SHOWN})"
 
-    def absent(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
+    def absent_sql(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
         return f"_cells[{at}] IS NULL" if null else "false", "''"
 
-    def mistyped(self, field: Field, at: int) -> tuple[str, str]:
+    def mistyped_sql(self, field: Field, at: int) -> tuple[str, str]:
         said = f"left(_cells[{at}], {SHOWN}) || {quote_literal(f' is no {field.type.spark}')}"
         return f"{quote_identifier(field.name)} IS NULL AND _cells[{at}] IS NOT NULL", said

@@ -20,14 +20,14 @@ class CsvReader(CellReader):
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
         found = decode_utf8_column(values)
-        cut = [(None, None) if text is None else self.cut(text) for text in found.to_pylist()]
+        cut = [(None, None) if text is None else self.split_line(text) for text in found.to_pylist()]
         return {
             "_text": found,
             "_cells": pa.array([cells for cells, _ in cut], CELLS),
             "_trouble": pa.array([trouble for _, trouble in cut], pa.string()),
         }
 
-    def cut(self, text: str) -> tuple[list[str | None] | None, str | None]:
+    def split_line(self, text: str) -> tuple[list[str | None] | None, str | None]:
         """Return the cells of a line, or why it is none."""
         line = text.removesuffix("\n").removesuffix("\r")
         try:

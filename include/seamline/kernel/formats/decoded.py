@@ -32,13 +32,13 @@ class DecodedReader(JsonReader):
         raise NotImplementedError
 
     def columns(self, values: pa.ChunkedArray) -> Mapping[str, pa.Array]:
-        read = [(None, None) if value is None else self.attempt(value) for value in values.to_pylist()]
+        read = [(None, None) if value is None else self.try_decode(value) for value in values.to_pylist()]
         return {
             "_text": pa.array([text or "" for text, _ in read], pa.string()),
             "_trouble": pa.array([trouble for _, trouble in read], pa.string()),
         }
 
-    def attempt(self, value: bytes) -> tuple[str | None, str | None]:
+    def try_decode(self, value: bytes) -> tuple[str | None, str | None]:
         """Return a record as JSON text, or say why it is none."""
         try:
             found = self.decode(value)
@@ -53,16 +53,16 @@ class DecodedReader(JsonReader):
         """The record as one value."""
         return SqlType(TypeKind.STRUCT, fields=self.schema.fields)
 
-    def scalar(self, type: SqlType, found: str, text: str) -> str:
+    def scalar_sql(self, type: SqlType, found: str, text: str) -> str:
         if type.kind is not TypeKind.DECIMAL or not self.exact:
-            return super().scalar(type, found, text)
+            return super().scalar_sql(type, found, text)
         kept = f"len(trim(regexp_replace({text}, '[-.]|e.*', '', 'g'), '0')) <= {KEPT}"
         right = f"{found} IN {WHOLE} OR {found} = 'VARCHAR' OR {found} = 'DOUBLE' AND {kept}"
         return f"CASE WHEN {right} THEN {decimal_sql(type, text)} END"
 
-    def broken(self) -> Iterator[tuple[str, str]]:
+    def malformed_sql(self) -> Iterator[tuple[str, str]]:
         yield "_trouble IS NOT NULL", "_trouble"
-        yield from super().broken()
+        yield from super().malformed_sql()
 
 
 def box_decimal_bytes(value: Any, type: SqlType) -> Any:

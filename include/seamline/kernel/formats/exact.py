@@ -40,11 +40,11 @@ class ExactJsonReader(JsonReader):
         shape = {field.name: "JSON" if field.type.decimals else "VARCHAR" for field in self.schema.fields}
         shape |= {field.name: "VARCHAR" for field in self.schema.fields if not field.type.nested}
         yield f"json_type(_json, [{paths}]) AS _types, {json_transform_sql('_json', shape)} AS _texts"
-        if opened := list(self.opened()):
+        if opened := list(self.open_values()):
             yield ", ".join(opened)
         if self.alike:
-            yield ", ".join(self.read_alike())
-        yield from self.parts_read()
+            yield ", ".join(self.read_alike_sql())
+        yield from self.read_parts()
 
     @cached_property
     def alike(self) -> dict[SqlType, list[tuple[str, ...]]]:
@@ -61,65 +61,67 @@ class ExactJsonReader(JsonReader):
         lists = enumerate(self.alike.values())
         return {names: f"_alike{n}[{at}]" for n, places in lists for at, names in enumerate(places, 1)}
 
-    def read_alike(self) -> Iterator[str]:
+    def read_alike_sql(self) -> Iterator[str]:
         """Write the lists of values that are alike."""
-        columns = {field.name: self.place(field, at) for at, field in enumerate(self.schema.fields, 1)}
+        columns = {field.name: self.place_sql(field, at) for at, field in enumerate(self.schema.fields, 1)}
         for n, (type, places) in enumerate(self.alike.items()):
-            found = [columns[names[0]] if len(names) == 1 else self.part_at(type, names) for names in places]
+            found = [columns[names[0]] if len(names) == 1 else self.part_sql(type, names) for names in places]
             texts = (f"CASE WHEN {may_be_number_sql(each.found)} THEN {each.text} END" for each in found)
             yield f"list_transform([{', '.join(texts)}], lambda _d: {decimal_sql(type, '_d')}) AS _alike{n}"
 
-    def typed(self, type: SqlType, place: Place, depth: int = 0) -> str:
+    def typed_sql(self, type: SqlType, place: Place, depth: int = 0) -> str:
         known = "" if place.read else self.alike_at.get(place.path, "")
-        return known or super().typed(type, place, depth)
+        return known or super().typed_sql(type, place, depth)
 
-    def opened(self) -> Iterator[str]:
-        yield from super().opened()
+    def open_values(self) -> Iterator[str]:
+        yield from super().open_values()
         structs = [each for each in self.schema.fields if each.type.kind is TypeKind.STRUCT]
         if shape := shape_of(structs):
             yield f"{json_transform_sql('_json', shape)} AS _exact"
 
-    def listed(self, type: SqlType) -> bool:
-        return super().listed(type) and not type.decimals
+    def is_opened_alone(self, type: SqlType) -> bool:
+        return super().is_opened_alone(type) and not type.decimals
 
-    def extracted(self, type: SqlType, names: tuple[str, ...]) -> str:
+    def extracted_sql(self, type: SqlType, names: tuple[str, ...]) -> str:
         if not type.decimals:
-            return super().extracted(type, names)
+            return super().extracted_sql(type, names)
         return ".".join(["_texts" if len(names) == 1 else "_exact", *map(quote_identifier, names)])
 
-    def text(self, field: Field, at: int) -> str:
+    def text_sql(self, field: Field, at: int) -> str:
         return f"_texts.{quote_identifier(field.name)}"
 
-    def scalar(self, type: SqlType, found: str, text: str) -> str:
+    def scalar_sql(self, type: SqlType, found: str, text: str) -> str:
         if type.kind is not TypeKind.DECIMAL:
-            return super().scalar(type, found, text)
+            return super().scalar_sql(type, found, text)
         return f"CASE WHEN {may_be_number_sql(found)} THEN {decimal_sql(type, text)} END"
 
-    def alone(self, type: SqlType, json: str) -> Place:
-        found = super().alone(type, json)
+    def alone_sql(self, type: SqlType, json: str) -> Place:
+        found = super().alone_sql(type, json)
         # JSON is its own text; what is left of a string without its quotes may be a number.
         return replace(found, text=f"trim({json}::VARCHAR, '\"')") if type.kind is TypeKind.DECIMAL else found
 
-    def part_at(self, type: SqlType, names: tuple[str, ...]) -> Place:
-        found = super().part_at(type, names)
-        return replace(found, text=self.extracted(type, names)) if type.kind is TypeKind.DECIMAL else found
+    def part_sql(self, type: SqlType, names: tuple[str, ...]) -> Place:
+        found = super().part_sql(type, names)
+        return (
+            replace(found, text=self.extracted_sql(type, names)) if type.kind is TypeKind.DECIMAL else found
+        )
 
-    def member(self, json: str, field: Field) -> str:
+    def opened_member_sql(self, json: str, field: Field) -> str:
         if not field.type.decimals:
-            return super().member(json, field)
+            return super().opened_member_sql(json, field)
         return f"{json_transform_sql(json, {field.name: 'JSON'})}.{quote_identifier(field.name)}"
 
-    def items(self, type: SqlType, json: str) -> str:
-        return json_value_sql(json, ["JSON"]) if type.decimals else super().items(type, json)
+    def items_sql(self, type: SqlType, json: str) -> str:
+        return json_value_sql(json, ["JSON"]) if type.decimals else super().items_sql(type, json)
 
-    def members(self, type: SqlType, json: str, item: str) -> str:
+    def members_sql(self, type: SqlType, json: str, item: str) -> str:
         if not type.decimals:
-            return super().members(type, json, item)
+            return super().members_sql(type, json, item)
         found = json_value_sql(json, "MAP(VARCHAR, JSON)")
         return f"list_sort(list_zip(map_keys({found}), map_values({found})))"
 
-    def wrong(self, type: SqlType, place: Place, depth: int = 0) -> str:
-        found = super().wrong(type, place, depth)
+    def wrong_sql(self, type: SqlType, place: Place, depth: int = 0) -> str:
+        found = super().wrong_sql(type, place, depth)
         if type.kind is not TypeKind.MAP or not type.decimals:
             return found
         return f"({found} OR {place.found} = 'OBJECT' AND {json_value_sql(place.json, 'MAP(VARCHAR, JSON)')} IS NULL)"

@@ -51,17 +51,17 @@ class JsonReader(Reader):
             [
                 f"json_type(_json, [{paths}]) AS _types",
                 f"json_extract_string(_json, [{paths}]) AS _texts",
-                *self.opened(),
+                *self.open_values(),
             ]
         )
-        yield from self.parts_read()
+        yield from self.read_parts()
 
-    def parts_read(self) -> Iterator[str]:
+    def read_parts(self) -> Iterator[str]:
         """Read the parts of STRUCTs, each once: what would be said of one again and again is planned as often."""
         parts = {names: type for names, type in places_of(self.schema.fields) if names in self.read_at}
         if parts:
             yield ", ".join(
-                f"{self.typed(type, replace(self.part_at(type, names), read=''))} AS {self.read_at[names]}"
+                f"{self.typed_sql(type, replace(self.part_sql(type, names), read=''))} AS {self.read_at[names]}"
                 for names, type in parts.items()
             )
 
@@ -75,7 +75,7 @@ class JsonReader(Reader):
             if types[names].kind is not TypeKind.STRUCT
         }
 
-    def opened(self) -> Iterator[str]:
+    def open_values(self) -> Iterator[str]:
         """Take out all parts of STRUCTs, and all that is an ARRAY or a MAP: a function that is called for each parses
         the record for each, and keeps what it has parsed.
         """
@@ -95,45 +95,45 @@ class JsonReader(Reader):
     @cached_property
     def lists_at(self) -> dict[tuple[str, ...], int]:
         """Number what is an ARRAY or a MAP and not in one, from 1."""
-        lists = (names for names, type in places_of(self.schema.fields) if self.listed(type))
+        lists = (names for names, type in places_of(self.schema.fields) if self.is_opened_alone(type))
         return {names: at for at, names in enumerate(lists, 1)}
 
-    def listed(self, type: SqlType) -> bool:
+    def is_opened_alone(self, type: SqlType) -> bool:
         """Return whether a value is opened by itself, as the JSON that it is."""
         return type.kind in (TypeKind.ARRAY, TypeKind.MAP)
 
-    def extracted(self, type: SqlType, names: tuple[str, ...]) -> str:
+    def extracted_sql(self, type: SqlType, names: tuple[str, ...]) -> str:
         """Write the JSON of a column, or of a part of a STRUCT, that is opened by itself."""
-        return f"_lists[{self.lists_at[names]}]" if self.listed(type) else ""
+        return f"_lists[{self.lists_at[names]}]" if self.is_opened_alone(type) else ""
 
-    def value(self, field: Field, at: int) -> str:
-        return self.typed(field.type, self.place(field, at))
+    def value_sql(self, field: Field, at: int) -> str:
+        return self.typed_sql(field.type, self.place_sql(field, at))
 
-    def place(self, field: Field, at: int) -> Place:
+    def place_sql(self, field: Field, at: int) -> Place:
         """Return where a column's value stands."""
         names = (field.name,)
-        return Place(f"_types[{at}]", self.text(field, at), self.extracted(field.type, names), names)
+        return Place(f"_types[{at}]", self.text_sql(field, at), self.extracted_sql(field.type, names), names)
 
-    def text(self, field: Field, at: int) -> str:
+    def text_sql(self, field: Field, at: int) -> str:
         """Write the text of a column: a string's own, of everything else the JSON."""
         return f"_texts[{at}]"
 
-    def broken(self) -> Iterator[tuple[str, str]]:
+    def malformed_sql(self) -> Iterator[tuple[str, str]]:
         yield "_json IS NULL", f"left(_text, {SHOWN})"
         yield f"NOT starts_with(ltrim(_json, {BLANK}), '{{')", "'not an object: ' || json_type(_json)"
 
-    def absent(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
+    def absent_sql(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
         also = f" OR _types[{at}] = 'NULL'" if null else ""
         return f"_types[{at}] IS NULL{also}", f"coalesce(_types[{at}], '')"
 
-    def mistyped(self, field: Field, at: int) -> tuple[str, str]:
-        shown, no = f"left({self.text(field, at)}, {SHOWN})", quote_literal(f" is no {field.type.spark}")
+    def mistyped_sql(self, field: Field, at: int) -> tuple[str, str]:
+        shown, no = f"left({self.text_sql(field, at)}, {SHOWN})", quote_literal(f" is no {field.type.spark}")
         said = f"_types[{at}] || ' ' || {shown} || {no}"
         if field.type.nested:
-            return self.wrong(field.type, self.place(field, at)), said
+            return self.wrong_sql(field.type, self.place_sql(field, at)), said
         return f"{quote_identifier(field.name)} IS NULL AND _types[{at}] <> 'NULL'", said
 
-    def scalar(self, type: SqlType, found: str, text: str) -> str:
+    def scalar_sql(self, type: SqlType, found: str, text: str) -> str:
         """Write the value of a type without parts from the JSON type and text of what was found."""
         match type.kind:
             case TypeKind.STRING:
@@ -150,7 +150,7 @@ class JsonReader(Reader):
                 return f"CASE WHEN {found} = 'BOOLEAN' THEN {text} = 'true' END"
         return f"CASE WHEN {found} = 'VARCHAR' THEN {cast_text_sql(type, text)} END"
 
-    def typed(self, type: SqlType, place: Place, depth: int = 0) -> str:
+    def typed_sql(self, type: SqlType, place: Place, depth: int = 0) -> str:
         """Write the value of any type from where it stands, part by part."""
         if place.read:
             return place.read
@@ -158,71 +158,76 @@ class JsonReader(Reader):
         match type.kind:
             case TypeKind.STRUCT:
                 parts = [
-                    f"{quote_identifier(field.name)} := {self.typed(field.type, self.part(place, field), depth)}"
+                    f"{quote_identifier(field.name)} := "
+                    f"{self.typed_sql(field.type, self.member_sql(place, field), depth)}"
                     for field in type.fields
                 ]
                 return f"CASE WHEN {place.found} = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
             case TypeKind.ARRAY:
                 assert type.element is not None
-                made = self.typed(type.element, self.alone(type.element, item), depth + 1)
-                items = f"list_transform({self.items(type, place.json)}, lambda {item}: {made})"
+                made = self.typed_sql(type.element, self.alone_sql(type.element, item), depth + 1)
+                items = f"list_transform({self.items_sql(type, place.json)}, lambda {item}: {made})"
                 return f"CASE WHEN {place.found} = 'ARRAY' THEN {items} END"
             case TypeKind.MAP:
                 assert type.element is not None
-                made = self.typed(type.element, self.alone(type.element, f"{item}[2]"), depth + 1)
-                members = self.members(type, place.json, item)
+                made = self.typed_sql(type.element, self.alone_sql(type.element, f"{item}[2]"), depth + 1)
+                members = self.members_sql(type, place.json, item)
                 pairs = f"list_transform({members}, lambda {item}: row({item}[1], {made}))"
                 return f"CASE WHEN {place.found} = 'OBJECT' THEN map_from_entries({pairs}) END"
-        return self.scalar(type, place.found, place.text)
+        return self.scalar_sql(type, place.found, place.text)
 
-    def wrong(self, type: SqlType, place: Place, depth: int = 0) -> str:
+    def wrong_sql(self, type: SqlType, place: Place, depth: int = 0) -> str:
         """Write the condition under which a value, or a part of it, is not of its type."""
         item, there = f"_y{depth}", f"{place.found} <> 'NULL'"
         match type.kind:
             case TypeKind.STRUCT:
-                inside = [self.amiss(field, self.part(place, field), depth) for field in type.fields]
+                inside = [
+                    self.amiss_sql(field, self.member_sql(place, field), depth) for field in type.fields
+                ]
                 return f"({there} AND ({place.found} <> 'OBJECT' OR {' OR '.join(inside)}))"
             case TypeKind.ARRAY | TypeKind.MAP:
                 assert type.element is not None
                 array = type.kind is TypeKind.ARRAY
-                value = self.alone(type.element, item if array else f"{item}[2]")
-                each = f"coalesce({self.wrong(type.element, value, depth + 1)}, false)"
-                items = self.items(type, place.json) if array else self.members(type, place.json, item)
+                value = self.alone_sql(type.element, item if array else f"{item}[2]")
+                each = f"coalesce({self.wrong_sql(type.element, value, depth + 1)}, false)"
+                items = (
+                    self.items_sql(type, place.json) if array else self.members_sql(type, place.json, item)
+                )
                 some = f"coalesce(list_bool_or(list_transform({items}, lambda {item}: {each})), false)"
                 root = "ARRAY" if array else "OBJECT"
                 return f"({there} AND ({place.found} <> '{root}' OR {some}))"
-        return f"({there} AND ({self.typed(type, place, depth)}) IS NULL)"
+        return f"({there} AND ({self.typed_sql(type, place, depth)}) IS NULL)"
 
-    def alone(self, type: SqlType, json: str) -> Place:
+    def alone_sql(self, type: SqlType, json: str) -> Place:
         """Return where a value stands that has been taken out of an ARRAY or a MAP."""
         return Place(f"json_type({json})", f"json_extract_string({json}, '$')", json)
 
-    def part(self, place: Place, field: Field) -> Place:
+    def member_sql(self, place: Place, field: Field) -> Place:
         """Return where a member of an object stands, by its declared name."""
         if not place.path:
-            return self.alone(field.type, self.member(place.json, field))
-        return self.part_at(field.type, (*place.path, field.name))
+            return self.alone_sql(field.type, self.opened_member_sql(place.json, field))
+        return self.part_sql(field.type, (*place.path, field.name))
 
-    def part_at(self, type: SqlType, names: tuple[str, ...]) -> Place:
+    def part_sql(self, type: SqlType, names: tuple[str, ...]) -> Place:
         """Return where a part of a STRUCT stands that is in no ARRAY or MAP."""
-        at, json, read = self.parts_at[names], self.extracted(type, names), self.read_at.get(names, "")
+        at, json, read = self.parts_at[names], self.extracted_sql(type, names), self.read_at.get(names, "")
         return Place(f"_part_types[{at}]", f"_part_texts[{at}]", json, names, read)
 
-    def member(self, json: str, field: Field) -> str:
+    def opened_member_sql(self, json: str, field: Field) -> str:
         """Write a member of an object that has been opened by itself."""
         return f"json_extract({json}, {json_path_sql(field.name)})"
 
-    def items(self, type: SqlType, json: str) -> str:
+    def items_sql(self, type: SqlType, json: str) -> str:
         """Write the items of an array that is read as ``type``."""
         return f"json_extract({json}, '$[*]')"
 
-    def members(self, type: SqlType, json: str, item: str) -> str:
+    def members_sql(self, type: SqlType, json: str, item: str) -> str:
         """Write the members of an object that is read as ``type``: a sorted list of (key, value)."""
         return json_members_sql(json, item)
 
-    def amiss(self, field: Field, place: Place, depth: int) -> str:
+    def amiss_sql(self, field: Field, place: Place, depth: int) -> str:
         """Write whether a part of a STRUCT is of another type, or is not there and must be."""
-        wrong = f"coalesce({self.wrong(field.type, place, depth)}, false)"
+        wrong = f"coalesce({self.wrong_sql(field.type, place, depth)}, false)"
         return wrong if field.nullable else f"({wrong} OR coalesce({place.found}, 'NULL') = 'NULL')"
 
 

@@ -42,19 +42,19 @@ class Reader:
         """List select lists; each may use the columns of those before it."""
         return iter(())
 
-    def value(self, field: Field, at: int) -> str:
+    def value_sql(self, field: Field, at: int) -> str:
         """Write the typed value of a field; NULL where it is missing, null or of another type, or no record is."""
         raise NotImplementedError
 
-    def broken(self) -> Iterator[tuple[str, str]]:
+    def malformed_sql(self) -> Iterator[tuple[str, str]]:
         """List (condition, detail) of what makes a whole record malformed."""
         raise NotImplementedError
 
-    def absent(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
+    def absent_sql(self, field: Field, at: int, *, null: bool) -> tuple[str, str]:
         """Write (condition, detail) of a field that is not there; ``null``: or is null."""
         raise NotImplementedError
 
-    def mistyped(self, field: Field, at: int) -> tuple[str, str]:
+    def mistyped_sql(self, field: Field, at: int) -> tuple[str, str]:
         """Write (condition, detail) of a value that its type does not have; ``field`` is typed by then."""
         raise NotImplementedError
 

@@ -38,7 +38,7 @@ def each_epoch(layout: Layout) -> Iterator[Epoch]:
     # the master has lost.
     master, last = Master.open(layout), NOTHING
     for group in groups:
-        for each in group.each():
+        for each in group.iterate():
             if each.number <= master.epoch:
                 last = each.number
                 yield each
@@ -160,8 +160,8 @@ def read_accepting_ledger_rows(table: Table, intervals: Collection[str], until: 
     held = [
         epoch
         for group in groups_of(table)
-        if any(has_accepted_rows(row, intervals) for row in group.condensed())
-        for epoch in group.bringing(intervals)
+        if any(has_accepted_rows(row, intervals) for row in group.condense())
+        for epoch in group.groups_with_rows(intervals)
         if has_accepted_rows(epoch, intervals) and (until is None or epoch.number <= until)
     ]
     return [*held, *(each for each in last_of(table, 1, until) if not has_accepted_rows(each, intervals))]
@@ -177,9 +177,9 @@ def last_of(table: Table, count: int, until: int | None = None) -> list[Epoch]:
     found: list[Epoch] = []
     for group in reversed(groups_of(table)):
         if until is None or group.last <= until:
-            rows = group.newest(count - len(found))
+            rows = group.read_newest(count - len(found))
         elif group.first <= until:
-            rows = [each for each in group.each() if each.number <= until]
+            rows = [each for each in group.iterate() if each.number <= until]
         else:
             continue
         found = [*rows, *found]

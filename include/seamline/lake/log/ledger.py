@@ -40,12 +40,12 @@ class Ledger:
         """The last epoch that it has a row of, -1 for none; an earlier one may be missing."""
         return max((group.last for group in groups_of(self.table)), default=-1)
 
-    def epochs(self) -> list[Epoch]:
+    def read(self) -> list[Epoch]:
         """Read every row, in order; a row that was written twice is given once."""
         found = {epoch.number: epoch for epoch in map(Epoch.from_json, self._texts())}
         return [found[number] for number in sorted(found)]
 
-    def after(self, number: int, until: int | None = None) -> list[Epoch]:
+    def read_after(self, number: int, until: int | None = None) -> list[Epoch]:
         """Read the rows above an epoch, up to another, in order; files that end below it are not opened."""
         wanted = pc.field("epoch") > number
         if until is not None:
@@ -54,7 +54,7 @@ class Ledger:
         epochs = {epoch.number: epoch for epoch in map(Epoch.from_json, found["row"].to_pylist())}
         return [epochs[each] for each in sorted(epochs)]
 
-    def sizes(self, after: int, most: int) -> dict[int, int]:
+    def read_sizes(self, after: int, most: int) -> dict[int, int]:
         """Return the rows of the first ``most`` epochs above one, by their numbers in order."""
         wanted = pc.field("epoch") > after
         found = self.table.handle.to_pyarrow_dataset().to_table(["epoch", "rows"], filter=wanted)

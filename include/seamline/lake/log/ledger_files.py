@@ -35,59 +35,59 @@ class Group:
         """The highest epoch."""
         return max(file.last for file in self.files)
 
-    def condensed(self) -> list[Epoch]:
+    def condense(self) -> list[Epoch]:
         """Return all epochs condensed."""
-        return self.files[0].condensed() if len(self.files) == 1 else condense_epochs(self.epochs())
+        return self.files[0].condense() if len(self.files) == 1 else condense_epochs(self.read())
 
-    def epochs(self) -> list[Epoch]:
+    def read(self) -> list[Epoch]:
         """Read all epochs, in order; one that is there twice is given once."""
-        found = {each.number: each for file in self.files for each in file.epochs()}
+        found = {each.number: each for file in self.files for each in file.read()}
         return [found[number] for number in sorted(found)]
 
-    def each(self) -> Iterator[Epoch]:
+    def iterate(self) -> Iterator[Epoch]:
         """Return all epochs, in order, a row group at a time where the file sums up its own."""
-        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        blocks = self.files[0].read_blocks() if len(self.files) == 1 else []
         if not blocks:
-            yield from self.epochs()
+            yield from self.read()
         for at in range(len(blocks)):
-            yield from self.files[0].epochs([at])
+            yield from self.files[0].read([at])
 
-    def newest(self, count: int) -> list[Epoch]:
+    def read_newest(self, count: int) -> list[Epoch]:
         """Read the last epochs, ``count`` of them at least where there are so many."""
-        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        blocks = self.files[0].read_blocks() if len(self.files) == 1 else []
         wanted, groups = count, list[int]()
         for at in reversed(range(len(blocks))):
             if wanted <= 0:
                 break
             groups.insert(0, at)
             wanted -= count_of(blocks[at])
-        return self.files[0].epochs(groups) if blocks else self.epochs()
+        return self.files[0].read(groups) if blocks else self.read()
 
-    def bringing(self, intervals: Collection[str]) -> list[Epoch]:
+    def groups_with_rows(self, intervals: Collection[str]) -> list[Epoch]:
         """Read the row groups that have rows of some intervals."""
-        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        blocks = self.files[0].read_blocks() if len(self.files) == 1 else []
         if not blocks:
-            return self.epochs()
+            return self.read()
         wanted = [
             at
             for at, block in enumerate(blocks)
             if any(not row.accepted.keys().isdisjoint(intervals) for row in block)
         ]
-        return self.files[0].epochs(wanted)
+        return self.files[0].read(wanted)
 
-    def parted(self, cuts: Sequence[int], *, newest: bool) -> Iterator[Epoch]:
+    def split_at_cuts(self, cuts: Sequence[int], *, newest: bool) -> Iterator[Epoch]:
         """Return rows that cross no cut, those of a row group with a cut in it one by one.
 
         With ``newest`` those of the last one too.
         """
-        blocks = self.files[0].blocks() if len(self.files) == 1 else []
+        blocks = self.files[0].read_blocks() if len(self.files) == 1 else []
         if not blocks:
-            yield from self.epochs()
+            yield from self.read()
         for at, block in enumerate(blocks):
             if is_crossed_by_cut(first_of(block[0]), block[-1].number, cuts) or (
                 newest and at + 1 == len(blocks)
             ):
-                yield from self.files[0].epochs([at])
+                yield from self.files[0].read([at])
             else:
                 yield from block
 
@@ -132,7 +132,7 @@ def scan_ledger_file(path: str) -> LedgerFile:
 def row_of(groups: Sequence[Group], number: int) -> Epoch | None:
     """Read the row of an epoch; None where there is none."""
     at = bisect_right(groups, number, key=lambda group: group.first) - 1
-    rows = groups[at].parted([number - 1, number], newest=False) if at >= 0 else ()
+    rows = groups[at].split_at_cuts([number - 1, number], newest=False) if at >= 0 else ()
     return next((row for row in rows if row.number == number and not isinstance(row, Summed)), None)
 
 
@@ -144,9 +144,9 @@ def condense_ledger_files(
     for group in groups:
         last = newest and group is groups[-1]
         if last or is_crossed_by_cut(group.first, group.last, parts):
-            yield from group.parted(parts, newest=last)
+            yield from group.split_at_cuts(parts, newest=last)
         else:
-            yield from group.condensed()
+            yield from group.condense()
 
 
 def iterate_edges(groups: Iterable[Group]) -> Iterator[int]:

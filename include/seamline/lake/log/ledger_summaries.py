@@ -108,13 +108,13 @@ class LedgerFile:
     mark: int | None = None
     since: int | None = None
 
-    def condensed(self) -> list[Epoch]:
+    def condense(self) -> list[Epoch]:
         """Return its epochs condensed."""
         if self.rows == 1:
-            return self.epochs()
-        return read_cached_summary(self.path, WHOLE, lambda: self._told() or condense_epochs(self.epochs()))
+            return self.read()
+        return read_cached_summary(self.path, WHOLE, lambda: self._told() or condense_epochs(self.read()))
 
-    def blocks(self) -> list[list[Epoch]]:
+    def read_blocks(self) -> list[list[Epoch]]:
         """Return its row groups, each condensed; an empty list where its footer does not tell."""
         return read_cached_summary(self.path, BLOCKS, self._blocks)
 
@@ -123,7 +123,7 @@ class LedgerFile:
             return []
         return [from_text(text) for text in json.loads(self._footer(BLOCKS))]
 
-    def epochs(self, groups: Sequence[int] | None = None) -> list[Epoch]:
+    def read(self, groups: Sequence[int] | None = None) -> list[Epoch]:
         """Read its epochs, in order and each once, or those of some row groups."""
         with pq.ParquetFile(self.path) as file:
             rows = file.read(["row"]) if groups is None else file.read_row_groups(list(groups), ["row"])

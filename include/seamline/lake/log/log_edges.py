@@ -51,7 +51,7 @@ class Edges:
         """Return those of a ledger."""
         return cls(groups, last=groups[-1].last if groups else -1)
 
-    def closing(self, end: int, until: int) -> int | None:
+    def first_closing(self, end: int, until: int) -> int | None:
         """Return the first edge up to ``until`` at which the watermark had reached ``end``."""
         at = bisect_left(self.groups, self.first, key=lambda group: group.last)
         for marks in self._from(bisect_left(self._highs, end, at)):
@@ -69,7 +69,7 @@ class Edges:
         """Leave out the watermarks of edges below an epoch."""
         return replace(self, first=first) if first > self.first else self
 
-    def newest(self, until: int) -> tuple[int, datetime] | None:
+    def newest_up_to(self, until: int) -> tuple[int, datetime] | None:
         """Return the last edge up to an epoch, and when it was committed."""
         found = self._before(until + 1)
         return (found[0].numbers[found[1]], found[0].instants[found[1]]) if found else None

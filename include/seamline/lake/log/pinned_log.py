@@ -137,17 +137,17 @@ class Past:
     line: int | None = None
     clocks: tuple[Epoch, ...] = ()
 
-    def told_by(self, timed: Timed) -> int:
+    def row_of(self, timed: Timed) -> int:
         """Return the number from which on epochs told event times so, up to the last that did; NEVER if none did."""
         first = NEVER
         for epoch in reversed(self.clocks):
-            if timed.tells(epoch):
+            if timed.is_of_clock(epoch):
                 first = first_of(epoch)
             elif first != NEVER:
                 break
         return first
 
-    def followed(self, log: Log) -> Past | None:
+    def extend(self, log: Log) -> Past | None:
         """Go on by one commit of the master; None where it has made more than one, or another."""
         if log.version == self.version and log.line == self.line:
             return self
@@ -169,7 +169,7 @@ _known: dict[str, Past] = {}
 def past_of(layout: Layout, log: Log) -> Past:
     """Return the epochs held and the edges; the ledger is not opened for a single commit of the master."""
     known = _known.get(log.identity)
-    found = known.followed(log) if known else None
+    found = known.extend(log) if known else None
     if found is None:
         found = read_past(layout, log)
     _known[log.identity] = found

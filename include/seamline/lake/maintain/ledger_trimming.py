@@ -26,11 +26,11 @@ def trim_ledger(ledger: Ledger, master: Master, *, line: int, named: bool) -> No
     is read for that.
     """
     if named:
-        rows = [each for each in ledger.epochs() if each.number <= master.epoch]
+        rows = [each for each in ledger.read() if each.number <= master.epoch]
         gone = list_unchained_epochs([*rows, *master.missing(rows[-1].number if rows else -1)])
-        gone |= {each.number for each in ledger.after(master.epoch)}
+        gone |= {each.number for each in ledger.read_after(master.epoch)}
     else:
-        gone = {each.number for each in ledger.after(master.epoch)}
+        gone = {each.number for each in ledger.read_after(master.epoch)}
     removed, kept = find_epoch_files(ledger, gone)
     left = [each for each in kept if each.number not in gone]
     ledger.table.append(write_kept_rows(ledger, left), txns={LINE: line}, removes=removed, sync=True)

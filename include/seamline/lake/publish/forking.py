@@ -82,7 +82,7 @@ def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -
         )
     require_no_log(other, to)
     if Table.exists(to.table("control")):
-        lease = ControlTable.ensure(to).held()
+        lease = ControlTable.ensure(to).live_lease()
         if lease is not None:
             raise LeaseHeld(f"{lease.holder} is about to run {other.name}.", hint="stop its stream first.")
 
@@ -103,7 +103,7 @@ def hold_stream_lease(to: Layout) -> Iterator[None]:
     lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=own_process_name(), now=datetime.now(UTC))
     beside = ControlTable.ensure(to)
     try:
-        with keep_renewing(lambda: beside.kept(lease), RENEWED_EVERY):
+        with keep_renewing(lambda: beside.try_renew(lease), RENEWED_EVERY):
             yield
     finally:
         control.release(lease)

@@ -108,7 +108,7 @@ class Answer:
             said.append(f" Duplicates are removed exactly up to epoch {exact}")
         if exact is not None:
             said.append(f", and within {self.dedup_within} after." if self.dedup_within else ".")
-        said.extend(self.unheld())
+        said.extend(self.list_overflows())
         if missing := int(self.intervals.missing.max()):
             said.append(
                 f" A number may lack up to {missing} records that Kafka had lost before they were read."
@@ -117,7 +117,7 @@ class Answer:
             said.append(f" {building} building: no number is given for them.")
         return "".join(said)
 
-    def unheld(self) -> Iterator[str]:
+    def list_overflows(self) -> Iterator[str]:
         """Say which totals no DECIMAL holds."""
         for name, total in self.beyond.items():
             column = self.table[name]

@@ -144,7 +144,7 @@ def require_whole_slices(found: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 def compacted_slices_error(snapshot: Snapshot) -> BadRange:
     """Say that slices are kept from edge to edge, and name the last edge."""
-    edge = snapshot.edges.newest(snapshot.until)
+    edge = snapshot.edges.newest_up_to(snapshot.until)
     last = f"the last edge before is epoch {edge[0]}" if edge else "there is no edge before"
     return BadRange(
         f"Slices around epoch {snapshot.until} have been joined from edge to edge.",

@@ -65,8 +65,8 @@ def read_later_epochs(layout: Layout, view: CompiledView, since: int) -> tuple[E
 
 def read_next_epochs(ledger: Ledger, since: int, until: int) -> tuple[Epoch, ...]:
     """Read the row of ``since`` and of the first epochs above it, up to ``until``."""
-    ahead = [number for number in ledger.sizes(since, STEP) if number <= until]
-    return tuple(ledger.after(since - 1, max(ahead, default=since)))
+    ahead = [number for number in ledger.read_sizes(since, STEP) if number <= until]
+    return tuple(ledger.read_after(since - 1, max(ahead, default=since)))
 
 
 def gap_of(view: CompiledView) -> timedelta:

@@ -90,11 +90,11 @@ class Snapshot:
             require_line(layout, log)
         log = fill_newest_row(layout, log)
         told = past_of(layout, log)
-        epoch, watermark = log.epoch, pipeline.timed.mark(log.newest)
+        epoch, watermark = log.epoch, pipeline.timed.watermark_at(log.newest)
         frontier = log.frontier
         if (past := served_at or as_of) is not None:
             epoch, row = moment_of(layout, log, told.held, past)
-            watermark = pipeline.timed.mark(row)
+            watermark = pipeline.timed.watermark_at(row)
         if served_at is not None:
             require_epochs(layout, view, log, told.held, epoch=epoch, instant=served_at)
             frontier = frontier_at(layout, log, epoch, view)
@@ -118,7 +118,7 @@ class Snapshot:
             until=min(epoch, frontier),
             as_of=as_of is not None,
             watermark=watermark,
-            edges=told.edges.since(told.told_by(pipeline.timed)),
+            edges=told.edges.since(told.row_of(pipeline.timed)),
             held=told.held,
             lacking=count_hole_offsets(each for each in told.register if each.number <= epoch),
             slices=found.files if found else None,
@@ -139,20 +139,22 @@ class Snapshot:
         fitting = (
             each
             for each in reversed(known)
-            if each.epoch <= self.epoch and self.holds(each.epoch) and (*place, each.generation) not in gone
+            if each.epoch <= self.epoch
+            and self.counts_epoch(each.epoch)
+            and (*place, each.generation) not in gone
         )
         return next(fitting, None)
 
     def believed(self, generation: Statement | None) -> Statement | None:
         """Return a published generation; OutOfStep where the log does not hold the epoch that it was built up to."""
-        if generation and generation.epoch <= self.epoch and not self.holds(generation.epoch):
+        if generation and generation.epoch <= self.epoch and not self.counts_epoch(generation.epoch):
             raise out_of_step(
                 self.view.qualified.partition(".")[0],
                 f"generation {generation.generation} is served up to epoch {generation.epoch}, which the log has lost",
             )
         return generation
 
-    def holds(self, number: int) -> bool:
+    def counts_epoch(self, number: int) -> bool:
         """Return whether the log holds an epoch, or it is none."""
         return number <= NOTHING or number in self.held
 
@@ -173,7 +175,7 @@ class Snapshot:
         found, floor = self.generation(interval), self.floor(interval)
         if floor <= NOTHING or (found and (found.epoch >= floor or found.epoch >= self.until)):
             return False
-        if self.as_of and not self.manifest.building(self.view.id, interval):
+        if self.as_of and not self.manifest.is_building(self.view.id, interval):
             raise BadRange(
                 f"{self.view.qualified} {interval} cannot be answered as of epoch {self.epoch}: slices up to "
                 f"{floor} are gone and no generation of then is left.",

@@ -46,7 +46,7 @@ class Waiting:
     wait: Callable[[float], object] = time.sleep
     sightings: dict[str, Sighting] = field(default_factory=dict)
 
-    def standing(self, claim: Claim, now: datetime) -> Standing:
+    def assess(self, claim: Claim, now: datetime) -> Standing:
         """Judge a claim, a little surer each time."""
         if not claim.process:
             # Nobody beats between two tasks. An end that is too far away is of a clock that is hours ahead.
@@ -74,18 +74,18 @@ class Claims:
         found = map(Claim.from_row, json.loads(text)) if text else ()
         return tuple(replace(each, beat=table.txn(f"{BEAT}{each.slot}") or 0) for each in found)
 
-    def alive(self, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
+    def list_live(self, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
         """Return the claims that hold; those of another place are watched, for TTL at most."""
-        found, free = self._judged(lambda _: True, now, waiting or Waiting())
+        found, free = self._sort_by_life(lambda _: True, now, waiting or Waiting())
         return tuple(each for each in found if each not in free)
 
-    def _judged(
+    def _sort_by_life(
         self, asked: Callable[[Claim], bool], now: datetime, waiting: Waiting
     ) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
         """Read all claims, and name those that nobody holds any more among the ones ``asked`` about."""
         while True:
             found = self.read()
-            judged = {each: waiting.standing(each, now) for each in found if asked(each)}
+            judged = {each: waiting.assess(each, now) for each in found if asked(each)}
             if Standing.UNSURE not in judged.values():
                 return found, tuple(each for each, standing in judged.items() if standing is Standing.FREE)
             waiting.wait(LOOKS_EVERY)
@@ -97,7 +97,7 @@ class Claims:
         """
         waiting = waiting or Waiting()
         while True:
-            found, free = self._judged(
+            found, free = self._sort_by_life(
                 lambda other: find_conflicting_claim([other], claim.run, claim.spans) is not None,
                 now,
                 waiting,
@@ -122,7 +122,7 @@ class Claims:
             return True
         return False
 
-    def hand_over(self, run: str, process: str = "", *, now: datetime) -> None:
+    def keep(self, run: str, process: str = "", *, now: datetime) -> None:
         """Keep the claim of a run, if it is this process's or nobody's, until its next task takes it up."""
 
         def handed(found: tuple[Claim, ...]) -> tuple[Claim, ...]:
@@ -169,7 +169,7 @@ def require_free(claims: Sequence[Claim], run: str, spans: Sequence[Interval]) -
     """Raise IntervalRunning if another run has a claim that the spans of a run would meet."""
     if other := find_conflicting_claim(claims, run, spans):
         raise IntervalRunning(
-            f"{next(span for span in spans if other.meets(span))} is being built by {other}.",
+            f"{next(span for span in spans if other.overlaps(span))} is being built by {other}.",
             hint=f"wait for its end; without a sign of life it is free after {TTL.total_seconds():g} s.",
         )
 
@@ -188,7 +188,7 @@ def claims_of(layout: Layout, *, now: datetime, waiting: Waiting | None = None) 
     """Return the claims that hold; none where there is no table. One of another place takes two renewals to judge."""
     if not Table.exists(layout.table("claims")):
         return ()
-    return Claims(Table.open(layout.table("claims"))).alive(now=now, waiting=waiting)
+    return Claims(Table.open(layout.table("claims"))).list_live(now=now, waiting=waiting)
 
 
 def claims_shown(layout: Layout) -> tuple[Claim, ...]:
@@ -218,6 +218,6 @@ def claim_intervals(
         # What the block raised is what counts: a claim that cannot be given back is seen to have ended.
         with suppress(DeltaError, OSError):
             if kept:
-                claims.hand_over(run, me, now=datetime.now(UTC))
+                claims.keep(run, me, now=datetime.now(UTC))
             else:
                 claims.release(run, me)

@@ -214,7 +214,7 @@ class ControlTable:
                 continue
             return lease
 
-    def held(
+    def live_lease(
         self, *, clock: Callable[[], float] = boot_clock_seconds, wait: Callable[[float], object] = time.sleep
     ) -> Lease | None:
         """Return the lease if its holder is seen to live; None where there is none, or its holder is seen to be gone.
@@ -240,7 +240,7 @@ class ControlTable:
                 continue
             return renewed
 
-    def kept(self, lease: Lease) -> bool:
+    def try_renew(self, lease: Lease) -> bool:
         """Prolong one's own lease; false once another has it."""
         try:
             self.renew(lease, now=datetime.now(UTC))

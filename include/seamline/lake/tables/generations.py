@@ -65,9 +65,9 @@ class Generations:
             file = data_files.describe_data_file(self.table.root, name, partition={"interval": interval.id})
             counted = pc.sum(pq.read_table(path, columns=["rows"], partitioning=None)["rows"]).as_py() or 0
             described.append((file, Volume(file.rows, counted)))
-        return self.hold(described)
+        return self.commit_files(described)
 
-    def hold(self, written: Sequence[tuple[data_files.DataFile, Volume]]) -> dict[str, Volume]:
+    def commit_files(self, written: Sequence[tuple[data_files.DataFile, Volume]]) -> dict[str, Volume]:
         """Commit files with their volumes, all at once; give the volume per interval id. Raises as ``append``."""
         volumes: dict[str, Volume] = {}
         for file, volume in written:

@@ -169,31 +169,31 @@ class Lookups:
         names = {join.name for join in joins}
         self.versions = {name: version for name, version in before.items() if name in names}
         for join in joins:
-            self.ask(join)
+            self.poll(join)
         self.asked = clock()
 
-    def current(self) -> Mapping[str, str]:
+    def current_versions(self) -> Mapping[str, str]:
         """Return the version of each look-up; the tables are asked at most once in ``every`` seconds."""
         if self.clock() - self.asked >= self.every:
             for join in self.joins:
-                self.ask(join)
+                self.poll(join)
             self.asked = self.clock()
         return dict(self.versions)
 
-    def paths(self, versions: Mapping[str, str]) -> dict[str, Path]:
+    def version_paths(self, versions: Mapping[str, str]) -> dict[str, Path]:
         """Return the file of each version."""
         return {name: self.layout.lookup(name, version) for name, version in versions.items()}
 
-    def ask(self, join: Join) -> None:
+    def poll(self, join: Join) -> None:
         """Take the newest version, or tell why the one before it stays."""
         try:
-            self.take(join)
+            self.load(join)
         except LookupBroken as problem:
             if join.name not in self.versions:
                 raise
             log.warning("%s Version %s stays.", problem.message, self.versions[join.name])
 
-    def take(self, join: Join) -> None:
+    def load(self, join: Join) -> None:
         """Read a table that has changed and keep it; what it was is noted first, so that it is read once."""
         now = read_lookup_mark(join)
         if join.name in self.seen and self.seen[join.name] == now:

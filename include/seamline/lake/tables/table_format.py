@@ -75,7 +75,7 @@ def migrate(layout: Layout, *, actor: str) -> list[str]:
     beside = ControlTable.ensure(layout)
     try:
         with (
-            keep_renewing(lambda: beside.kept(lease), RENEWED_EVERY),
+            keep_renewing(lambda: beside.try_renew(lease), RENEWED_EVERY),
             claim_intervals(layout, run, actor, [ALWAYS]),
         ):
             done = []

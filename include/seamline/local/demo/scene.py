@@ -36,7 +36,7 @@ class Scene:
         self.password = secrets.token_urlsafe(12)
         self.url = f"http://127.0.0.1:{options.airflow_port}"
 
-    def say(self, text: str) -> None:
+    def print_progress(self, text: str) -> None:
         """Print one line of progress."""
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
 
@@ -93,7 +93,7 @@ class Scene:
         broker = Broker(self.options.home / "kafka", self.options.kafka_port, self.options.kafka_port + 1)
         try:
             broker.start()
-            self.say(f"Kafka is up at 127.0.0.1:{self.options.kafka_port}")
+            self.print_progress(f"Kafka is up at 127.0.0.1:{self.options.kafka_port}")
             yield read_airflow_connection("kafka_default")
         finally:
             broker.stop()
@@ -104,10 +104,10 @@ class Scene:
         airflow = self.standalone
         try:
             airflow.start()
-            self.say(f"Airflow is healthy at {self.url}")
+            self.print_progress(f"Airflow is healthy at {self.url}")
             yield AirflowApi.from_env()
         finally:
-            self.say("stopping Airflow and every stream")
+            self.print_progress("stopping Airflow and every stream")
             # Airflow first: its DAGs start the stream of a definition that was added a moment ago.
             airflow.stop()
             stop_all()

@@ -37,7 +37,7 @@ class Demo:
 
     def __init__(self, options: Options, root: Path) -> None:
         self.options, self.scene = options, Scene(options, root)
-        self.layout, self.say = self.scene.layout, self.scene.say
+        self.layout, self.say = self.scene.layout, self.scene.print_progress
 
     @property
     def journal(self) -> Path:
@@ -206,7 +206,7 @@ def range_conf(span: Interval, reason: str) -> dict[str, str]:
 
 def list_ledger_epochs(layout: Layout) -> list[Epoch]:
     """List the ledger, empty before there is one."""
-    return Ledger.ensure(layout).epochs() if Ledger.exists(layout) else []
+    return Ledger.ensure(layout).read() if Ledger.exists(layout) else []
 
 
 def newest_ledger_epoch(layout: Layout) -> Epoch | None:

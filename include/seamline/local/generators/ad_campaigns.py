@@ -24,7 +24,7 @@ def ads() -> pa.Table:
 
 def records(load: Load) -> Iterator[Record]:
     """Yield events of which a third are views; 5 % are out of order, 1 % late, every 500th is cut off."""
-    dice = load.dice("ad_campaigns")
+    dice = load.seeded_random("ad_campaigns")
     for number, at_ms in load.ticks():
         lag = lag_of(dice)
         event_ms = load.event_ms(at_ms, lag)

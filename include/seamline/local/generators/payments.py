@@ -20,7 +20,7 @@ def records(load: Load) -> Iterator[Record]:
     The second half has a field more, ``channel``, which harms nobody. In it the amounts of one merchant are text
     with the currency behind it, which is no number: those records are refused.
     """
-    dice = load.dice("payments")
+    dice = load.seeded_random("payments")
     sent: deque[Record] = deque(maxlen=REMEMBERED)
     for number, at_ms in load.ticks():
         if sent and dice.random() < 0.02:

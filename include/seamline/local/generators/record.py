@@ -45,7 +45,7 @@ class Load:
         for number in range(self.count):
             yield number, self.start_ms + int(number * 1000 / self.rate)
 
-    def dice(self, name: str) -> random.Random:
+    def seeded_random(self, name: str) -> random.Random:
         """Make the dice of one generator."""
         return random.Random(f"{name} {self.seed}")
 

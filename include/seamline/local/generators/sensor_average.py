@@ -17,7 +17,7 @@ BAD_EVERY = 397
 
 def records(load: Load) -> Iterator[Record]:
     """Yield readings, sensor by sensor; every 211th is blank, and every 397th is of a broken wire: -999."""
-    dice = load.dice("sensor_average")
+    dice = load.seeded_random("sensor_average")
     for number, at_ms in load.ticks():
         sensor = number % SENSORS
         if sensor == IDLE and (at_ms - load.start_ms) // SILENCE % 2:

@@ -14,7 +14,7 @@ BAD_EVERY = 300
 
 def records(load: Load) -> Iterator[Record]:
     """Yield views; 2 % are of no country, 1 % from abroad, 1 % late, and every 300th has no visitor."""
-    dice = load.dice("visitors_by_country")
+    dice = load.seeded_random("visitors_by_country")
     homes = dice.choices(list(COUNTRIES), list(COUNTRIES.values()), k=VISITORS)
     for number, at_ms in load.ticks():
         who = dice.randrange(VISITORS)

@@ -19,7 +19,7 @@ BAD_EVERY = 400
 
 def records(load: Load) -> Iterator[Record]:
     """Yield lines; 3 % are of robots, 1 % late, and every 400th is of a client that does not speak HTTP."""
-    dice = load.dice("web_sessions")
+    dice = load.seeded_random("web_sessions")
     crowd = [dice.randrange(HOSTS) for _ in range(CROWD)]
     for number, at_ms in load.ticks():
         place = dice.randrange(CROWD)

@@ -212,7 +212,7 @@ def align_windows(window: Window, grid: Grid) -> Windows:
     """Make a view's windows ready for its intervals; DefinitionError for what is none."""
     if not isinstance(window, Window):
         raise DefinitionError(f"{window!r} is not a window.", hint='write Tumbling("1 hour").')
-    return window.laid(grid)
+    return window.lay_out(grid)
 
 
 def compile_count_window(view: View, problems: Problems) -> list[Field]:

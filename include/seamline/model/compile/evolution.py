@@ -108,7 +108,7 @@ class Timed:
     version: str
     clock: str
 
-    def tells(self, epoch: Epoch) -> bool:
+    def is_of_clock(self, epoch: Epoch) -> bool:
         """Return whether an epoch's event times are of this clock; one that is silent says so by its record version."""
         return (
             epoch.clock == self.clock
@@ -116,9 +116,9 @@ class Timed:
             else is_compatible_version(epoch.record_version, self.version)
         )
 
-    def mark(self, epoch: Epoch | None) -> datetime | None:
+    def watermark_at(self, epoch: Epoch | None) -> datetime | None:
         """Return the watermark at an epoch, None where it is of another clock."""
-        return epoch.watermark if epoch and epoch.watermark and self.tells(epoch) else None
+        return epoch.watermark if epoch and epoch.watermark and self.is_of_clock(epoch) else None
 
 
 def require_order(version: str, held: Iterable[Epoch]) -> None:

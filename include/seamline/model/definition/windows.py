@@ -21,7 +21,7 @@ class Window:
 
     kind: ClassVar[str] = ""
 
-    def laid(self, grid: Grid) -> Windows:
+    def lay_out(self, grid: Grid) -> Windows:
         """Return the arithmetic of the windows; DefinitionError where they cannot be cut."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class Tumbling(Window):
         """Return the size as a duration; DefinitionError where it is none."""
         return parse_duration(self.size)
 
-    def laid(self, grid: Grid) -> Ruling:
+    def lay_out(self, grid: Grid) -> Ruling:
         return build_zone_ruling(grid, self.length, self.length, self.length, self.offset, self.zone)
 
 
@@ -82,7 +82,7 @@ class Sliding(Window):
         """Return the size as a duration; DefinitionError where it is none."""
         return parse_duration(self.size)
 
-    def laid(self, grid: Grid) -> Ruling:
+    def lay_out(self, grid: Grid) -> Ruling:
         size, slide = self.length, parse_duration(self.slide)
         require_even_division(size, slide, f"A slide of {self.slide}", self.size)
         return build_zone_ruling(grid, size, slide, size, self.offset, self.zone)
@@ -103,7 +103,7 @@ class Cumulating(Window):
         """Return the greatest size as a duration; DefinitionError where it is none."""
         return parse_duration(self.size)
 
-    def laid(self, grid: Grid) -> Ruling:
+    def lay_out(self, grid: Grid) -> Ruling:
         size, step = self.length, parse_duration(self.step)
         require_even_division(size, step, f"A step of {self.step}", self.size)
         return build_zone_ruling(grid, size, size, step, self.offset, self.zone)
@@ -115,7 +115,7 @@ class Global(Window):
 
     kind: ClassVar[str] = "global"
 
-    def laid(self, grid: Grid) -> Whole:
+    def lay_out(self, grid: Grid) -> Whole:
         return Whole((grid.start - EPOCH) // MICROSECOND)
 
 
@@ -129,7 +129,7 @@ class Session(Window):
     gap: str
     kind: ClassVar[str] = "session"
 
-    def laid(self, grid: Grid) -> Gaps:
+    def lay_out(self, grid: Grid) -> Gaps:
         return Gaps(parse_duration(self.gap) // MICROSECOND, grid.length // MICROSECOND)
 
 
@@ -144,7 +144,7 @@ class CountWindow(Window):
     events: int
     kind: ClassVar[str] = "count"
 
-    def laid(self, grid: Grid) -> Ruling:
+    def lay_out(self, grid: Grid) -> Ruling:
         if not isinstance(self.events, int) or self.events < 1:
             raise DefinitionError(f"{self.events!r} events make no window.", hint="CountWindow(100).")
         return build_zone_ruling(grid, grid.length, grid.length, grid.length, "", "UTC")

@@ -35,9 +35,9 @@ class Claim:
     def __str__(self) -> str:
         return f"run {self.run} of {self.owner} since {format_utc_instant(self.since)}"
 
-    def meets(self, interval: Interval) -> bool:
+    def overlaps(self, interval: Interval) -> bool:
         """Return whether it is about an interval or a part of it."""
-        return any(span.meets(interval) for span in self.spans)
+        return any(span.overlaps(interval) for span in self.spans)
 
     def to_row(self) -> dict[str, Any]:
         """Write it as JSON-like facts; what a renewal changes is not among them."""
@@ -55,9 +55,9 @@ class Claim:
 
 def find_running_claim(claims: Iterable[Claim], interval: Interval) -> Claim | None:
     """Return the claim that an interval is under, if any."""
-    return next((each for each in claims if each.meets(interval)), None)
+    return next((each for each in claims if each.overlaps(interval)), None)
 
 
 def find_conflicting_claim(claims: Iterable[Claim], run: str, spans: Sequence[Interval]) -> Claim | None:
     """Return another run's claim that a run's spans would meet, if any."""
-    return next((each for each in claims if each.run != run and any(map(each.meets, spans))), None)
+    return next((each for each in claims if each.run != run and any(map(each.overlaps, spans))), None)

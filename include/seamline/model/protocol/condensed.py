@@ -74,15 +74,15 @@ def sum_epoch_runs(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
     at = 0
     for epoch in epochs:
         passed = bisect_left(cuts, epoch.number, at)
-        if passed > at or not run.takes(epoch):
-            yield from run.taken()
+        if passed > at or not run.extends_to(epoch):
+            yield from run.to_sums()
             run = Run()
         at = passed
         if epoch.kind is EpochKind.READ:
             run.add(epoch)
         else:
             yield epoch
-    yield from run.taken()
+    yield from run.to_sums()
 
 
 MOST = 1_000
@@ -100,7 +100,7 @@ class Run:
         self.lookups: Mapping[str, str] = {}
         self.filled = False
 
-    def takes(self, epoch: Epoch) -> bool:
+    def extends_to(self, epoch: Epoch) -> bool:
         """Return whether an epoch goes on where this ends, its records read in the same way.
 
         Beside versions of look-ups there may be only epochs without them that accepted nothing.
@@ -124,10 +124,10 @@ class Run:
         if epoch.edge:
             self.edge = len(self.rows)
         if len(self.rows) == MOST:
-            self.rows = list(self.taken())
+            self.rows = list(self.to_sums())
             self.edge = min(self.edge, 1)
 
-    def taken(self) -> Iterator[Epoch]:
+    def to_sums(self) -> Iterator[Epoch]:
         """Return the sums."""
         for rows in (self.rows[: self.edge], self.rows[self.edge :]):
             if rows:

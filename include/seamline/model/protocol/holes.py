@@ -278,4 +278,4 @@ def count_hole_offsets(ledger: Iterable[Epoch]) -> dict[Interval | None, int]:
 
 def count_touching_holes(register: Collection[Epoch], interval: Interval) -> int:
     """Count the holes that an interval's rows may have been in: those without bounds touch every one."""
-    return sum(hole.bounds is None or hole.bounds.meets(interval) for hole in register)
+    return sum(hole.bounds is None or hole.bounds.overlaps(interval) for hole in register)

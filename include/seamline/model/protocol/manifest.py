@@ -157,7 +157,7 @@ class Manifest:
         """Return a rollback of the interval of any of the views that stands."""
         return next((self.held[view, interval] for view in views if (view, interval) in self.held), None)
 
-    def building(self, view: str, interval: str) -> bool:
+    def is_building(self, view: str, interval: str) -> bool:
         """Return whether the interval cannot be answered yet: its floor is up and no cut reaches it."""
         return self.cut(view, interval) < self.floor(view, interval) or (
             (view, interval) not in self.published and self.floor(view, interval) > NOTHING

@@ -54,4 +54,4 @@ def apply_restatements(
 
 def list_interval_restatements(decisions: Iterable[Restatement], interval: Interval) -> list[Restatement]:
     """List the decisions about an interval."""
-    return [each for each in decisions if each.span.meets(interval)]
+    return [each for each in decisions if each.span.overlaps(interval)]

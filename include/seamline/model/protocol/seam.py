@@ -93,7 +93,7 @@ def windows_over(windows: Windows, instants: Sequence[int]) -> dict[tuple[int, i
             return {(start, None): list(range(len(instants)))} if instants else {}
         case Ruling():
             for place, instant in enumerate(instants):
-                for window in windows.holding(instant):
+                for window in windows.windows_at(instant):
                     found.setdefault(window, []).append(place)
         case Gaps(gap=gap):
             session: list[int] = []

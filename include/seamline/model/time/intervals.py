@@ -77,7 +77,7 @@ class Interval:
     def __contains__(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
 
-    def meets(self, other: Interval) -> bool:
+    def overlaps(self, other: Interval) -> bool:
         """Return whether the two share an instant."""
         return self.start < other.end and other.start < self.end
 
@@ -125,7 +125,7 @@ class Grid:
             yield Interval(start, start + self.length)
             start += self.length
 
-    def lived(self, span: Interval, *, now: datetime) -> list[Interval]:
+    def within_life(self, span: Interval, *, now: datetime) -> list[Interval]:
         """List the intervals in ``span``; OutsideLife for one before the start or one that begins after now."""
         intervals = list(self.within(span))
         if intervals[0].start < self.start:

@@ -53,42 +53,42 @@ class Ruling:
 
     def at(self, number: int) -> int:
         """Return the instant at which the window of that number starts."""
-        return self.clock.reached(self.origin + number * self.slide)
+        return self.clock.first_reaching(self.origin + number * self.slide)
 
     def ends(self, number: int) -> list[int]:
         """List the ends of the windows that start under a number, each once."""
         start = self.origin + number * self.slide
         return sorted(
-            {self.clock.reached(start + grown) for grown in range(self.step, self.size + 1, self.step)}
+            {self.clock.first_reaching(start + grown) for grown in range(self.step, self.size + 1, self.step)}
             - {self.at(number)}
         )
 
-    def latest(self, instant: int) -> int:
+    def last_starting_by(self, instant: int) -> int:
         """Return the number of the last window that starts at or before an instant."""
-        return (self.clock.reading(instant) - self.origin) // self.slide
+        return (self.clock.furthest_reading(instant) - self.origin) // self.slide
 
-    def earliest(self, instant: int) -> int:
+    def first_ending_after(self, instant: int) -> int:
         """Return the number of the first window that ends after an instant."""
-        return (self.clock.reading(instant) - self.size - self.origin) // self.slide + 1
+        return (self.clock.furthest_reading(instant) - self.size - self.origin) // self.slide + 1
 
-    def holding(self, instant: int) -> Iterator[Bounds]:
+    def windows_at(self, instant: int) -> Iterator[Bounds]:
         """List the windows that hold an instant, by start and end."""
-        for number in range(self.earliest(instant), self.latest(instant) + 1):
+        for number in range(self.first_ending_after(instant), self.last_starting_by(instant) + 1):
             yield from ((self.at(number), end) for end in self.ends(number) if end > instant)
 
     def panes(self, start: int, end: int) -> Bounds:
         """Return the bounds of the panes of the windows that start in ``[start, end)``."""
-        low = start if start <= FIRST else self.at(self.latest(start - 1) + 1)
-        high = end if end >= LAST else self.at_end(self.latest(end - 1))
+        low = start if start <= FIRST else self.at(self.last_starting_by(start - 1) + 1)
+        high = end if end >= LAST else self.at_end(self.last_starting_by(end - 1))
         return low, max(low, high)
 
     def at_end(self, number: int) -> int:
         """Return the instant at which the longest window of that number ends."""
-        return self.clock.reached(self.origin + number * self.slide + self.size)
+        return self.clock.first_reaching(self.origin + number * self.slide + self.size)
 
     def starts(self, start: int, end: int) -> Bounds:
         """Return the starts of the first and of the last window that have an instant in ``[start, end)``."""
-        return self.at(self.earliest(start)), self.at(self.latest(end - 1))
+        return self.at(self.first_ending_after(start)), self.at(self.last_starting_by(end - 1))
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,12 @@ class Clock:
         """List by how much the clock is put on or back."""
         return frozenset(abs(after - before) for before, after in pairwise(self.ahead))
 
-    def reading(self, instant: int) -> int:
+    def furthest_reading(self, instant: int) -> int:
         """Return the furthest that clocks have shown up to an instant."""
         at = bisect_right(self.since, instant) - 1
         return max(instant + self.ahead[at], self.tops[at] - 1)
 
-    def reached(self, reading: int) -> int:
+    def first_reaching(self, reading: int) -> int:
         """Return the first instant at which clocks have come as far as a reading."""
         at = bisect_right(self.tops, reading) - 1
         return max(self.since[at], reading - self.ahead[at])

@@ -110,7 +110,7 @@ def cuts_within(ledger: Sequence[Epoch], manifest: Manifest, views: Collection[s
     """List the cuts of published generations that a condensed log must be parted at, for a plan to be made of it."""
     arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
     cuts = ((id, manifest.cut(view, id)) for id in arrivals.intervals for view in views)
-    return {cut for id, cut in cuts if arrivals.hides(id, cut)}
+    return {cut for id, cut in cuts if arrivals.may_hide_rows(id, cut)}
 
 
 def plan_batch(

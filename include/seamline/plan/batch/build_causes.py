@@ -54,7 +54,11 @@ def list_rowless_intervals(
         start = grid.named(id).start
         for step in range(-reach, reach + 1):
             other = grid.of(start + step * grid.length)
-            if other.start >= grid.start and other.id not in with_rows and manifest.building(view, other.id):
+            if (
+                other.start >= grid.start
+                and other.id not in with_rows
+                and manifest.is_building(view, other.id)
+            ):
                 yield other.id
 
 
@@ -81,11 +85,11 @@ def causes_of(
                 yield Cause(Kind.CHANGED, view, since=max(born, first), names=(name,))
             elif first > NOTHING:
                 yield Cause(Kind.NEVER, view, since=first)
-            elif manifest.building(view, interval.id):
+            elif manifest.is_building(view, interval.id):
                 yield Cause(Kind.NEVER, view, since=manifest.floor(view, interval.id))
             continue
         cut = manifest.cut(view, interval.id)
-        if manifest.building(view, interval.id):
+        if manifest.is_building(view, interval.id):
             yield Cause(Kind.RAISED, view, cut, since=cut)
         if decisions := list_new_restatements(manifest, [view], interval, restated):
             names = tuple(sorted({each.lookup for each in decisions}))

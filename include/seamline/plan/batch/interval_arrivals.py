@@ -47,14 +47,14 @@ class Arrivals:
         spans, at = self._spans.get(interval, []), self._at(interval, after)
         return spans[at][0] if at < len(spans) else NOTHING
 
-    def hides(self, interval: str, number: int) -> bool:
+    def may_hide_rows(self, interval: str, number: int) -> bool:
         """Return whether some rows of a sum came up to an epoch, and others above it."""
         spans = self._spans.get(interval, [])
         at = bisect_right(spans, number, key=itemgetter(1))
         return at < len(spans) and spans[at][0] <= number
 
     def _at(self, interval: str, number: int) -> int:
-        if self.hides(interval, number):
+        if self.may_hide_rows(interval, number):
             raise StraddlesCut(
                 f"A sum over the log crosses epoch {number}, up to which {interval} was asked for.",
                 hint="this is a bug: a log is condensed between the cuts that somebody asks about.",

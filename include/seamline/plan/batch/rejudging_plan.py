@@ -108,7 +108,7 @@ def apply_epoch_verdict(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
 def drop_foreign_watermarks(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
     """Return the log without the watermarks that another clock has told."""
     for each in epochs:
-        foreign_mark = each.watermark is not None and not timed.tells(each)
+        foreign_mark = each.watermark is not None and not timed.is_of_clock(each)
         yield replace(each, watermark=None) if foreign_mark else each
 
 

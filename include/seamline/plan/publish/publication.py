@@ -191,7 +191,7 @@ def plan_flip(
             f"{to_version} is retired: it has had no slices since.",
             hint="put its definition back and start the stream: it is born again.",
         )
-    missing = sorted(each for each in intervals_with_rows if manifest.building(to_version, each))
+    missing = sorted(each for each in intervals_with_rows if manifest.is_building(to_version, each))
     if missing:
         more = f", and {len(missing) - 1} more are not" if len(missing) > 1 else ""
         raise PublishRefused(

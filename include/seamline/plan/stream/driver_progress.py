@@ -24,11 +24,11 @@ class Seen:
     asked: float | None = None
     behind: float | None = None
 
-    def look(self, mark: str, now: float) -> Seen:
+    def add_look(self, mark: str, now: float) -> Seen:
         """Take in another look."""
         return self if mark == self.mark else Seen(mark, now, self.signs + 1)
 
-    def told(self, lag: int | None, now: float) -> Seen:
+    def add_lag(self, lag: int | None, now: float) -> Seen:
         """Take in Kafka's answer; None where it does not tell: another driver could do no more.
 
         Records that have come to an idle topic just now have waited for no time at all.

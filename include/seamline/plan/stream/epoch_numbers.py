@@ -60,7 +60,7 @@ class EdgePolicy:
     epochs: int
     every: timedelta
 
-    def due(self, number: int, last_edge: int, now: datetime, last_edge_at: datetime) -> bool:
+    def is_due(self, number: int, last_edge: int, now: datetime, last_edge_at: datetime) -> bool:
         """Return whether epoch ``number`` should be an edge."""
         return number - last_edge >= self.epochs or now - last_edge_at >= self.every
 
@@ -153,12 +153,12 @@ class Turns:
     due: Mapping[str, float] = field(default_factory=dict)
     waits: Mapping[str, float] = field(default_factory=dict)
 
-    def next(self, behind: Mapping[str, int], now: float) -> str:
+    def next_view(self, behind: Mapping[str, int], now: float) -> str:
         """Return the view that is furthest behind of those whose time has come; empty if there is none."""
         ready = [view for view in behind if self.due.get(view, now) <= now]
         return min(ready, key=lambda view: (behind[view], view), default="")
 
-    def taken(self, view: str, now: float, *, moved: bool) -> Turns:
+    def record_step(self, view: str, now: float, *, moved: bool) -> Turns:
         """Take in a step of a view."""
         due, waits = (
             {key: value for key, value in each.items() if key != view} for each in (self.due, self.waits)

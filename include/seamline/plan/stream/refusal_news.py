@@ -24,7 +24,7 @@ class Refusals:
     since: Counter[str] = field(default_factory=Counter)
     told: datetime | None = None
 
-    def take(self, epoch: int, counts: Mapping[str, int], now: datetime) -> list[str]:
+    def add(self, epoch: int, counts: Mapping[str, int], now: datetime) -> list[str]:
         """Take in what an epoch refused, by reason; give the lines that are due."""
         lines = []
         if not self.since and (self.told is None or now - self.told >= self.every):
@@ -35,9 +35,9 @@ class Refusals:
             else:
                 self.since[reason] += count
             self.seen[reason] = now
-        return [*lines, *self.due(now)]
+        return [*lines, *self.take_due(now)]
 
-    def due(self, now: datetime, *, ending: bool = False) -> list[str]:
+    def take_due(self, now: datetime, *, ending: bool = False) -> list[str]:
         """Return the summary if it is time for one, or if nothing follows: ``ending``."""
         if not self.since or self.told is None or (now - self.told < self.every and not ending):
             return []

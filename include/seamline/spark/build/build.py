@@ -101,5 +101,5 @@ def is_fast_path_possible(
     pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]
 ) -> bool:
     """Return whether the fast path makes the same: no row is judged again on the way, and no events are numbered."""
-    restated = any(each.span.meets(span) for each in decisions for span in job.spans)
+    restated = any(each.span.overlaps(span) for each in decisions for span in job.spans)
     return not restated and not any(view.counts for view in pipeline.views)

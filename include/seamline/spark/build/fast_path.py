@@ -73,7 +73,7 @@ class Gathered:
         else:
             self.parts[kind.removeprefix(PARTS)].append(bytes(payload).decode())
 
-    def know(self, own: Sequence[Touched], views: Sequence[CompiledView]) -> None:
+    def add_known(self, own: Sequence[Touched], views: Sequence[CompiledView]) -> None:
         """Add the rows of files that nobody had to count; what views take of them was reported below zero."""
         choosy = [view.id for view in views if view.where]
         for each in own:
@@ -104,7 +104,7 @@ def build_states_fast(
     found = compute_partial_states(
         spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES)
     )
-    found.know(own, pipeline.views)
+    found.add_known(own, pipeline.views)
     wrote = {}
     for view in pipeline.views:
         if found.parts[view.id]:
@@ -118,7 +118,7 @@ def build_states_fast(
                 else [*write_merged_states(whole, view, tables[view.id].table.root, attempt)]
             )
         hit_failpoint("states")
-        wrote[view.id] = tables[view.id].hold(files_of)
+        wrote[view.id] = tables[view.id].commit_files(files_of)
         hit_failpoint("generation")
     return found.counts, wrote
 

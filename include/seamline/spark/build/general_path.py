@@ -92,7 +92,7 @@ def reprocess_restated_rows(
     job: BuildJob,
 ) -> DataFrame:
     """Judge the rows again that a restatement is about; the others are not touched by Python."""
-    mine = [each for each in decisions if any(each.span.meets(span) for span in job.spans)]
+    mine = [each for each in decisions if any(each.span.overlaps(span) for span in job.spans)]
     if not mine:
         return rows
     meant = f.lit(False)
@@ -101,7 +101,7 @@ def reprocess_restated_rows(
     verdicts = Rejudged(pipeline, layout).verdicts()
     judge = Again.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
-    task = limit_task_memory(judge.batches, pipeline.definition.stream.worker_memory)
+    task = limit_task_memory(judge.reprocess_batches, pipeline.definition.stream.worker_memory)
     return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(task, rows.schema))
 
 

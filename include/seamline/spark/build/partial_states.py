@@ -67,7 +67,7 @@ class Partials:
         con, share = open_worker_duckdb(), self.shares[number]
         enable_spilling(con, self.pipeline.definition.stream.worker_memory)
         con.register("blank", rows_schema(self.pipeline).empty_table())
-        rows = f"({self.rows(share)})"
+        rows = f"({self.rows_sql(share)})"
         if once := bool(self.pipeline.definition.source.event_id):
             con.execute(f"CREATE OR REPLACE TEMP TABLE fused_rows AS {rows}")
             rows = "fused_rows"
@@ -89,11 +89,11 @@ class Partials:
     def counted(self, con: duckdb.DuckDBPyConnection, share: Share, rows: str) -> Iterator[dict[str, Counts]]:
         """Count a share's ``rows`` by interval id: those that are known only as far as views leave some out."""
         if not share.known:
-            yield self.counts(con, rows)
+            yield self.count_read(con, rows)
             return
         if share.own or share.again:
-            yield self.counts(con, f"({self.rows(replace(share, known={}))})")
-        yield from self.taken(con, share.known)
+            yield self.count_read(con, f"({self.rows_sql(replace(share, known={}))})")
+        yield from self.count_taken(con, share.known)
 
     def spill(self, found: pa.Table, view: CompiledView) -> str:
         """Write states to a file that is merged later, and give its path."""
@@ -108,7 +108,7 @@ class Partials:
         )
         return str(path)
 
-    def rows(self, share: Share) -> str:
+    def rows_sql(self, share: Share) -> str:
         """Spell the rows of a share: what fits, with the interval's start and whether another row has their id."""
         version = self.pipeline.record_version
         fits = ", ".join(map(quote_literal, list_earlier_versions(version)))
@@ -128,13 +128,13 @@ class Partials:
         columns = ", ".join(map(quote_identifier, self.columns))
         chosen = f"SELECT {columns}, {self.cell} AS {CELL} FROM ({source}) WHERE {where}"
         if not ids:
-            every = [*([chosen] if share.own or share.again else []), *self.known(share.known)]
+            every = [*([chosen] if share.own or share.again else []), *self.known_rows_sql(share.known)]
             return f"SELECT *, FALSE AS {SPARE} FROM ({' UNION ALL '.join(every or [chosen])})"
         selected = self.selected
         first = f"PARTITION BY {CELL}, {selected}, {', '.join(ids)} ORDER BY {', '.join(ORDER)}"
         return f"SELECT *, {selected} AND row_number() OVER ({first}) > 1 AS {SPARE} FROM ({chosen})"
 
-    def known(self, files: Mapping[int, tuple[str, ...]]) -> list[str]:
+    def known_rows_sql(self, files: Mapping[int, tuple[str, ...]]) -> list[str]:
         """Spell the rows of files of which every row counts: nothing of them need be looked at for that.
 
         They are of this definition: the column of the event time is ``_event_time``, and is not read beside it.
@@ -172,7 +172,7 @@ class Partials:
         wanted |= {SELECTED} if self.pipeline.record.selective else set()
         return [name for name in (*dict.fromkeys((*NEEDED, *ORDER)), *known) if name in wanted]
 
-    def counts(self, con: duckdb.DuckDBPyConnection, rows: str) -> dict[str, Counts]:
+    def count_read(self, con: duckdb.DuckDBPyConnection, rows: str) -> dict[str, Counts]:
         """Count what was read, by interval id."""
         plain = [view for view in self.pipeline.views if view.where and not view.explode]
         exploding = [view for view in self.pipeline.views if view.explode]
@@ -198,7 +198,7 @@ class Partials:
             )
         return found
 
-    def taken(
+    def count_taken(
         self, con: duckdb.DuckDBPyConnection, files: Mapping[int, tuple[str, ...]]
     ) -> Iterator[dict[str, Counts]]:
         """Count, for each view that leaves rows out, those that it takes of files of which every row counts.
@@ -207,18 +207,18 @@ class Partials:
         """
         for view in self.pipeline.views if files else ():
             if view.where:
-                found = con.execute(self.counting(view.where.duckdb, files)).fetchall()
+                found = con.execute(self.counting_sql(view.where.duckdb, files)).fetchall()
                 yield {
                     format_utc_instant(EPOCH + cell * MICROSECOND): Counts(0, 0, {view.id: -count}, {})
                     for cell, count in found
                 }
 
-    def counting(self, where: str, files: Mapping[int, tuple[str, ...]]) -> str:
+    def counting_sql(self, where: str, files: Mapping[int, tuple[str, ...]]) -> str:
         """Spell how many rows of such files meet a condition, by interval.
 
         Of few intervals each is counted by itself, which takes a third of the time of filtering and grouping.
         """
-        parts = self.known(files)
+        parts = self.known_rows_sql(files)
         if len(files) > APART:
             return f"SELECT {CELL}, count_if({where}) FROM ({' UNION ALL '.join(parts)}) GROUP BY {CELL}"
         return " UNION ALL ".join(

@@ -109,7 +109,7 @@ def judge_again(
         for each in block
     ]
     held.commit(found.files, verdicts)
-    suspects.over([part for epoch in block for part in epoch.ranges])
+    suspects.finish([part for epoch in block for part in epoch.ranges])
     return sum(map(records_of, block))
 
 
@@ -125,16 +125,16 @@ def run_past_deadly_records(
     ranges = tuple(part for epoch in block for part in epoch.ranges)
     found: list[bytes] = []
     try:
-        for piece in suspects.parts(ranges):
+        for piece in suspects.partition(ranges):
             some = frame if piece == ranges else frame.where(in_ranges_condition(piece))
             found += run_piece_task(some, task, piece, suspects)
             suspects.witness = True
     except BaseException:
         # Of a JVM that has gone the run dies, and the next one is to know of what.
         if is_session_alive(frame.sparkSession):
-            suspects.over()
+            suspects.finish()
         raise
-    suspects.over()
+    suspects.finish()
     return found
 
 

@@ -47,7 +47,7 @@ class Found:
         """Count the records of an epoch."""
         return self.accepted[epoch].total() + self.refused[epoch].total()
 
-    def count(self, rows: pa.Table, refused: pa.Table, length: int) -> None:
+    def count_chunk(self, rows: pa.Table, refused: pa.Table, length: int) -> None:
         """Count a chunk; intervals are ``length`` microseconds long."""
         moments = rows["_event_time"].cast(INSTANT).cast(pa.int64()).to_numpy()
         cells = pa.table({"epoch": rows["_epoch"], "cell": moments // length * length})
@@ -122,7 +122,7 @@ class Task:
                 if not self.dry:
                     sink.write(fill_missing_columns(rows, sink.schema))
                     sink.write(fill_missing_columns(refused, sink.schema))
-                found.count(rows, refused, length)
+                found.count_chunk(rows, refused, length)
         found.files = sink.close()
         yield pa.RecordBatch.from_pylist(
             [{"kind": FACTS, "payload": found.to_json().encode()}], schema=REPORTED
@@ -136,7 +136,7 @@ class Task:
             topic_ids={},
             token=0,
             epoch=NOTHING,
-            held={},
+            committed={},
             views=frozenset(),
             master=self.root,
             quarantine=self.root,

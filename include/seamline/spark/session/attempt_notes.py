@@ -39,7 +39,7 @@ class Note:
         """Return where the epoch ends, lane by lane."""
         return {part.lane: part.end for part in self.ranges}
 
-    def follows(self, vector: Vector) -> bool:
+    def is_about_next(self, vector: Vector) -> bool:
         """Return whether it is about what comes next where the log is read to ``vector``; lanes may have come since."""
         begun = self.start or {part.lane: part.start for part in self.ranges}
         return all(vector.get(lane) == at for lane, at in begun.items())
@@ -80,7 +80,7 @@ class Attempted:
             draft.write_text(note.to_json())
             draft.replace(self.file)
 
-    def stage(self, stage: str) -> None:
+    def enter_stage(self, stage: str) -> None:
         """Go on to another stage of the epoch that was begun; what fills a hole is no epoch of the live stream."""
         if self.note and self.note.stage and self.note.stage != stage:
             self.begin(replace(self.note, stage=stage))
@@ -90,7 +90,7 @@ class Attempted:
         """Return whether the epoch is only to be kept."""
         return self.note is not None and self.note.stage == KEPT
 
-    def over(self, start: Vector, size: Mapping[str, Any]) -> None:
+    def finish(self, start: Vector, size: Mapping[str, Any]) -> None:
         """Say that the process has outlived it; what ``size`` remembers of trouble is kept until there is none."""
         if size:
             self.begin(Note(size=size, start=start))

@@ -54,7 +54,7 @@ def catch_up(
     for view in late:
         slices = writer.slices[view]
         step = next_step(writer, slices, most)
-        if why := format_foreign_epochs(writer, writer.ledger.after(step.above, step.last), step.above):
+        if why := format_foreign_epochs(writer, writer.ledger.read_after(step.above, step.last), step.above):
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
             writer.stuck[view] = writer.errors[view] = why
@@ -95,7 +95,7 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
     """
     newest = slices.table.refresh().txn(EPOCH)
     frontier = writer.frontiers[slices.view.id]
-    held = writer.ledger.sizes(frontier, EPOCHS)
+    held = writer.ledger.read_sizes(frontier, EPOCHS)
     above = max([frontier, *(number for number in held if newest is not None and number <= newest)])
     return Step(above, step_end(held, above, most))
 

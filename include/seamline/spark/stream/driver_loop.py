@@ -80,7 +80,7 @@ class Driver:
         warming = self.beside.submit(warm_workers, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
-        ledger = self.registered(self.writer.repaired())
+        ledger = self.register_holes(self.writer.repair_ledger())
         self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
         spark.streams.addListener(Triggers(self.writer.timing))
@@ -88,15 +88,15 @@ class Driver:
         warming.result()
         self.beside.shutdown()
 
-    def registered(self, ledger: list[Epoch]) -> list[Epoch]:
+    def register_holes(self, ledger: list[Epoch]) -> list[Epoch]:
         """Hold an epoch of kind hole for every gap that somebody has decided on, and give the ledger with them."""
         accepted = self.control.read().accepted
         self.topics.require_whole(ledger, accepted)
-        beginnings = self.topics.beginnings() if accepted else {}
+        beginnings = self.topics.fetch_beginnings() if accepted else {}
         for decision in to_register(ledger, accepted, beginnings):
             log.warning("Registering a hole: %s (%s)", decision.gap, decision.reason)
             epoch = decision.epoch(
-                self.writer.take(),
+                self.writer.take_number(),
                 self.token,
                 datetime.now(UTC),
                 record_version=self.pipeline.record_version,
@@ -105,21 +105,21 @@ class Driver:
             ledger = [*ledger, self.writer.commit(epoch, KernelResult(), self.writer.current)]
         return ledger
 
-    def query(self) -> StreamingQuery:
+    def open_query(self) -> StreamingQuery:
         """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one.
 
         A checkpoint that agrees may be broken all the same: nothing depends on it.
         """
         try:
-            return self.started()
+            return self.start_query()
         except (PySparkException, Py4JJavaError) as error:
             log.warning("Spark does not go on with its checkpoint: %s", format_driver_failure(error))
-            return self.started(anew=True)
+            return self.start_query(anew=True)
 
-    def started(self, *, anew: bool = False) -> StreamingQuery:
+    def start_query(self, *, anew: bool = False) -> StreamingQuery:
         """Start the query; ``anew`` on a new checkpoint in any case."""
         start = self.epochs.progress.vector
-        held = self.topics.offsets(self.writer.master.position(start))
+        held = self.topics.to_offsets(self.writer.master.position(start))
         ends = {name: offsets for name, offsets in held.items() if offsets}
         decision = decide_start_position(ends, self.checkpoints.read())
         newest = self.checkpoints.newest
@@ -129,7 +129,7 @@ class Driver:
         log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
         size = self.epochs.size
         suspect = size.suspects[0] if size.suspects else None
-        frame = self.topics.read(self.spark, start, limit=size.limit, only=suspect)
+        frame = self.topics.open_stream(self.spark, start, limit=size.limit, only=suspect)
         writer = frame.writeStream.foreachBatch(self.on_batch).option("checkpointLocation", str(newest))
         return writer.trigger(processingTime=self.pipeline.definition.stream.trigger).start()
 
@@ -142,8 +142,8 @@ class Driver:
             if self.closed or self.failure:
                 return
             try:
-                ends = self.topics.lanes(read_planned_ends(self.checkpoint, batch))
-                self.epochs.read(frame, ends, stopping=self.stopping.is_set())
+                ends = self.topics.to_vector(read_planned_ends(self.checkpoint, batch))
+                self.epochs.process_batch(frame, ends, stopping=self.stopping.is_set())
             except FenceLost as error:
                 exit_with_error(error)
             except BaseException as error:
@@ -152,64 +152,64 @@ class Driver:
 
     def run(self) -> None:
         """Keep the query going until it is told to stop; a failed epoch is tried again under a new number."""
-        query: StreamingQuery | None = self.query()
-        self.epochs.heartbeat()
+        query: StreamingQuery | None = self.open_query()
+        self.epochs.write_heartbeat()
         asked = time.monotonic()
         while not self.stopping.wait(TICK):
             if time.monotonic() - asked > 1:
                 asked = time.monotonic()
-                self.obey()
+                self.poll_control()
             if self.paused:
-                self.rest(query)
+                self.pause(query)
                 query = None
             elif query is None or self.failure or not query.isActive:
-                query = self.again(query)
-            elif self.epochs.outdated:
-                query = self.anew(query)
+                query = self.restart_after_failure(query)
+            elif self.epochs.is_outdated:
+                query = self.replace_query(query)
             elif self.lock.acquire(timeout=TICK):
                 try:
                     # The epoch that was waited for may have failed: then nobody knows where the master ends.
                     if not self.failure:
-                        self.between()
+                        self.work_between_epochs()
                 finally:
                     self.lock.release()
         self.finish(query)
 
-    def between(self) -> None:
+    def work_between_epochs(self) -> None:
         """Do what is done between two epochs; that Kafka does not answer is no reason to end."""
         try:
-            self.epochs.rest(self.drained)
-            self.epochs.state()
-            if view := self.turn():
+            self.epochs.declare_idle_edge(self.drained)
+            self.epochs.state_frontiers()
+            if view := self.next_view_behind():
                 moved = self.epochs.catch_up(self.spark, [view])
-                self.turns = self.turns.taken(view, time.monotonic(), moved=moved)
-            self.filler.ask(self.fills)
+                self.turns = self.turns.record_step(view, time.monotonic(), moved=moved)
+            self.filler.request(self.fills)
             if self.filler.pending:
-                self.filler.step(self.spark)
+                self.filler.fill_step(self.spark)
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
 
-    def turn(self) -> str:
+    def next_view_behind(self) -> str:
         """Return the view that is to catch up a step now; empty if there is none."""
-        return self.turns.next(self.writer.behind, time.monotonic())
+        return self.turns.next_view(self.writer.behind, time.monotonic())
 
-    def rest(self, query: StreamingQuery | None) -> None:
+    def pause(self, query: StreamingQuery | None) -> None:
         """Have no query while the stream is paused: the driver stays up, and its heartbeat tells the lag."""
         if query is not None:
-            self.still(query)
+            self.stop_query(query)
             log.info("Paused at epoch %s", self.writer.master.epoch)
         elif time.monotonic() - self.told < TELL_EVERY:
             return
         self.told = time.monotonic()
         with contextlib.suppress(KafkaUnavailable):
             if self.failure:
-                self.epochs.reread()
+                self.epochs.reload_log()
                 self.failure = None
             self.epochs.close("paused")
             return
-        self.epochs.heartbeat("paused")
+        self.epochs.write_heartbeat("paused")
 
-    def again(self, query: StreamingQuery | None) -> StreamingQuery | None:
+    def restart_after_failure(self, query: StreamingQuery | None) -> StreamingQuery | None:
         """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
 
         For a broker that does not answer it waits as long as it takes: a new driver could do no more. After a
@@ -217,7 +217,7 @@ class Driver:
         """
         failure, failed = self.failure, query is not None
         if query is not None:
-            self.ended(query)
+            self.await_end(query)
             failure = failure or query.exception()
         while not self.stopping.is_set():
             if failed:
@@ -225,18 +225,18 @@ class Driver:
                     failure, Conflict | KafkaUnavailable
                 ):
                     raise failure
-                self.tried(failure)
+                self.count_failure(failure)
             try:
                 self.epochs.restart()
                 self.failure = None
-                return self.started(anew=True) if failed else self.query()
+                return self.start_query(anew=True) if failed else self.open_query()
             except KafkaUnavailable as error:
                 failure, failed = error, True
         return query
 
-    def tried(self, failure: BaseException | None) -> None:
+    def count_failure(self, failure: BaseException | None) -> None:
         """Count a failure, and wait a little before the next attempt; SeamlineError after too many."""
-        self.obey()
+        self.poll_control()
         log.error(
             "Attempt %s at one place failed: %s", self.epochs.retries + 1, format_driver_failure(failure)
         )
@@ -247,33 +247,33 @@ class Driver:
         if not self.epochs.size.halved or self.epochs.size.condemned:
             self.stopping.wait(min(0.5 * max(self.epochs.retries, 1), 5))
 
-    def ended(self, query: StreamingQuery) -> None:
+    def await_end(self, query: StreamingQuery) -> None:
         """See a query that has failed to its end; its error is ours to report."""
         with contextlib.suppress(StreamingQueryException):
             if query.isActive and not query.awaitTermination(60):
-                self.still(query)
+                self.stop_query(query)
 
-    def anew(self, query: StreamingQuery) -> StreamingQuery:
+    def replace_query(self, query: StreamingQuery) -> StreamingQuery:
         """Start a new query between two epochs, over the lanes and with the size that are right by now."""
-        self.still(query)
+        self.stop_query(query)
         if self.failure:
             return query
         try:
             self.epochs.restart()
             log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)
-            return self.query()
+            return self.open_query()
         except KafkaUnavailable as error:
             self.failure = error
             return query
 
-    def still(self, query: StreamingQuery) -> None:
+    def stop_query(self, query: StreamingQuery) -> None:
         """Stop a query between two epochs."""
         with self.lock:
             self.closed = True
         query.stop()
         self.closed = False
 
-    def obey(self) -> None:
+    def poll_control(self) -> None:
         """Look at what the stream should be doing, who holds the lease, and whether our parent lives."""
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:

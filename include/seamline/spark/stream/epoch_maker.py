@@ -57,8 +57,8 @@ class Epochs(KernelRuns):
         stream = self.pipeline.definition.stream
         self.watermark = self.pipeline.definition.source.watermark
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
-        self.progress = self.resumed(ledger)
-        if self.size.recall(self.attempted.read(), self.progress.vector):
+        self.progress = self.resume_progress(ledger)
+        if self.size.restore(self.attempted.read(), self.progress.vector):
             log.warning("The driver before died of an epoch; reading %s records at a time", self.size.limit)
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
@@ -66,26 +66,28 @@ class Epochs(KernelRuns):
         self.pulse = Pulse(heartbeat)
 
     @property
-    def outdated(self) -> bool:
+    def is_outdated(self) -> bool:
         """Return whether the query must be started anew: for another lane, or for another size."""
-        return self.size.outdated(self.progress.vector)
+        return self.size.is_outdated(self.progress.vector)
 
-    def read(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
+    def process_batch(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
         """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
         began = self.writer.timing.begin()
-        before = self.meet(ends)
+        before = self.add_lanes(ends)
         ranges = ranges_between(before.vector, ends)
         if not ranges:
             return
         start = dict(self.progress.vector)
-        self.attempted.begin(Note(tuple(ranges), JUDGED, self.size.kept()))
+        self.attempted.begin(Note(tuple(ranges), JUDGED, self.size.to_json()))
         try:
             self.size_batches(frame)
             # Spark gives every lane a record: another one may have come beside the one that is condemned.
             condemned = self.size.condemned if sum(map(len, ranges)) == 1 else ""
             frame = coalesce_small_epoch(frame, ranges)
             held = self.progress.vector
-            attempt = self.attempt(frame, held, self.attempted, condemned=condemned, proved=self.size.proved)
+            attempt = self.run_attempt(
+                frame, held, self.attempted, condemned=condemned, proved=self.size.proved
+            )
         except KernelFailed as error:
             self.record_bytes = 0
             if not is_frame_alive(frame):
@@ -93,27 +95,27 @@ class Epochs(KernelRuns):
                 raise error.cause from None
             # Tasks read Kafka: a broker that is away is no failure of a record.
             self.topics.assert_same()
-            self.size.failed(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
-            self.attempted.over(start, self.size.kept())
+            self.size.record_failure(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
+            self.attempted.finish(start, self.size.to_json())
             raise error.cause from None
-        self.attempted.over(start, self.size.kept())
+        self.attempted.finish(start, self.size.to_json())
         now = datetime.now(UTC)
-        after = before.read(ranges, attempt.result.max_event_time, now)
-        due = stopping or before.edge_due(self.policy, attempt.number, now)
-        epoch = replace(self.blank(attempt.number, after, now), edge=due, **attempt.facts(ranges))
-        self.hold(after, epoch, attempt)
-        self.size.held(sum(map(len, ranges)), time.monotonic() - began, len(epoch.accepted))
-        self.tell_trouble()
+        after = before.advance(ranges, attempt.result.max_event_time, now)
+        due = stopping or before.is_edge_due(self.policy, attempt.number, now)
+        epoch = replace(self.draft_epoch(attempt.number, after, now), edge=due, **attempt.facts(ranges))
+        self.commit_attempt(after, epoch, attempt)
+        self.size.record_commit(sum(map(len, ranges)), time.monotonic() - began, len(epoch.accepted))
+        self.save_sizing()
         self.retries, self.record_bytes = 0, attempt.result.record_bytes
-        self.topics.tell_group(f"seamline.{self.pipeline.name}", after.vector)
-        self.heartbeat()
+        self.topics.commit_group_offsets(f"seamline.{self.pipeline.name}", after.vector)
+        self.write_heartbeat()
 
-    def tell_trouble(self) -> None:
+    def save_sizing(self) -> None:
         """Keep what halving has learned, for the next driver, until the trouble is behind us."""
         if self.attempted.note:
-            self.attempted.over(self.progress.vector, self.size.kept())
+            self.attempted.finish(self.progress.vector, self.size.to_json())
 
-    def amend(
+    def fill_hole(
         self,
         frame: DataFrame,
         part: OffsetRange,
@@ -132,43 +134,45 @@ class Epochs(KernelRuns):
         self.passing = passing
         try:
             held = {part.lane: part.start}
-            attempt = self.attempt(frame, held, noted, condemned=condemned, proved=proved)
-            noted.stage("")
+            attempt = self.run_attempt(frame, held, noted, condemned=condemned, proved=proved)
+            noted.enter_stage("")
         except KernelFailed as error:
             raise error.cause from None
         finally:
             self.passing = None
         now = datetime.now(UTC)
-        after = self.progress.amended(attempt.result.max_event_time)
-        due = self.progress.edge_due(self.policy, attempt.number, now)
-        blank = self.blank(attempt.number, after, now)
+        after = self.progress.advance_by_holes(attempt.result.max_event_time)
+        due = self.progress.is_edge_due(self.policy, attempt.number, now)
+        blank = self.draft_epoch(attempt.number, after, now)
         epoch = replace(blank, kind=EpochKind.AMEND, edge=due, **attempt.facts([part]))
-        self.hold(after, epoch, attempt)
-        self.heartbeat()
+        self.commit_attempt(after, epoch, attempt)
+        self.write_heartbeat()
         return epoch
 
-    def hold(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
+    def commit_attempt(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
         """Commit an epoch, and remember it."""
-        self.progress = self.held(after, epoch, attempt.result, attempt.views)
+        self.progress = self.commit_epoch(after, epoch, attempt.result, attempt.views)
         if self.register:
-            self.register.hold()
-        log_warnings(self.refusals.take(epoch.number, attempt.result.refused, epoch.committed_at))
+            self.register.commit_survey()
+        log_warnings(self.refusals.add(epoch.number, attempt.result.refused, epoch.committed_at))
 
-    def held(self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]) -> Progress:
+    def commit_epoch(
+        self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]
+    ) -> Progress:
         """Commit an epoch; it states the frontiers of all views."""
         whole = self.writer.commit(epoch, result, views)
         self.unstated.clear()
-        return after.held(whole)
+        return after.commit(whole)
 
-    def meet(self, ends: Vector) -> Progress:
+    def add_lanes(self, ends: Vector) -> Progress:
         """Return the progress with new lanes taken in."""
         if all(lane in self.progress.vector for lane in ends):
             return self.progress
-        return self.progress.meet(self.topics.beginnings(), datetime.now(UTC))
+        return self.progress.add_lanes(self.topics.fetch_beginnings(), datetime.now(UTC))
 
-    def blank(self, number: int, progress: Progress, now: datetime) -> Epoch:
+    def draft_epoch(self, number: int, progress: Progress, now: datetime) -> Epoch:
         """Return an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
-        ends = self.topics.ends() if progress.silent(self.watermark, now) else {}
+        ends = self.topics.fetch_ends() if progress.has_silent_lane(self.watermark, now) else {}
         return Epoch(
             number=number,
             token=self.writer.token,
@@ -178,92 +182,92 @@ class Epochs(KernelRuns):
             clock=self.pipeline.clock,
         )
 
-    def resumed(self, ledger: Sequence[Epoch]) -> Progress:
+    def resume_progress(self, ledger: Sequence[Epoch]) -> Progress:
         """Return the progress where the master ends, over every lane that ledger and topics have."""
         known = list_end_offsets(ledger)
-        starts = self.topics.starts(self.writer.master, known)
+        starts = self.topics.find_starts(self.writer.master, known)
         master, quarantine = (Files.of(each) for each in (self.writer.master.table, self.writer.quarantine))
         self.topics.require_kept(
             find_log_tails(master, quarantine, {lane: at for lane, at in starts.items() if lane in known})
         )
-        return Progress.resumed(ledger, starts, datetime.now(UTC), self.pipeline.timed)
+        return Progress.resume(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
-    def reread(self) -> list[Epoch]:
+    def reload_log(self) -> list[Epoch]:
         """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
-        ledger = self.writer.repaired()
+        ledger = self.writer.repair_ledger()
         self.topics.assert_same()
-        self.progress = self.resumed(ledger)
+        self.progress = self.resume_progress(ledger)
         if self.register:
             self.register.forget()
         return ledger
 
     def restart(self) -> None:
         """Read again where the master ends, and in which size to go on from there."""
-        self.reread()
+        self.reload_log()
         self.size.restart(self.progress.vector)
-        self.tell_trouble()
+        self.save_sizing()
         self.batch_size = MEASURED
 
-    def rest(self, drained: Drained | None) -> None:
+    def declare_idle_edge(self, drained: Drained | None) -> None:
         """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.
 
         It does when lanes fall idle, and when somebody has declared that the topic ends where we are.
         """
         now = datetime.now(UTC)
-        log_warnings(self.refusals.due(now))
+        log_warnings(self.refusals.take_due(now))
         last = self.progress.epoch
         if drained and last and drained.ends == self.progress.vector:
-            closing, mark = self.closing(), self.progress.mark
+            closing, mark = self.last_interval_end(), self.progress.mark
             if closing and (mark is None or mark < closing):
-                self.empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")
+                self.commit_empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")
                 return
         if last is None or not is_stream_idle(self.progress, now):
             return
         if not last.edge or (
-            self.progress.silent(self.watermark, now)
-            and self.blank(-1, self.progress, now).watermark != self.progress.mark
+            self.progress.has_silent_lane(self.watermark, now)
+            and self.draft_epoch(-1, self.progress, now).watermark != self.progress.mark
         ):
-            self.empty()
+            self.commit_empty()
 
-    def closing(self) -> datetime | None:
+    def last_interval_end(self) -> datetime | None:
         """Return the end of the last interval that has rows; of a clock that has told nothing yet the log knows it."""
-        known = self.progress.closing(self.pipeline.grid)
-        if known or not (last := self.writer.last_filled(self.pipeline)):
+        known = self.progress.last_interval_end(self.pipeline.grid)
+        if known or not (last := self.writer.find_last_filled(self.pipeline)):
             return known
         return self.pipeline.grid.named(last).end
 
-    def empty(self, **stated: Any) -> None:
+    def commit_empty(self, **stated: Any) -> None:
         """Hold an empty epoch that is an edge and states what is given."""
         self.writer.timing.begin()
-        blank = self.blank(self.writer.take(), self.progress, datetime.now(UTC))
+        blank = self.draft_epoch(self.writer.take_number(), self.progress, datetime.now(UTC))
         epoch = replace(blank, edge=True, **stated)
-        self.progress = self.held(self.progress, epoch, KernelResult(), self.writer.current)
-        self.heartbeat()
+        self.progress = self.commit_epoch(self.progress, epoch, KernelResult(), self.writer.current)
+        self.write_heartbeat()
 
     def catch_up(self, spark: SparkSession, views: Collection[str] | None = None) -> bool:
         """Bring views that are behind a step nearer to E, all or those named, and tell whether any moved."""
         before = self.writer.behind
         moved = catch_up(spark, self.writer, views)
         self.unstated |= before.keys() - self.writer.behind.keys()
-        self.state()
+        self.state_frontiers()
         return moved
 
-    def state(self) -> None:
+    def state_frontiers(self) -> None:
         """State the frontiers of views that have come to E, unless a live epoch has done so."""
         if self.unstated:
-            self.empty()
+            self.commit_empty()
 
     def close(self, state: str = "stopped") -> None:
         """Declare the last edge."""
-        log_warnings(self.refusals.due(datetime.now(UTC), ending=True))
+        log_warnings(self.refusals.take_due(datetime.now(UTC), ending=True))
         last = self.progress.epoch
         if last is not None and not last.edge:
-            self.empty()
-        self.heartbeat(state)
+            self.commit_empty()
+        self.write_heartbeat(state)
 
-    def heartbeat(self, state: str = "running") -> None:
+    def write_heartbeat(self, state: str = "running") -> None:
         """Write the heartbeat file; before the first epoch it says that the driver is up and reads."""
-        self.pulse.beat(self.progress, self.writer, self.topics, state)
+        self.pulse.write(self.progress, self.writer, self.topics, state)
 
 
 def log_warnings(lines: Iterable[str]) -> None:

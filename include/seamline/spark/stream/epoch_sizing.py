@@ -47,15 +47,15 @@ class EpochSize:
         """Return whether the condemned record is passed over without being read: reading it is what kills."""
         return self.unkept >= ATTEMPTS
 
-    def recovered(self, vector: Vector) -> bool:
+    def has_recovered(self, vector: Vector) -> bool:
         """Return whether the records that made larger epochs fail are behind us."""
         return self.halved and all(vector.get(lane, 0) >= end for lane, end in self.trouble.items())
 
-    def outdated(self, vector: Vector) -> bool:
+    def is_outdated(self, vector: Vector) -> bool:
         """Return whether the query must be started anew: for another lane, or for another size."""
-        return self.turned or self.recovered(vector)
+        return self.turned or self.has_recovered(vector)
 
-    def failed(
+    def record_failure(
         self,
         why: str,
         ends: Vector,
@@ -85,7 +85,7 @@ class EpochSize:
         if self.alone >= ATTEMPTS:
             self.condemned = why
 
-    def held(self, records: int, seconds: float, intervals: int = 0) -> None:
+    def record_commit(self, records: int, seconds: float, intervals: int = 0) -> None:
         """Take in an epoch that is held: of so many records, in so many seconds, with rows of so many intervals.
 
         Two in a row that were too long, or as large as allowed and too short, change the size.
@@ -116,10 +116,10 @@ class EpochSize:
     def restart(self, vector: Vector) -> None:
         """Begin a query anew: in full size where the trouble is behind us."""
         self.turned = False
-        if self.recovered(vector):
+        if self.has_recovered(vector):
             self.limit = self.rate
 
-    def kept(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return what is to be remembered of trouble, as JSON has it; nothing where there is none."""
         if not (self.halved or self.failures):
             return {}
@@ -134,14 +134,14 @@ class EpochSize:
             "suspects": list(map(str, self.suspects)),
         }
 
-    def recall(self, note: Note | None, start: Vector) -> bool:
+    def restore(self, note: Note | None, start: Vector) -> bool:
         """Begin where the driver before has ended; if it died of the epoch that begins at ``start``, count that.
 
         What it remembered is forgotten once the records are behind us. Tells whether it died.
         """
         if note is None:
             return False
-        same = note.follows(start)
+        same = note.is_about_next(start)
         size: Mapping[str, Any] = note.size
         trouble = decode_vector(size.get("trouble", {}))
         if size and any(start.get(lane, 0) < end for lane, end in trouble.items()):
@@ -155,7 +155,7 @@ class EpochSize:
         if died:
             self.proved = self.proved or note.stage in (DRY, KEPT)
             kept = note.stage == KEPT
-            self.failed(
+            self.record_failure(
                 self.condemned or WHY, note.ends, note.ranges, kept=kept, patience=DEATHS, share=SHARE
             )
         return died

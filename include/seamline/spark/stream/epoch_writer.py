@@ -83,7 +83,7 @@ class Writer:
             table.insists = True
         if acceptance is None:
             require_held_cuts(layout, self.ledger, self.master)
-        manifest = self.births(pipeline)
+        manifest = self.record_births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
         for id, why in stood_still(pipeline, manifest).items():
             log.warning("View %s gets no more slices: %s", id, why)
@@ -96,7 +96,7 @@ class Writer:
         if acceptance:
             let_go(self.master, self.quarantine)
         agreed = repair_tables(
-            self.taken(manifest),
+            self.list_followers(manifest),
             self.frontiers,
             layout=layout,
             grid=pipeline.grid,
@@ -108,7 +108,7 @@ class Writer:
             log.warning(
                 "%s attempts at judging again are of epochs that the log has lost: they count no more", gone
             )
-        self.refine()
+        self.refine_panes()
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.sure = True
@@ -121,7 +121,7 @@ class Writer:
         others = [slices.table for slices in self.slices.values()]
         return [self.master.table, self.quarantine, self.ledger.table, *others]
 
-    def taken(self, manifest: Manifest) -> Tables:
+    def list_followers(self, manifest: Manifest) -> Tables:
         """Return all tables that follow the master, also the slices of versions that get no more."""
         slices = {view: each.table for view, each in self.slices.items()}
         for id in manifest.births:
@@ -129,7 +129,7 @@ class Writer:
                 slices[id] = Table.open(self.layout.slices_of(id))
         return Tables(self.master, self.quarantine, self.ledger, slices)
 
-    def births(self, pipeline: CompiledPipeline) -> Manifest:
+    def record_births(self, pipeline: CompiledPipeline) -> Manifest:
         """Record the birth of every view version that the manifest does not know, before its first slice."""
         definitions = dict.fromkeys((view.id for view in pipeline.views), to_json(pipeline.definition))
         manifest = ManifestTable.ensure(self.layout)
@@ -137,7 +137,7 @@ class Writer:
             current = manifest.read()
             if definitions.keys() <= {*current.live}:
                 return current
-            known = self.filled(pipeline)
+            known = self.find_last_interval(pipeline)
             statements = plan_births(
                 current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=known
             )
@@ -146,7 +146,7 @@ class Writer:
             except Conflict:
                 continue
 
-    def refine(self) -> None:
+    def refine_panes(self) -> None:
         """Cut panes as the zones' rules of this process want them; days that are kept in longer ones are built anew."""
         kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
         self.pipeline = as_kept(self.pipeline, lambda view: kept[view.id])
@@ -172,12 +172,12 @@ class Writer:
             self.slices[view.id].view = view
             commit_pane_length(self.slices[view.id].table, view)
 
-    def filled(self, pipeline: CompiledPipeline) -> str:
+    def find_last_interval(self, pipeline: CompiledPipeline) -> str:
         """Return the last interval that has rows, with what judging again has brought; empty while records wait."""
         log = read_reprocessed_log(pipeline, self.layout)
         return last_filled_interval(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
-    def last_filled(self, pipeline: CompiledPipeline) -> str:
+    def find_last_filled(self, pipeline: CompiledPipeline) -> str:
         """Return the last interval that has rows, as the pipeline judges them where that was done; empty for none."""
         log = read_reprocessed_log(pipeline, self.layout)
         return max((each for epoch in log for each in epoch.accepted), default="")
@@ -186,7 +186,7 @@ class Writer:
         """Return W(v): what the master says, and never below the epoch before the view's birth."""
         return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
 
-    def repaired(self) -> list[Epoch]:
+    def repair_ledger(self) -> list[Epoch]:
         """Repair the ledger from the master's commits and give the log condensed.
 
         A commit may have landed without an answer: the tables are looked at anew.
@@ -198,7 +198,7 @@ class Writer:
         self.sure = True
         return condense_open_log(self.ledger, self.master)
 
-    def take(self) -> int:
+    def take_number(self) -> int:
         """Take the next number: one attempt, one number."""
         self.number += 1
         return self.number
@@ -236,22 +236,22 @@ class Writer:
         for view, error in broken.items():
             log.error("View %s is behind from epoch %s: %s", view, epoch.number, error)
             self.errors[view] = error[:500]
-        self.done("slices")
+        self.end_phase("slices")
         if result.quarantine:
             self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})
-        self.done("quarantine")
+        self.end_phase("quarantine")
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
         told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing.facts()}
         whole = Epoch(**{**vars(epoch), **told})
         self.master.commit(whole, result.master, self.marks)
         self.frontiers = frontiers
-        self.done("master")
+        self.end_phase("master")
         self.ledger.append([whole])
-        self.done("ledger")
+        self.end_phase("ledger")
         self.sure = True
         return whole
 
-    def done(self, phase: str) -> None:
+    def end_phase(self, phase: str) -> None:
         """Note the end of a phase; a failpoint may end the process here."""
         self.timing.mark(phase)
         hit_failpoint(phase, jvm=self.jvm)

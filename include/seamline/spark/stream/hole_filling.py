@@ -41,19 +41,21 @@ class Filler:
         self.asked: tuple[OffsetRange, ...] = ()
         self.pieces: list[OffsetRange] = []
 
-    def ask(self, asked: Iterable[OffsetRange]) -> None:
+    def request(self, asked: Iterable[OffsetRange]) -> None:
         """Take in what people have asked to be filled; Kafka is asked for what it still has of it."""
         wanted = tuple(asked)
         if wanted != self.asked and not self.unclear:
             self.pieces = (
-                list_fillable_ranges(self.known, wanted, self.epochs.topics.beginnings()) if wanted else []
+                list_fillable_ranges(self.known, wanted, self.epochs.topics.fetch_beginnings())
+                if wanted
+                else []
             )
             self.asked = wanted
-            self.recall()
+            self.restore()
             if self.pieces:
                 log.info("Filling %s offsets that were passed over", sum(map(len, self.pieces)))
 
-    def recall(self) -> None:
+    def restore(self) -> None:
         """Take less where the driver before has died of a piece, and count that against a record alone."""
         note, self.deadly = self.deadly, None
         if not note or not self.pieces:
@@ -73,7 +75,7 @@ class Filler:
         """Return whether there is something to fill, or to find out."""
         return bool(self.pieces or self.unclear)
 
-    def step(self, spark: SparkSession) -> None:
+    def fill_step(self, spark: SparkSession) -> None:
         """Read one piece and hold it; the caller sees to it that no other epoch is made meanwhile."""
         if self.unclear:
             self.settle(self.unclear)
@@ -84,8 +86,8 @@ class Filler:
         note = Note((part,), JUDGED, learned)
         try:
             self.attempted.begin(note)
-            frame = self.epochs.topics.between(spark, part)
-            held = self.epochs.amend(
+            frame = self.epochs.topics.read_range(spark, part)
+            held = self.epochs.fill_hole(
                 frame,
                 part,
                 self.attempted,
@@ -93,16 +95,16 @@ class Filler:
                 proved=self.proved,
                 passing=note if self.unkept >= ATTEMPTS else None,
             )
-            self.attempted.over({}, {})
+            self.attempted.finish({}, {})
         except SeamlineError:
-            self.attempted.over({}, {})
+            self.attempted.finish({}, {})
             raise
         except Exception as error:  # noqa: BLE001 - the live stream goes on
             self.why = find_worker_message(error)
             self.unkept += self.attempted.kept
             log.error("Filling %s failed: %s", part, self.why)
             if is_session_alive(spark):
-                self.attempted.over({}, {})
+                self.attempted.finish({}, {})
             self.unclear = part
             self.settle(part)
             return
@@ -121,8 +123,8 @@ class Filler:
         What Kafka has lost in the meantime is no longer tried. KafkaUnavailable leaves all as it is, and nothing
         is counted against a record.
         """
-        self.known = list_hole_epochs(self.epochs.reread())
-        self.pieces = list_fillable_ranges(self.known, self.asked, self.epochs.topics.beginnings())
+        self.known = list_hole_epochs(self.epochs.reload_log())
+        self.pieces = list_fillable_ranges(self.known, self.asked, self.epochs.topics.fetch_beginnings())
         self.unclear = None
         if any(piece.lane == part.lane and piece.start == part.start for piece in self.pieces):
             self.failures = self.failures + 1 if len(part) == 1 else 0

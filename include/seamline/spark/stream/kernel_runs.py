@@ -46,7 +46,7 @@ class KernelRuns:
         self.record_bytes, self.batch_size = 0, MEASURED
 
     @property
-    def unreadable(self) -> Note | None:
+    def unreadable_note(self) -> Note | None:
         """Return the note of a record of the live stream that cannot even be kept; None where it is not one."""
         return self.attempted.note if self.attempted.kept and self.size.unread else None
 
@@ -56,29 +56,29 @@ class KernelRuns:
             wanted.apply(frame.sparkSession)
             self.batch_size = wanted
 
-    def attempt(
+    def run_attempt(
         self, frame: DataFrame, held: Vector, noted: Attempted, *, condemned: str, proved: bool
     ) -> Attempt:
         """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
         self.topics.assert_same()
-        versions = self.lookups.current()
+        versions = self.lookups.current_versions()
         if condemned and not proved:
-            noted.stage(DRY)
-            if self.harmless(frame, held, versions):
+            noted.enter_stage(DRY)
+            if self.passes_dry_run(frame, held, versions):
                 log.warning("A record is not to blame for what failed: %s", condemned)
                 condemned = ""
-        noted.stage(KEPT if condemned else JUDGED)
-        number, views = self.writer.take(), self.writer.current
-        self.writer.done("planned")
-        result = self.computed(frame, number, views, held, versions, condemned)
-        self.writer.done("files")
+        noted.enter_stage(KEPT if condemned else JUDGED)
+        number, views = self.writer.take_number(), self.writer.current
+        self.writer.end_phase("planned")
+        result = self.run_kernel(frame, number, views, held, versions, condemned)
+        self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)
 
-    def harmless(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
+    def passes_dry_run(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
         """Return whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
         try:
-            self.computed(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
+            self.run_kernel(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
         except KernelFailed:
             return False
         finally:
@@ -86,7 +86,7 @@ class KernelRuns:
                 self.register.forget()
         return True
 
-    def computed(
+    def run_kernel(
         self,
         frame: DataFrame,
         number: int,
@@ -103,22 +103,22 @@ class KernelRuns:
             topic_ids=self.topics.ids,
             token=self.writer.token,
             epoch=number,
-            held=held,
+            committed=held,
             views=views,
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
             condemned=condemned,
             watermark=self.progress.mark,
             at=datetime.now(UTC),
-            lookups=self.lookups.paths(versions),
+            lookups=self.lookups.version_paths(versions),
             dry=dry,
         )
         try:
-            if condemned and (note := self.passing or self.unreadable):
+            if condemned and (note := self.passing or self.unreadable_note):
                 return run([make_unread_record(note, self.topics.ids)], config)
             if self.register and not condemned:
                 config = self.register.survey(frame, config)
-                self.writer.done("surveyed")
+                self.writer.end_phase("surveyed")
             return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
         except Exception as error:
             raise KernelFailed(error) from error

@@ -32,27 +32,27 @@ class Progress:
     mark: datetime | None = None
 
     @classmethod
-    def resumed(
+    def resume(
         cls, epochs: Sequence[Epoch], vector: Vector, now: datetime, timed: Timed | None = None
     ) -> Progress:
         """Pick up where the ledger ends."""
         largest: dict[Lane, datetime] = {}
         mark = None
         for epoch in epochs:
-            if timed is None or timed.tells(epoch):
+            if timed is None or timed.is_of_clock(epoch):
                 largest, mark = merge_event_times(largest, epoch.max_event_time), epoch.watermark or mark
         edge = next((epoch.number for epoch in reversed(epochs) if epoch.edge), -1)
         last = epochs[-1] if epochs else None
         return cls(vector, largest, dict.fromkeys(vector, now), last, edge, now, timed, mark)
 
-    def meet(self, beginnings: Vector, now: datetime) -> Progress:
+    def add_lanes(self, beginnings: Vector, now: datetime) -> Progress:
         """Take in lanes that are new: they are read from their beginning."""
         new = {lane: first for lane, first in beginnings.items() if lane not in self.vector}
         return replace(
             self, vector={**self.vector, **new}, last_seen={**self.last_seen, **dict.fromkeys(new, now)}
         )
 
-    def read(
+    def advance(
         self, ranges: Sequence[OffsetRange], event_times: Mapping[Lane, datetime], now: datetime
     ) -> Progress:
         """Move on by what an epoch has read; the epoch itself is set once it is held."""
@@ -63,22 +63,22 @@ class Progress:
             last_seen={**self.last_seen, **{part.lane: now for part in ranges}},
         )
 
-    def amended(self, event_times: Mapping[Lane, datetime]) -> Progress:
+    def advance_by_holes(self, event_times: Mapping[Lane, datetime]) -> Progress:
         """Take in what an epoch has read of holes: no lane moves by it."""
         return replace(self, largest=merge_event_times(self.largest, event_times))
 
-    def held(self, epoch: Epoch) -> Progress:
+    def commit(self, epoch: Epoch) -> Progress:
         """Remember the epoch that the master now holds."""
         moved = replace(self, epoch=epoch, mark=epoch.watermark)
         if not epoch.edge:
             return moved
         return replace(moved, last_edge=epoch.number, last_edge_at=epoch.committed_at)
 
-    def edge_due(self, policy: EdgePolicy, number: int, now: datetime) -> bool:
+    def is_edge_due(self, policy: EdgePolicy, number: int, now: datetime) -> bool:
         """Return whether epoch ``number`` should be an edge."""
-        return policy.due(number, self.last_edge, now, self.last_edge_at)
+        return policy.is_due(number, self.last_edge, now, self.last_edge_at)
 
-    def silent(self, policy: Watermark, now: datetime) -> bool:
+    def has_silent_lane(self, policy: Watermark, now: datetime) -> bool:
         """Return whether a lane has been silent so long that the broker must be asked about it."""
         return any(now - self.last_seen.get(lane, now) >= policy.idle for lane in self.vector)
 
@@ -87,7 +87,7 @@ class Progress:
         idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle)
         return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy.bound)
 
-    def closing(self, grid: Grid) -> datetime | None:
+    def last_interval_end(self, grid: Grid) -> datetime | None:
         """Return the end of the last interval that has rows: a watermark there closes every one."""
         last = max(self.largest.values(), default=None)
         return None if last is None else grid.of(last).end

@@ -25,11 +25,11 @@ class Pulse:
         self.ends: Vector = {}
         self.trail, self.up = Trail(), datetime.now(UTC)
 
-    def beat(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
+    def write(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
         """Write the heartbeat; where Kafka does not answer, its ends are those of the last one."""
         epoch = progress.epoch or Epoch(-1, writer.token, datetime.now(UTC), "")
         with contextlib.suppress(KafkaUnavailable):
-            self.ends = topics.ends()
+            self.ends = topics.fetch_ends()
         at = {lane: (end, self.ends.get(lane, end)) for lane, end in progress.vector.items()}
         now = datetime.now(UTC)
         read, end = (sum(both[which] for both in at.values()) for which in (0, 1))

@@ -72,7 +72,7 @@ class Topics:
         """Close the connection; nothing can be asked any more."""
         self.admin.close()
 
-    def lanes(self, offsets: Offsets) -> dict[Lane, int]:
+    def to_vector(self, offsets: Offsets) -> dict[Lane, int]:
         """Turn offsets per topic and partition into a vector."""
         found = {
             Lane(self.ids[name], partition): offset
@@ -81,23 +81,23 @@ class Topics:
         }
         return dict(sorted(found.items()))
 
-    def offsets(self, vector: Vector) -> dict[str, dict[int, int]]:
+    def to_offsets(self, vector: Vector) -> dict[str, dict[int, int]]:
         """Turn a vector into offsets per topic and partition; lanes of other incarnations are left out."""
         return {
             name: {lane.partition: at for lane, at in vector.items() if lane.topic_id == id}
             for name, id in self.ids.items()
         }
 
-    def beginnings(self) -> dict[Lane, int]:
+    def fetch_beginnings(self) -> dict[Lane, int]:
         """Ask for the first offset of every lane."""
         return self._asked(self.admin.beginning_offsets)
 
-    def ends(self) -> dict[Lane, int]:
+    def fetch_ends(self) -> dict[Lane, int]:
         """Ask for the end offset of every lane."""
         return self._asked(self.admin.end_offsets)
 
     def _asked(self, ask: Callable[[str], Mapping[int, int]]) -> dict[Lane, int]:
-        return self.lanes({name: ask(name) for name in self.names})
+        return self.to_vector({name: ask(name) for name in self.names})
 
     def assert_same(self) -> None:
         """Assert that the topics are still those that were first seen (rule 13)."""
@@ -111,16 +111,16 @@ class Topics:
 
     def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> None:
         """Raise TopicRecreated or OffsetGap for a gap between the log and the topics that nobody has accepted."""
-        if open_ := list_undecided_gaps(find_gaps(ledger, self.beginnings()), accepted):
+        if open_ := list_undecided_gaps(find_gaps(ledger, self.fetch_beginnings()), accepted):
             raise build_gap_error(self.pipeline, self.ids, open_)
 
-    def starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
+    def find_starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
         """Return the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
         Raises OffsetGap where Kafka has dropped what was not read, TopicRecreated where it lost what was, and
         KafkaUnavailable where it does not tell of every lane that is ``known`` to be there.
         """
-        first, ends = self.beginnings(), self.ends()
+        first, ends = self.fetch_beginnings(), self.fetch_ends()
         self.require_lanes(known, first)
         self.require_lanes(first, ends)
         held = master.position(first)
@@ -140,13 +140,13 @@ class Topics:
         A broker that has lost records gives their offsets to others (an unclean election of a leader); once it ends
         where it did, nothing else tells. An offset without a record says nothing.
         """
-        first, names = self.beginnings(), {id: name for name, id in self.ids.items()}
+        first, names = self.fetch_beginnings(), {id: name for name, id in self.ids.items()}
         places = {
             lane: (names[lane.topic_id], lane.partition)
             for lane, tail in kept.items()
             if lane in first and first[lane] <= tail.offset
         }
-        given = self.firsts({place: kept[lane].offset for lane, place in places.items()})
+        given = self.fetch_first_records({place: kept[lane].offset for lane, place in places.items()})
         there = {lane: given[place] for lane, place in places.items() if place in given}
         if lost := list_replaced_lanes(kept, there):
             listed = ", ".join(f"{kept[lane].offset} of {lane}" for lane in lost)
@@ -154,7 +154,7 @@ class Topics:
                 f"Kafka gives another record than the one that was read at {listed}.", hint=LOST
             )
 
-    def firsts(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
+    def fetch_first_records(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
         """Ask for the first record at or after an offset of each place."""
         return read_first_records(self.connection, places)
 
@@ -171,7 +171,9 @@ class Topics:
                 hint="a broker that has just joined hears of it soon.",
             )
 
-    def read(self, spark: SparkSession, start: Vector, *, limit: int, only: Lane | None = None) -> DataFrame:
+    def open_stream(
+        self, spark: SparkSession, start: Vector, *, limit: int, only: Lane | None = None
+    ) -> DataFrame:
         """Open the topics as one stream of raw records from ``start``, at most ``limit`` of them at a time.
 
         ``only`` leaves out every lane but one. A lane with by far the most records is read by several tasks.
@@ -183,10 +185,10 @@ class Topics:
             reader = reader.option("subscribe", ",".join(self.names))
         else:
             start = {only: start[only]}
-            reader = reader.option("assign", self.assigned(only))
+            reader = reader.option("assign", self.format_assignment(only))
         share = max(limit // (2 * spark.sparkContext.defaultParallelism), LEAST_SHARE)
         return (
-            reader.option("startingOffsets", json.dumps(self.named(start)))
+            reader.option("startingOffsets", json.dumps(self.format_offsets(start)))
             .option("includeHeaders", "true")
             .option("failOnDataLoss", "true")
             .option("maxOffsetsPerTrigger", str(limit))
@@ -195,14 +197,14 @@ class Topics:
             .selectExpr(*RAW)
         )
 
-    def between(self, spark: SparkSession, part: OffsetRange) -> DataFrame:
+    def read_range(self, spark: SparkSession, part: OffsetRange) -> DataFrame:
         """Read the raw records of one range, at once."""
         reader = spark.read.format("kafka").options(**fetch_options(len(part)), **self.connection.for_spark())
         share = max(len(part) // spark.sparkContext.defaultParallelism, LEAST_SHARE)
         return (
-            reader.option("assign", self.assigned(part.lane))
-            .option("startingOffsets", json.dumps(self.named({part.lane: part.start})))
-            .option("endingOffsets", json.dumps(self.named({part.lane: part.end})))
+            reader.option("assign", self.format_assignment(part.lane))
+            .option("startingOffsets", json.dumps(self.format_offsets({part.lane: part.start})))
+            .option("endingOffsets", json.dumps(self.format_offsets({part.lane: part.end})))
             .option("includeHeaders", "true")
             .option("failOnDataLoss", "true")
             .option("maxRecordsPerPartition", str(share))
@@ -210,18 +212,18 @@ class Topics:
             .selectExpr(*RAW)
         )
 
-    def assigned(self, lane: Lane) -> str:
+    def format_assignment(self, lane: Lane) -> str:
         """Name one lane as Spark's Kafka source wants it."""
-        return json.dumps({name: list(found) for name, found in self.named({lane: 0}).items()})
+        return json.dumps({name: list(found) for name, found in self.format_offsets({lane: 0}).items()})
 
-    def named(self, vector: Vector) -> dict[str, dict[int, int]]:
+    def format_offsets(self, vector: Vector) -> dict[str, dict[int, int]]:
         """Turn a vector into offsets per topic and partition, topics without a lane left out."""
-        return {name: found for name, found in self.offsets(vector).items() if found}
+        return {name: found for name, found in self.to_offsets(vector).items() if found}
 
-    def tell_group(self, group: str, vector: Vector) -> None:
+    def commit_group_offsets(self, group: str, vector: Vector) -> None:
         """Commit a consumer group's offsets for other people's lag tools; nobody here reads them."""
         try:
-            for name, offsets in self.offsets(vector).items():
+            for name, offsets in self.to_offsets(vector).items():
                 self.admin.commit_group_offsets(group, name, offsets)
         except SeamlineError as error:
             log.warning("Consumer group offsets not committed: %s", error.message)

@@ -65,7 +65,7 @@ class Register:
         self.cells: set[int] = set()
         self.horizon: datetime | None = None
         self.held = 0
-        self.take(survey_schema(self.pipeline).empty_table())
+        self.load_survey(survey_schema(self.pipeline).empty_table())
         self.con.execute(f"CREATE OR REPLACE TABLE ids AS SELECT {self.columns} FROM surveyed")
         for view in self.views:
             self.con.execute(
@@ -78,9 +78,9 @@ class Register:
         found = frame.mapInArrow(
             limit_task_memory(survey_task(config), most), survey_columns(self.pipeline)
         ).toArrow()
-        return replace(config, marks=self.marks(found, config.watermark))
+        return replace(config, marks=self.decide_marks(found, config.watermark))
 
-    def marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:
+    def decide_marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:
         """Decide on the records of one survey (``survey_schema``); gives ``marks_schema``, a row for each.
 
         A record is repeated if an earlier one of its id in its interval is there, whose event time is not further
@@ -88,21 +88,21 @@ class Register:
         """
         within = self.pipeline.dedup_within
         self.horizon = watermark - within if watermark and within is not None else None
-        self.take(found)
+        self.load_survey(found)
         for (start,) in self.con.execute("SELECT DISTINCT _cell FROM surveyed").fetchall():
             if start not in self.cells:
                 self.load(start)
         self.con.execute(
-            f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {self.repeated()} AS {REPEATED} FROM surveyed"
+            f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {self.repeated_sql()} AS {REPEATED} FROM surveyed"
         )
         self.decided = True
         query, places = "SELECT * FROM surveyed", ", ".join(PLACE.names)
         for view in self.views:
-            query = f"SELECT * FROM ({query}) LEFT JOIN ({self.numbers(view)}) USING ({places})"
+            query = f"SELECT * FROM ({query}) LEFT JOIN ({self.places_sql(view)}) USING ({places})"
         schema = marks_schema(self.pipeline)
         return self.con.sql(query).to_arrow_table().select(schema.names).cast(schema)
 
-    def take(self, found: pa.Table) -> None:
+    def load_survey(self, found: pa.Table) -> None:
         """Put the records of a survey into their table, with the start of their interval; nothing is decided."""
         self.decided = False
         self.con.register("found", found)
@@ -110,20 +110,22 @@ class Register:
         self.con.execute(f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {cell} AS _cell FROM found")
         self.con.unregister("found")
 
-    def repeated(self) -> str:
+    def repeated_sql(self) -> str:
         """Write whether a record of the survey is repeated."""
         if not self.pipeline.record.dedup:
             return "false"
         same = f"OVER (PARTITION BY {', '.join(['_cell', *self.ids])} ORDER BY {', '.join(ORDER)})"
         equal = " AND ".join(f"ids.{each} = surveyed.{each}" for each in ["_cell", *self.ids])
-        here = f"row_number() {same} > 1 AND {self.recent(f'first_value(_event_time) {same}')}"
-        return f"({here}) OR EXISTS (SELECT 1 FROM ids WHERE {equal} AND {self.recent('ids._event_time')})"
+        here = f"row_number() {same} > 1 AND {self.recent_sql(f'first_value(_event_time) {same}')}"
+        return (
+            f"({here}) OR EXISTS (SELECT 1 FROM ids WHERE {equal} AND {self.recent_sql('ids._event_time')})"
+        )
 
-    def recent(self, moment: str) -> str:
+    def recent_sql(self, moment: str) -> str:
         """Write whether an instant is within the horizon."""
         return f"epoch_us({moment}) >= {(self.horizon - EPOCH) // MICROSECOND}" if self.horizon else "true"
 
-    def numbers(self, view: CompiledView) -> str:
+    def places_sql(self, view: CompiledView) -> str:
         """Write the places of the records that a view counts, with their windows."""
         names = ["_cell", *(quote_identifier(key.name) for key in view.ordered_by)]
         equal = " AND ".join(f"now.{each} IS NOT DISTINCT FROM before.{each}" for each in names)
@@ -136,22 +138,22 @@ class Register:
             f"FROM surveyed now LEFT JOIN ({event_totals_sql(view, here)}) before ON {equal} WHERE {new_of(view)}"
         )
 
-    def hold(self) -> None:
+    def commit_survey(self) -> None:
         """Keep what the last survey decided, if there was one since: its epoch is held."""
         if self.decided:
-            self.keep(f"SELECT * FROM surveyed WHERE NOT {REPEATED}")
-        self.take(survey_schema(self.pipeline).empty_table())
+            self.add_rows(f"SELECT * FROM surveyed WHERE NOT {REPEATED}")
+        self.load_survey(survey_schema(self.pipeline).empty_table())
         self.held += 1
         if len(self.cells) > CELLS:
             self.forget()
         elif self.held % CLEANED_EVERY == 0:
-            self.clean()
+            self.expire()
 
-    def keep(self, rows: str) -> None:
+    def add_rows(self, rows: str) -> None:
         """Add rows that count, of a survey or of the master."""
         if self.pipeline.record.dedup:
             self.con.execute(
-                f"INSERT INTO ids SELECT {self.columns} FROM ({rows}) WHERE {self.recent('_event_time')}"
+                f"INSERT INTO ids SELECT {self.columns} FROM ({rows}) WHERE {self.recent_sql('_event_time')}"
             )
         for view in self.views:
             columns = keys_of(view)
@@ -160,9 +162,9 @@ class Register:
                 f"WHERE {quote_identifier(view_flag_column(view))} GROUP BY {columns}"
             )
 
-    def clean(self) -> None:
+    def expire(self) -> None:
         """Drop ids beyond the horizon, and add up the counts."""
-        self.con.execute(f"DELETE FROM ids WHERE NOT {self.recent('_event_time')}")
+        self.con.execute(f"DELETE FROM ids WHERE NOT {self.recent_sql('_event_time')}")
         for view in self.views:
             self.con.execute(f"CREATE OR REPLACE TABLE {table_of(view)} AS {event_totals_sql(view)}")
 
@@ -183,7 +185,7 @@ class Register:
             chosen += f" AND {SELECTED}"
         rows = f"SELECT * FROM blank UNION ALL BY NAME SELECT * FROM {read_parquet_sql(paths, uneven=True)}"
         columns = ", ".join([f"{cell} AS _cell", *survey_columns_sql(self.pipeline)])
-        self.keep(f"SELECT {columns} FROM ({rows}) WHERE {chosen}")
+        self.add_rows(f"SELECT {columns} FROM ({rows}) WHERE {chosen}")
         self.con.unregister("blank")
 
 

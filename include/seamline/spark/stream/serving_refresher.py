@@ -44,19 +44,19 @@ class Refresher:
         """
         began = time.monotonic()
         try:
-            seen = self.state()
+            seen = self.read_sources()
         except Exception as error:  # noqa: BLE001 - serving is a cache: never fatal
             log.warning("Serving not refreshed: %s: %s", type(error).__name__, error)
             return
         if seen == self.seen:
             return
-        moved = [self.moved(view) for view in list_primary_views(self.pipeline)]
+        moved = [self.refresh_view(view) for view in list_primary_views(self.pipeline)]
         if not any(moved):
             self.seen = seen
             return
         log.info("Refreshed the serving tables in %.2f s", time.monotonic() - began)
 
-    def state(self) -> list[object]:
+    def read_sources(self) -> list[object]:
         """Return what the serving tables are made of, as versions and marks of files."""
         views = list_primary_views(self.pipeline)
         tables = [
@@ -65,7 +65,7 @@ class Refresher:
         ]
         return [*tables, *(read_lookup_mark(join) for view in views for join in view.decorations)]
 
-    def moved(self, view: CompiledView) -> bool:
+    def refresh_view(self, view: CompiledView) -> bool:
         """Refresh a view; false where nothing was to be done."""
         from seamline.lake.read import serving_table
 

@@ -30,12 +30,12 @@ class Triggers(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Keep what is said of a trigger."""
-        self.heard(event.progress.json)
+        self.record_progress(event.progress.json)
 
     def onQueryTerminated(self, event: object) -> None:  # noqa: N802 - Spark's name
         """Nothing is to be done: the driver looks after its query itself."""
 
-    def heard(self, text: str) -> None:
+    def record_progress(self, text: str) -> None:
         """Keep a progress, which Spark writes as JSON."""
         self.timing.trigger = trigger_of(json.loads(text)) or self.timing.trigger
 
@@ -58,7 +58,7 @@ class Told:
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """Hand on the progress; whatever is wrong with it is no reason to end a query."""
         try:
-            self.triggers.heard(event.progress().json())
+            self.triggers.record_progress(event.progress().json())
         except Exception as error:  # noqa: BLE001
             log.warning("A trigger's progress cannot be read: %s", error)
 

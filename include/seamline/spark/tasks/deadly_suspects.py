@@ -43,17 +43,17 @@ class Suspects:
         by = note.size.get("by", "") if note else ""
         self.kept = by == own_process_name() or life_of(by) is not Life.ALIVE
         if note and self.kept and note.size.get("how") == how:
-            self.recall(note)
+            self.restore(note)
 
-    def recall(self, note: Note) -> None:
+    def restore(self, note: Note) -> None:
         """Take in what earlier runs have learned, and the death of the last one."""
         learned = note.size
         self.groups = [[read(piece) for piece in group] for group in learned["groups"]]
         self.condemned, self.deaths = [*read(learned["condemned"])], [*read(learned["deaths"])]
         if note.ranges:
-            self.died(note.ranges, witness=learned["witness"])
+            self.record_death(note.ranges, witness=learned["witness"])
 
-    def died(self, piece: Piece, *, witness: bool) -> None:
+    def record_death(self, piece: Piece, *, witness: bool) -> None:
         """Count the death of a run that judged a piece: cut it in shares, or condemn the record that it is."""
         log.warning("The run before died while it judged %s records again", sum(map(len, piece)))
         self.groups = [group for group in self.groups if piece not in group]
@@ -67,7 +67,7 @@ class Suspects:
             self.condemned.extend(piece)
             log.error("The record at %s ends the run that judges it, each time, and is refused", piece[0])
 
-    def parts(self, ranges: Sequence[OffsetRange]) -> list[Piece]:
+    def partition(self, ranges: Sequence[OffsetRange]) -> list[Piece]:
         """Part what is to be judged: what nothing is known of, then each piece to be judged apart."""
         suspected = [piece for group in self.groups for piece in group if is_within_ranges(piece, ranges)]
         rest = tuple(subtract_ranges(ranges, [part for piece in suspected for part in piece]))
@@ -78,9 +78,9 @@ class Suspects:
     def begin(self, piece: Piece) -> None:
         """Say what is judged next."""
         if self.kept:
-            self.attempted.begin(Note(piece, JUDGED, self.learned()))
+            self.attempted.begin(Note(piece, JUDGED, self.to_json()))
 
-    def over(self, ranges: Sequence[OffsetRange] = ()) -> None:
+    def finish(self, ranges: Sequence[OffsetRange] = ()) -> None:
         """Say that nothing is being judged; what is about ``ranges``, which are judged for good, is forgotten."""
         self.groups = [
             group for group in self.groups if not any(is_within_ranges(piece, ranges) for piece in group)
@@ -90,9 +90,9 @@ class Suspects:
             for some in (self.condemned, self.deaths)
         )
         if self.kept:
-            self.attempted.over({}, self.learned() if self.groups or self.condemned else {})
+            self.attempted.finish({}, self.to_json() if self.groups or self.condemned else {})
 
-    def learned(self) -> Mapping[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         """Return what is to be remembered, as JSON has it."""
         return {
             "by": own_process_name(),

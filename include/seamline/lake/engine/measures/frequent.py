@@ -26,14 +26,14 @@ class Frequent:
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
         found = f"map_entries(histogram({value_of(measure)}))"
-        return self.cut(measure, found, "_item.key", "_item.value", "0::BIGINT")
+        return self.truncate(measure, found, "_item.key", "_item.value", "0::BIGINT")
 
     def merge(self, measure: CompiledMeasure) -> Steps:
         items, error = map(quote_identifier, names_of(measure))
         found = f"flatten({list_aggregate_sql(items)})"
-        return self.cut(measure, found, "_item.value", "_item.n", f"coalesce(sum({error}), 0)::BIGINT")
+        return self.truncate(measure, found, "_item.value", "_item.n", f"coalesce(sum({error}), 0)::BIGINT")
 
-    def cut(self, measure: CompiledMeasure, gathered: str, value: str, n: str, error: str) -> Steps:
+    def truncate(self, measure: CompiledMeasure, gathered: str, value: str, n: str, error: str) -> Steps:
         """Add up equal values, then take the first count beyond the capacity from all counts."""
         assert isinstance(measure.measure, Top)
         capacity = measure.measure.capacity

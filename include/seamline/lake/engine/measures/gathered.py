@@ -47,19 +47,19 @@ class Collected:
     """The smallest of the different values, and whether there were more."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        return self.kept(
+        return self.limit(
             measure, f"coalesce({list_aggregate_sql(value_of(measure), distinct=True)}, [])", "FALSE"
         )
 
     def merge(self, measure: CompiledMeasure) -> Steps:
         values, truncated = map(quote_identifier, names_of(measure))
-        return self.kept(
+        return self.limit(
             measure,
             f"coalesce(list_distinct(flatten({list_aggregate_sql(values)})), [])",
             f"coalesce(bool_or({truncated}), FALSE)",
         )
 
-    def kept(self, measure: CompiledMeasure, gathered: str, truncated: str) -> Steps:
+    def limit(self, measure: CompiledMeasure, gathered: str, truncated: str) -> Steps:
         """Keep as many as the limit of a list of different values."""
         assert isinstance(measure.measure, CollectDistinct)
         found, before = scratch_column_name(measure, "found"), scratch_column_name(measure, "before")

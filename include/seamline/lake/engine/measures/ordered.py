@@ -23,13 +23,13 @@ class OrderedSteps:
     """Values with the place of their row."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        return self.picked(measure, [*PLACE, value_of(measure)])
+        return self.pick(measure, [*PLACE, value_of(measure)])
 
     def merge(self, measure: CompiledMeasure) -> Steps:
         value, *place = map(quote_identifier, names_of(measure))
-        return self.picked(measure, [*place, value])
+        return self.pick(measure, [*place, value])
 
-    def picked(self, measure: CompiledMeasure, columns: Sequence[str]) -> Steps:
+    def pick(self, measure: CompiledMeasure, columns: Sequence[str]) -> Steps:
         """Pick the first or the last by (time, partition, offset, ordinal, value), of those that have a value."""
         value, *place = names_of(measure)
         fields = ("time", "partition", "number", "ordinal", "value")

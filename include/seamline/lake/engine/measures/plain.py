@@ -37,12 +37,12 @@ class CountSteps:
 class Totalled:
     """Totals: exact in decimals, with a carry beside long ones; a pair of doubles for doubles."""
 
-    def total(self, measure: CompiledMeasure) -> tuple[Part, ...]:
+    def total_columns(self, measure: CompiledMeasure) -> tuple[Part, ...]:
         """List the columns of the total."""
         return measure.parts
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        total, *more = self.total(measure)
+        total, *more = self.total_columns(measure)
         value = value_of(measure)
         if total.type == "DOUBLE":
             return sum_doubles(measure, [total.name, more[0].name], list_aggregate_sql(f"{value}::DOUBLE"))
@@ -51,7 +51,7 @@ class Totalled:
         return Steps({total.name: f"sum({value})::{total.type}"})
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        total, *more = self.total(measure)
+        total, *more = self.total_columns(measure)
         if total.type == "DOUBLE":
             names = [total.name, more[0].name]
             return sum_doubles(
@@ -79,7 +79,7 @@ class Totalled:
 class Averaged(Totalled):
     """A total, and a count beside it."""
 
-    def total(self, measure: CompiledMeasure) -> tuple[Part, ...]:
+    def total_columns(self, measure: CompiledMeasure) -> tuple[Part, ...]:
         return measure.parts[:-1]
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
@@ -133,12 +133,12 @@ class Extreme:
     """The smallest or the largest value."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        return self.picked(measure, value_of(measure))
+        return self.pick(measure, value_of(measure))
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        return self.picked(measure, quote_identifier(names_of(measure)[0]))
+        return self.pick(measure, quote_identifier(names_of(measure)[0]))
 
-    def picked(self, measure: CompiledMeasure, value: str) -> Steps:
+    def pick(self, measure: CompiledMeasure, value: str) -> Steps:
         """Pick among values."""
         pick = "max" if isinstance(measure.measure, Maximum) else "min"
         return Steps({names_of(measure)[0]: f"{pick}({value})"})
