@@ -56,7 +56,7 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
     from seamline.lake.tables.table_format import require_format
     from seamline.quality.certify import certify_run
     from seamline.quality.expectations import import_in_background
-    from seamline.quality.run_comparing import compare_and_tell
+    from seamline.quality.run_comparing import compare_and_report
     from seamline.spark.build.build import build_intervals
 
     layout = require_format(Layout(warehouse_folder(), pipeline.name))
@@ -68,7 +68,7 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
     finally:
         close_connect_session(spark)
     certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
-    print(*compare_and_tell(pipeline, layout, job.run), sep="\n")
+    print(*compare_and_report(pipeline, layout, job.run), sep="\n")
     read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
     print(f"{sum(each.good for each in certificates)} of {len(certificates)} certificates are green.")

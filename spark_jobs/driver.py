@@ -8,7 +8,7 @@ import threading
 
 from seamline.runtime.process_exit import exit_process
 from seamline.spark.session.session import start_connect_server
-from seamline.supervisor.prespawned import Spare
+from seamline.supervisor.prespawned import SpareProcesses
 from seamline.supervisor.resident import TOKEN, make_spare_command, make_token, read_resident_port
 
 LOOKS_EVERY = 1.0
@@ -25,7 +25,7 @@ def main() -> int:
         f"Spark Connect on localhost:{read_resident_port()}, UI: {spark.sparkContext.uiWebUrl or 'off'}",
         flush=True,
     )
-    spare = Spare(read_resident_port(), *make_spare_command())
+    spare = SpareProcesses(read_resident_port(), *make_spare_command())
     while not halt.wait(LOOKS_EVERY):
         # It asks the JVM, and raises when there is none.
         spark.conf.get("spark.app.id")

@@ -16,7 +16,7 @@ from seamline.lake.publish.flipping import flip_view
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.rejudged import Reprocessed
 from seamline.model.errors import ProtocolError, PublishRefused
 from seamline.model.protocol.seam import Side
 from seamline.plan.wording.plan_text import format_plan
@@ -209,12 +209,12 @@ def engine_of(shop: Scenario) -> Tables:
 
 def rows_of(engine: Tables) -> list[tuple[int, int]]:
     """Every record that counts as judged again, by partition and offset."""
-    files = Rejudged(engine.pipeline, engine.layout).files()
+    files = Reprocessed(engine.pipeline, engine.layout).files()
     assert files is not None
-    rows = Table.open(engine.layout.records(Rejudged(engine.pipeline, engine.layout).hash) / "rows").read(
+    rows = Table.open(engine.layout.records(Reprocessed(engine.pipeline, engine.layout).hash) / "rows").read(
         ["attempt", "_partition", "_offset"]
     )
-    alive = {each.attempt for each in Rejudged(engine.pipeline, engine.layout).verdicts().values()}
+    alive = {each.attempt for each in Reprocessed(engine.pipeline, engine.layout).verdicts().values()}
     return sorted((row["_partition"], row["_offset"]) for row in rows.to_pylist() if row["attempt"] in alive)
 
 
@@ -234,7 +234,7 @@ def test_a_build_that_dies_between_rows_and_verdicts_leaves_nothing_that_counts(
     with pytest.raises(KeyboardInterrupt):
         shop.batch()
     monkeypatch.setattr(Table, "append", append)
-    assert Rejudged(engine.pipeline, engine.layout).files() is None
+    assert Reprocessed(engine.pipeline, engine.layout).files() is None
     shop.batch()
     assert rows_of(engine) == [(0, offset) for offset in range(len(FIRST) + len(THEN))]
 
@@ -242,7 +242,7 @@ def test_a_build_that_dies_between_rows_and_verdicts_leaves_nothing_that_counts(
 def test_two_that_judge_the_same_at_once_count_once(shop: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever commits second is told, and goes on with what the first has written."""
     engine = engine_of(shop)
-    judge, calls = rejudging.judge_again, list[int]()
+    judge, calls = rejudging.reprocess_block, list[int]()
 
     def overtaken(*args: Any) -> int:
         calls.append(len(args[-1]))
@@ -250,7 +250,7 @@ def test_two_that_judge_the_same_at_once_count_once(shop: Scenario, monkeypatch:
             judge(*args)
         return judge(*args)
 
-    monkeypatch.setattr(rejudging, "judge_again", overtaken)
+    monkeypatch.setattr(rejudging, "reprocess_block", overtaken)
     monkeypatch.setattr(rejudging, "RECORDS", 8)
     shop.batch()
     assert calls == [1, 1]
@@ -316,7 +316,7 @@ def test_a_record_that_is_gone_stops_the_build(shop: Scenario, monkeypatch: pyte
     monkeypatch.setattr(rejudging, "raw_records", lambda *args: raw(*args).where("_offset <> 3"))
     with pytest.raises(ProtocolError, match="Epoch 0 read 7 records, master and quarantine have 6"):
         shop.batch()
-    assert Rejudged(engine.pipeline, engine.layout).files() is None
+    assert Reprocessed(engine.pipeline, engine.layout).files() is None
     assert plan_run(engine.pipeline, engine.layout, asked=None, dirty=True).builds
     assert not ManifestTable.ensure(engine.layout).read().published
     assert shop.answer("by_shop", side=Side.BATCH.value) == []

@@ -13,7 +13,7 @@ from tests.unit.records import pipeline
 
 from seamline import Tumbling, View, count
 from seamline import sum as total
-from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.rejudged import Reprocessed
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 
@@ -40,7 +40,7 @@ def test_a_build_gets_past_a_record_that_ends_its_worker(
     assert isinstance(shop.engine, Tables)
     shop.batch("2024-01-19")
     engine = shop.engine
-    verdicts = Rejudged(engine.pipeline, engine.layout).verdicts().values()
+    verdicts = Reprocessed(engine.pipeline, engine.layout).verdicts().values()
     assert [dict(each.refused) for each in verdicts] == [{"kernel error": 1}, {"kernel error": 1}]
     assert [dict(each.accepted) for each in verdicts] == [
         {"2024-01-19T00:00:00Z": 3},
@@ -64,7 +64,7 @@ def test_builds_that_die_of_a_record_get_past_it_one_after_another(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     # Shares of 1,800 records, of 56, of one; and that three times alone.
     assert deaths in (5, 6)
-    verdicts = [*Rejudged(world.pipeline, world.layout).verdicts().values()]
+    verdicts = [*Reprocessed(world.pipeline, world.layout).verdicts().values()]
     assert sum(each.refused.get("kernel error", 0) for each in verdicts) == 1
     assert sum(sum(each.accepted.values()) for each in verdicts) == world.sent - 1
     assert not [*(tmp_path / "warehouse" / "flights" / "records").glob("*/attempt*")]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Tumbling, View, count
-from seamline.kernel.restated_rows import Again
+from seamline.kernel.restated_rows import RowReprocessing
 from seamline.model.errors import BadRange
 from seamline.testing import Scenario
 from seamline.testing.plain import Plain
@@ -106,7 +106,7 @@ def live(folder: Path, told: list[Any], now: Table) -> None:
     assert found == oracle.counts(known)
     plain = scenario.engine
     assert isinstance(plain, Plain)
-    again = Again.of(scenario.pipeline, plain.layout, plain.epochs, plain.restated)
+    again = RowReprocessing.of(scenario.pipeline, plain.layout, plain.epochs, plain.restated)
     made = again(pa.concat_tables([each.accepted for each in plain.read]))
     by_kernel = Counter(
         (row["_epoch"], row["_event_time"].day, row["cities_name"]) for row in made.to_pylist()

@@ -25,7 +25,7 @@ from seamline.lake.maintain.repair import find_contradictions
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.rejudged import Reprocessed
 from seamline.model.errors import OffsetGap, OutOfStep, SeamlineError
 from seamline.model.protocol.holes import AcceptedGap, Gap
 from seamline.plan.maintain.repair_steps import Acceptance
@@ -249,7 +249,7 @@ def let_kafka(world: World, *, unread: bool = False) -> None:
 
 def let_go(world: World, *, above: int) -> None:
     """Note which refused records are gone with the quarantine; what had been judged again is still there so."""
-    judged = Rejudged(world.pipeline, world.layout).verdicts()
+    judged = Reprocessed(world.pipeline, world.layout).verdicts()
     for each in world.held:
         place = (each.epoch, each.lane, each.offset)
         if each.epoch > above and place not in world.let_go and not accepted(world, each):

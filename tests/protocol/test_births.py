@@ -11,7 +11,7 @@ from tests.protocol.powerless import cut, reads_on, rebooted, root, start, versi
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.rejudged import Reprocessed
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.pipeline import Rule, View
 from seamline.model.definition.windows import Tumbling
@@ -58,7 +58,7 @@ def test_a_version_lacks_the_days_that_judging_again_has_brought(
     stream.epoch(start(stream, boot=7, patch=monkeypatch), 1)
     stream.pipeline = compile_pipeline(replace(WIDER.definition, rules=(Rule("positive", "id >= 0"),)))
     day = PIPELINE.grid.of(START + 3 * DAY).id
-    Rejudged(stream.pipeline, stream.layout).commit([], [Verdict(0, "attempt", {day: 1})])
+    Reprocessed(stream.pipeline, stream.layout).commit([], [Verdict(0, "attempt", {day: 1})])
     start(stream, boot=7, patch=monkeypatch)
     born = stream.pipeline.views[0].id
     manifest = ManifestTable.ensure(stream.layout).read()

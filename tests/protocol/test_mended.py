@@ -23,7 +23,7 @@ from seamline import Rule, Tumbling, View, count
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Rejudged, raise_floors
+from seamline.lake.tables.rejudged import Reprocessed, raise_floors
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
@@ -214,7 +214,7 @@ def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) ->
 
     assert told() == [(Status.BUILDING, []), (Status.BUILDING, [])]
     first = PIPELINE.grid.of(START).id
-    Rejudged(mended, stream.layout).commit([], [Verdict(0, "attempt", {first: 3})])
+    Reprocessed(mended, stream.layout).commit([], [Verdict(0, "attempt", {first: 3})])
     raise_floors(mended, stream.layout, [each.id for each in mended.views])
     assert told() == [(Status.BUILDING, []), (Status.OPEN, [1])]
     assert ManifestTable.ensure(stream.layout).read().filled[view.id] == first

@@ -19,7 +19,7 @@ from seamline.lake.maintain import rejudging_attempts
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.rejudged import ATTEMPT, Rejudged, rows_schema
+from seamline.lake.tables.rejudged import ATTEMPT, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.pipeline import Rule
 from seamline.model.errors import Conflict, OutOfStep, ProtocolError
@@ -29,7 +29,7 @@ from seamline.plan.batch.rejudging_plan import Verdict
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.spark.build import rejudging
 from seamline.spark.build.fast_path import list_touched_files
-from seamline.spark.build.rejudging_task import Found
+from seamline.spark.build.rejudging_task import ReprocessedRows
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("positive", "id >= 0"),)))
 SPAN = Interval(START, START + DAY)
@@ -39,7 +39,7 @@ class Attempt:
     """What a build under the edited definition writes of some epochs, up to its verdicts."""
 
     def __init__(self, stream: Stream, name: str, *epochs: int) -> None:
-        self.rejudged = Rejudged(EDITED, stream.layout)
+        self.rejudged = Reprocessed(EDITED, stream.layout)
         root = self.rejudged.begin(name, epochs)
         rows = Master.open(stream.layout).table.read()
         rows = rows.filter(pc.is_in(rows["_epoch"], pa.array(epochs, pa.int64())))
@@ -58,7 +58,7 @@ class Attempt:
 def built_of(stream: Stream) -> int:
     """Count the rows of which a build of all that is held is made."""
     master, end = Master.open(stream.layout), Master.open(stream.layout).epoch
-    found = [Files.of(master.table), Rejudged(EDITED, stream.layout).files()]
+    found = [Files.of(master.table), Reprocessed(EDITED, stream.layout).files()]
     return sum(each.rows for files in found for each in list_touched_files(EDITED, files, [SPAN], end))
 
 
@@ -83,12 +83,12 @@ def test_records_judged_again_of_lost_epochs_do_not_count(
     reads_on(stream, writer, monkeypatch.setattr)
     is_right(stream)
     assert Master.open(stream.layout).epoch == 2
-    assert Rejudged(EDITED, stream.layout).verdicts().keys() == {0}
+    assert Reprocessed(EDITED, stream.layout).verdicts().keys() == {0}
     # The rows of the master are of another record version: a task leaves them out.
     assert built_of(stream) == 3 + 1
     monkeypatch.setattr(rejudging_attempts, "PINNED_HOURS", 0)
     maintain_tables(PIPELINE, stream.layout)
-    left = Rejudged(EDITED, stream.layout).rows()
+    left = Reprocessed(EDITED, stream.layout).rows()
     assert left.read([ATTEMPT])[ATTEMPT].to_pylist() == ["first"]
     assert not (left.root / f"{ATTEMPT}=second").exists()
 
@@ -104,9 +104,9 @@ def test_what_an_attempt_has_judged_beside_lost_epochs_is_judged_again(
     Attempt(stream, "both", 0, 1).commit()
     cut(stream, {name: before[name] for name in ("master", "ledger")}, "gone")
     reads_on(stream, start(stream, boot=7, patch=monkeypatch), monkeypatch.setattr)
-    assert not Rejudged(EDITED, stream.layout).verdicts()
+    assert not Reprocessed(EDITED, stream.layout).verdicts()
     Attempt(stream, "again", 0).commit()
-    assert Rejudged(EDITED, stream.layout).verdicts().keys() == {0}
+    assert Reprocessed(EDITED, stream.layout).verdicts().keys() == {0}
     assert built_of(stream) == 3 + 1
 
 
@@ -127,7 +127,7 @@ def test_an_attempt_that_wakes_when_its_epochs_are_lost_is_told(
 
 def read_again(stream: Stream, epoch: Epoch, *, short: int = 0) -> None:
     """Judge an epoch again without Spark: all that master and quarantine have of it, but for so many rows."""
-    found = Found()
+    found = ReprocessedRows()
     for name, counts in (("master", found.accepted), ("quarantine", found.refused)):
         numbers = Table.open(stream.layout.table(name)).read(["_epoch"])["_epoch"].to_pylist()
         counts[epoch.number]["2024-01-01T00:00:00Z"] = numbers.count(epoch.number)
@@ -136,7 +136,7 @@ def read_again(stream: Stream, epoch: Epoch, *, short: int = 0) -> None:
         patch.object(rejudging, "raw_records", lambda *_: None),
         patch.object(rejudging, "run_past_deadly_records", lambda *_: [found.to_json().encode()]),
     ):
-        rejudging.judge_again(None, EDITED, stream.layout, [epoch])  # type: ignore[arg-type]
+        rejudging.reprocess_block(None, EDITED, stream.layout, [epoch])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("how", ["a backup", "another line"])
@@ -169,4 +169,4 @@ def test_refused_records_that_a_person_let_go_are_not_missed(
     with pytest.raises(ProtocolError, match="read 2 records, master and quarantine have 0"):
         read_again(stream, epoch, short=1)
     read_again(stream, epoch)
-    assert Rejudged(EDITED, stream.layout).verdicts()[epoch.number].accepted == {"2024-01-01T00:00:00Z": 1}
+    assert Reprocessed(EDITED, stream.layout).verdicts()[epoch.number].accepted == {"2024-01-01T00:00:00Z": 1}

@@ -18,7 +18,7 @@ from seamline.lake.publish.planning import plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.tables.kept_panes import PANE, as_kept
+from seamline.lake.tables.kept_panes import PANE, use_stored_panes
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition import windows
@@ -122,7 +122,7 @@ def test_an_older_tzdata_cuts_no_longer_panes_than_there_are(tmp_path: Path) -> 
     writer = stream.start()
     assert [view.pane for view in writer.pipeline.views] == [timedelta(hours=1)]
     assert writer.slices[OLD.views[0].id].table.txn(PANE) == HOUR
-    assert as_kept(OLD, lambda _: None) == OLD
+    assert use_stored_panes(OLD, lambda _: None) == OLD
 
 
 def test_slices_that_say_nothing_of_their_panes_are_believed(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.protocol.writers import Moves
 
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.plan.maintain.slice_upkeep import Block, blocks_between, plan_compaction
-from seamline.plan.maintain.slice_upkeep import Held as Known
+from seamline.plan.maintain.slice_upkeep import CommittedEpochs as Known
 from seamline.plan.maintain.slice_upkeep import Piece as File
 
 

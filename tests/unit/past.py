@@ -14,7 +14,7 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.model.protocol.certificate_checks import Certificate, Check
 from seamline.model.time.intervals import Interval
-from seamline.plan.publish.generation_fates import Past
+from seamline.plan.publish.generation_fates import PastGeneration
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS = ("2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z")
@@ -84,7 +84,7 @@ def build(
     return interval
 
 
-def past_of(shop: Shop, day: int = 0) -> list[Past]:
+def past_of(shop: Shop, day: int = 0) -> list[PastGeneration]:
     """List a day's generations."""
     interval = Interval(START + day * DAY, START + (day + 1) * DAY)
     return list_past_generations(shop.layout, shop.manifest.read(), shop.view.name, interval)

@@ -26,8 +26,8 @@ from seamline.plan.stream.alerts import PATIENCE, decide_alerts, find_stream_pro
 from seamline.plan.stream.observation import Lag, Observation, ViewBehind, count_astray_records
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor import alert_telling as telling
-from seamline.supervisor.alert_telling import WEBHOOK, tell_alerts
-from seamline.supervisor.board import Board, Telling
+from seamline.supervisor.alert_telling import WEBHOOK, notify_alerts
+from seamline.supervisor.board import Board, Notification
 from seamline.supervisor.said import REFUSED, leave_mark
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -173,7 +173,7 @@ def test_the_board_is_written_and_read_back(tmp_path):
     statement = AlertStatement(AlertKind.VIEW, "v/1", raised=True, message="m", at=NOW)
     board = Board(
         {(AlertKind.VIEW, "v/1"): Standing(AlertKind.VIEW, "v/1", "m", raised=True, at=NOW, since=None)},
-        (Telling(statement, "webhook", NOW), Telling(statement, "on_alert")),
+        (Notification(statement, "webhook", NOW), Notification(statement, "on_alert")),
     )
     (tmp_path / "alerts.json").write_text(board.to_json())
     assert Board.read(tmp_path) == board
@@ -236,7 +236,7 @@ def stream(tmp_path, monkeypatch, hook):
     said: list[str] = []
 
     def look(seconds: float = 0, **env_more: str):
-        return tell_alerts(
+        return notify_alerts(
             compile_pipeline(definition),
             layout,
             broker=False,
@@ -317,7 +317,7 @@ def test_a_function_that_cannot_be_imported_is_said_and_tried_again(tmp_path, mo
     leave_mark(tmp_path / "home", "shop", REFUSED, now=NOW, why="b holds it")
     definition = replace(sales_pipeline().definition, on_alert="no.such.thing")
     said: list[str] = []
-    tell_alerts(compile_pipeline(definition), layout, broker=False, env={}, now=NOW, say=said.append)
+    notify_alerts(compile_pipeline(definition), layout, broker=False, env={}, now=NOW, say=said.append)
     assert "on_alert" in said[-1]
     assert len(Board.read(tmp_path / "home" / "streams" / "shop").telling) == 1
 

@@ -16,7 +16,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables import rejudged
-from seamline.lake.tables.rejudged import ATTEMPT, Rejudged, rows_schema
+from seamline.lake.tables.rejudged import ATTEMPT, Reprocessed, rows_schema
 from seamline.model.errors import Conflict
 from seamline.plan.batch.rejudging_plan import Verdict
 from seamline.plan.maintain.failed_attempts import dead_attempts
@@ -46,7 +46,7 @@ class Attempt:
     """A job that judges epochs again, step by step."""
 
     def __init__(self, shop: Shop, name: str, epochs: list[int]) -> None:
-        self.held, self.name, self.epochs = Rejudged(shop.compiled, shop.layout), name, epochs
+        self.held, self.name, self.epochs = Reprocessed(shop.compiled, shop.layout), name, epochs
         self.root = self.held.begin(name, epochs)
         rows = [{"_epoch": number, "id": number} for number in epochs]
         table = pa.Table.from_pylist(rows, schema=rows_schema(shop.compiled))
@@ -61,7 +61,7 @@ class Attempt:
 
 
 def alive(shop: Shop) -> set[str]:
-    root = shop.layout.records(Rejudged(shop.compiled, shop.layout).hash) / "rows"
+    root = shop.layout.records(Reprocessed(shop.compiled, shop.layout).hash) / "rows"
     return set(Table.open(root).read([ATTEMPT])[ATTEMPT].to_pylist())
 
 
@@ -102,12 +102,12 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
     """Its rows may even come back into the table: without verdicts they count for nobody, and go again."""
     sleeper = Attempt(shop, "sleeper", [0, 1])
     Attempt(shop, "done", [1]).verdicts()
-    real = rejudged.Rejudged.rows
+    real = rejudged.Reprocessed.rows
 
-    def rows(held: Rejudged) -> Table:
+    def rows(held: Reprocessed) -> Table:
         # It has looked whether its file is there; now upkeep comes.
         table = real(held)
-        monkeypatch.setattr(rejudged.Rejudged, "rows", real)
+        monkeypatch.setattr(rejudged.Reprocessed, "rows", real)
         append = table.append
 
         def late(written: list[data_files.DataFile]) -> int:
@@ -118,7 +118,7 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
         monkeypatch.setattr(table, "append", late)
         return table
 
-    monkeypatch.setattr(rejudged.Rejudged, "rows", rows)
+    monkeypatch.setattr(rejudged.Reprocessed, "rows", rows)
     with pytest.raises(Conflict, match="Epoch 1 was judged again by somebody else"):
         sleeper.verdicts()
     assert set(sleeper.held.verdicts()) == {1}

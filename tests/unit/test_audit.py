@@ -17,7 +17,7 @@ from seamline.lake.log.master import PRUNES
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.data_files import describe_data_file
 from seamline.lake.storage.fenced_commits import build_commit_properties
-from seamline.lake.tables.held_log import HeldLog
+from seamline.lake.tables.held_log import CommittedLog
 from seamline.model.protocol.audit import (
     LaneEvidence,
     Wrong,
@@ -106,12 +106,14 @@ def shop(tmp_path: Path) -> Shop:
 
 def lanes(shop: Shop) -> dict[Lane, tuple[object, object]]:
     """Return what the log holds by lane."""
-    return {lane: (runs, twice) for lane, runs, twice in HeldLog.pin(shop.compiled, shop.layout).offsets()}
+    return {
+        lane: (runs, twice) for lane, runs, twice in CommittedLog.pin(shop.compiled, shop.layout).offsets()
+    }
 
 
 def test_the_log_is_read_as_runs_and_counts(shop: Shop) -> None:
     """Of a sound one all agree."""
-    log = HeldLog.pin(shop.compiled, shop.layout)
+    log = CommittedLog.pin(shop.compiled, shop.layout)
     read, passed = ranges_of(log.epochs)
     assert lanes(shop) == {LANE: ([(0, 4)], {})} and (read, passed) == ({LANE: [(0, 4)]}, {})
     assert list_miscounted_epochs(log.epochs, log.rows()) == []
@@ -127,7 +129,7 @@ def test_a_file_that_is_there_twice_shows_in_offsets_and_counts(shop: Shop) -> N
     shutil.copy(root / "000000.parquet", root / "again.parquet")
     shop.master.table.append([describe_data_file(root, "again.parquet", stats=PRUNES)])
     assert lanes(shop) == {LANE: ([(0, 4)], {0: 2, 1: 2})}
-    log = HeldLog.pin(shop.compiled, shop.layout)
+    log = CommittedLog.pin(shop.compiled, shop.layout)
     [finding] = list_miscounted_epochs(log.epochs, log.rows())
     assert (finding.wrong, finding.place, finding.count) == (Wrong.MISCOUNTED, "epoch 0", 2)
     assert finding.said == f"4 rows of interval {FIRST}, the ledger says 2"
@@ -139,7 +141,7 @@ def test_a_file_that_is_gone_shows_as_absent_offsets(shop: Shop) -> None:
         "_epoch = 1 AND _offset = 2", commit_properties=build_commit_properties({})
     )
     shop.master.table.refresh()
-    log = HeldLog.pin(shop.compiled, shop.layout)
+    log = CommittedLog.pin(shop.compiled, shop.layout)
     [(lane, runs, twice)] = log.offsets()
     assert (lane, runs, twice) == (LANE, [(0, 2), (3, 4)], {})
     [finding] = list_miscounted_epochs(log.epochs, log.rows())
@@ -156,13 +158,15 @@ def test_what_no_master_holds_is_no_part_of_the_log(shop: Shop) -> None:
 
 def recount(shop: Shop) -> list[str]:
     """Make the slices' states again; give what is wrong."""
-    found = recount_states(shop.compiled, shop.view, shop.layout, HeldLog.pin(shop.compiled, shop.layout))
+    found = recount_states(
+        shop.compiled, shop.view, shop.layout, CommittedLog.pin(shop.compiled, shop.layout)
+    )
     return [each.said for each in found.findings]
 
 
 def test_slices_are_what_their_records_make(shop: Shop) -> None:
     """Compacted or not, above a floor or below it."""
-    log = HeldLog.pin(shop.compiled, shop.layout)
+    log = CommittedLog.pin(shop.compiled, shop.layout)
     assert recount_states(shop.compiled, shop.view, shop.layout, log).states == 3
     assert recount(shop) == []
     interval = shop.build(0, 1, "g")
@@ -205,12 +209,12 @@ def test_slices_whose_table_is_gone_are_found(shop: Shop) -> None:
 
 def test_what_upkeep_merged_meanwhile_is_left_for_the_next_time(shop: Shop) -> None:
     """A block that ends beyond what was pinned cannot be divided, and is no fault."""
-    log = HeldLog.pin(shop.compiled, shop.layout)
+    log = CommittedLog.pin(shop.compiled, shop.layout)
     shop.epoch([Sale(4)], edge=False)
     shop.epoch([Sale(5)])
     maintain_tables(shop.compiled, shop.layout)
     assert recount_states(shop.compiled, shop.view, shop.layout, log).findings == ()
-    held = HeldLog.pin(shop.compiled, shop.layout).epochs[:4]
+    held = CommittedLog.pin(shop.compiled, shop.layout).epochs[:4]
     pinned = replace(log, log=held, epochs=held, frontiers={shop.view.id: 3})
     found = recount_states(shop.compiled, shop.view, shop.layout, pinned)
     assert (found.until, found.findings) == (2, ())
@@ -220,7 +224,10 @@ def test_a_view_that_is_not_born_yet_is_not_behind(shop: Shop) -> None:
     """A definition was edited, and its stream has not been started since."""
     later = sales_pipeline("2 hours")
     assert later.views[0].id != shop.view.id
-    assert recount_states(later, later.views[0], shop.layout, HeldLog.pin(later, shop.layout)).findings == ()
+    assert (
+        recount_states(later, later.views[0], shop.layout, CommittedLog.pin(later, shop.layout)).findings
+        == ()
+    )
 
 
 def test_a_view_that_is_behind_is_named(shop: Shop) -> None:
@@ -248,7 +255,7 @@ def test_an_audit_of_a_day_looks_at_what_brought_its_rows(tmp_path: Path) -> Non
         shop.epoch([Sale(1), Sale(2000)])
     shop.epoch([Sale(2000)])
     first, second = (Interval(START + day * DAY, START + (day + 1) * DAY) for day in (0, 1))
-    log = HeldLog.pin(shop.compiled, shop.layout, first)
+    log = CommittedLog.pin(shop.compiled, shop.layout, first)
     assert [each.number for each in log.epochs] == [0, 1, 2]
     assert log.epoch == 3
     assert list_miscounted_epochs(log.epochs, log.rows()) == []
@@ -259,7 +266,7 @@ def test_an_audit_of_a_day_looks_at_what_brought_its_rows(tmp_path: Path) -> Non
     shop.slices.append(shop.partials([Sale(2000), Sale(2001)]), from_epoch=3, to_epoch=3)
     assert recount_states(shop.compiled, shop.view, shop.layout, log).findings == ()
     [wrong] = recount_states(
-        shop.compiled, shop.view, shop.layout, HeldLog.pin(shop.compiled, shop.layout, second)
+        shop.compiled, shop.view, shop.layout, CommittedLog.pin(shop.compiled, shop.layout, second)
     ).findings
     assert wrong.count == 1
     [lane] = log.offsets()

@@ -25,7 +25,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.rewrites import list_live_pieces, replace_files
-from seamline.lake.tables.readiness import is_epoch_held
+from seamline.lake.tables.readiness import is_epoch_committed
 from seamline.model.protocol.condensed import Summed, condense_epochs, count_of, first_of
 
 pytestmark = pytest.mark.slow
@@ -190,7 +190,7 @@ def test_a_ledger_of_a_later_line_hides_no_epoch_of_the_master(
     shop.ledger.append(later[3:])
     assert [row.number for row in known_epochs(shop.layout)] == [0, 1, 2, 3, 4, 5]
     check(shop)
-    assert [is_epoch_held(shop.layout, number) for number in (0, 4, 5, 6, 1_000_005)] == [True] * 3 + [
+    assert [is_epoch_committed(shop.layout, number) for number in (0, 4, 5, 6, 1_000_005)] == [True] * 3 + [
         False
     ] * 2
     for count in (1, 2, 5, 9):

@@ -21,7 +21,7 @@ from seamline.lake.maintain.upkeep import whole_ledger
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.storage import log_wholeness, table_cache
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.tables.rejudged import Rejudged, read_reprocessed_log
+from seamline.lake.tables.rejudged import Reprocessed, read_reprocessed_log
 from seamline.model.protocol import condensed as sums
 from seamline.model.protocol.condensed import Summed, condense_epochs, count_of
 from seamline.model.protocol.epoch import Epoch
@@ -146,7 +146,7 @@ def test_what_has_to_read_all_of_it_holds_little(
 
     monkeypatch.setattr(LedgerFile, "read", epochs)
     monkeypatch.setattr(sums, "sum_epochs", summed)
-    monkeypatch.setattr(Rejudged, "verdicts", lambda self: verdicts)
+    monkeypatch.setattr(Reprocessed, "verdicts", lambda self: verdicts)
     expected = epoch_log.read_condensed_log(past.layout)
     found = read_reprocessed_log(past.compiled, past.layout)
     assert count_of(found) == size == count_of(expected)

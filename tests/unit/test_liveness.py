@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 from tests.unit.shop import opened
 
-from seamline.plan.stream.driver_progress import Seen, choose_patience, find_restart_reason, is_check_due
+from seamline.plan.stream.driver_progress import LastSeen, choose_patience, find_restart_reason, is_check_due
 from seamline.supervisor import driver_watch
 from seamline.supervisor.driver_watch import Watch
 
@@ -17,12 +17,12 @@ BEGAN = "2026-01-01T00:00:00Z"
 
 def test_every_epoch_begins_the_time_anew():
     """Two minutes without one, and not two minutes since the start."""
-    behind = Seen("", 0).add_look("7", 10).add_look("7", 50).add_lag(5, 55).add_look("8", 60)
-    assert behind == Seen("8", 60, signs=2)
+    behind = LastSeen("", 0).add_look("7", 10).add_look("7", 50).add_lag(5, 55).add_look("8", 60)
+    assert behind == LastSeen("8", 60, signs=2)
     assert not is_check_due(behind, 89, 120)
     assert is_check_due(behind, 90, 120)
     assert choose_patience(behind, stuck_after=120, starts_within=300) == 120
-    for cold in (Seen("", 0), Seen("7", 0, signs=1)):
+    for cold in (LastSeen("", 0), LastSeen("7", 0, signs=1)):
         assert choose_patience(cold, stuck_after=120, starts_within=300) == 300
 
 
@@ -39,7 +39,7 @@ def test_every_epoch_begins_the_time_anew():
 )
 def test_a_driver_is_stuck_only_where_there_was_something_to_read_all_the_time(mark, lags, why):
     """An idle topic makes no epochs, and a broker that does not answer is not the driver's fault."""
-    seen = Seen(mark, 0)
+    seen = LastSeen(mark, 0)
     for at, lag in lags.items():
         seen = seen.add_lag(lag, at)
     assert why in find_restart_reason(seen, 150, 120)

@@ -38,7 +38,7 @@ from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
 from seamline.plan.maintain.packing_groups import filter_packable, plan_packing
-from seamline.plan.maintain.slice_upkeep import Held, Piece
+from seamline.plan.maintain.slice_upkeep import CommittedEpochs, Piece
 
 slow = pytest.mark.slow
 ORDER = [("_epoch", "ascending"), ("_partition", "ascending"), ("_offset", "ascending")]
@@ -92,7 +92,7 @@ def test_packing_ends_with_few_files_and_loses_none(sizes: list[int]) -> None:
 
 def test_only_what_the_master_holds_is_packed() -> None:
     """What is in flight may be the next commit, or dead."""
-    held = Held(frozenset({0, 2}), (), 2)
+    held = CommittedEpochs(frozenset({0, 2}), (), 2)
     assert names([tuple(filter_packable([*sized([1, 1, 1, 1]), Piece("9", 1, 0, 2)], held))]) == ["0 2 9"]
 
 
@@ -353,7 +353,7 @@ def test_many_groups_are_committed_a_few_at_once(shop: Shop, monkeypatch: pytest
     monkeypatch.setattr(packing, "AT_ONCE", 1)
     table = Table.open(shop.master.table.root)
     before, version = rows(shop), table.version
-    held = Held(frozenset(range(7)), (2, 5), 6)
+    held = CommittedEpochs(frozenset(range(7)), (2, 5), 6)
     # On disk the footer is the most of such a file: in memory three are less than one.
     size = max(table.actions()["size_bytes"].to_pylist())
     done = packing.pack_table(table, held, order=packing.BY_TIME, target=size + 1)

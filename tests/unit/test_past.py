@@ -12,7 +12,7 @@ from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.log import log_edges, pinned_log
 from seamline.lake.log.epoch_log import known_epochs
-from seamline.lake.log.pinned_log import Numbers, Past, past_of
+from seamline.lake.log.pinned_log import CommittedPast, EpochNumbers, past_of
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import read_cached_table
@@ -30,7 +30,7 @@ def fresh() -> Iterator[None]:
     pinned_log._known.clear()
 
 
-def past(shop: Shop) -> Past:
+def past(shop: Shop) -> CommittedPast:
     """Look at the master, and give what is known of the log."""
     log = read_cached_table(
         shop.layout.table("master"), ("log", shop.view.id), lambda table: pinned_log.log_of(table, shop.view)
@@ -39,7 +39,7 @@ def past(shop: Shop) -> Past:
     return past_of(shop.layout, log)
 
 
-def from_nothing(shop: Shop) -> Past:
+def from_nothing(shop: Shop) -> CommittedPast:
     """Return the same as a new process sees it."""
     known = dict(pinned_log._known)
     pinned_log._known.clear()
@@ -48,7 +48,7 @@ def from_nothing(shop: Shop) -> Past:
     return found
 
 
-def told(past: Past) -> list[object]:
+def told(past: CommittedPast) -> list[object]:
     """Ask for every edge in every way."""
     days = [(START + day * DAY - EPOCH) // MICROSECOND for day in range(27)]
     numbers = range(past.epoch + 2)
@@ -160,7 +160,7 @@ def test_one_commit_of_the_master_is_followed_without_the_ledger(
     past(shop)
     monkeypatch.setattr(pinned_log, "read_past", lambda *_: pytest.fail("the ledger was opened"))
     shop.epoch([Sale(1)])
-    assert past(shop).held == Numbers((0,), (1,))
+    assert past(shop).held == EpochNumbers((0,), (1,))
     shop.master.table.append([])
     assert past(shop).epoch == 1
 
@@ -172,5 +172,5 @@ def test_another_master_is_another_past(tmp_path: Path) -> None:
         shop.epoch([Sale(1)])
     next(second.numbers)
     second.epoch([Sale(1)])
-    assert past(first).held == Numbers((0,), (0,))
-    assert past(second).held == Numbers((0, 2), (0, 2))
+    assert past(first).held == EpochNumbers((0,), (0,))
+    assert past(second).held == EpochNumbers((0, 2), (0, 2))

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from seamline.supervisor import prespawned
-from seamline.supervisor.prespawned import Asked, Spare, find_build_socket, submit_build
+from seamline.supervisor.prespawned import RequestedBuild, SpareProcesses, find_build_socket, submit_build
 
 PORT = 15099
 WAITS = """
@@ -46,9 +46,9 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def spare() -> Iterator[Spare]:
+def spare() -> Iterator[SpareProcesses]:
     """A driver's keeper of one process, which waits."""
-    made = Spare(PORT, [sys.executable, "-c", WAITS, str(PORT)], dict(os.environ))
+    made = SpareProcesses(PORT, [sys.executable, "-c", WAITS, str(PORT)], dict(os.environ))
     made.ensure_waiting()
     yield made
     made.stop()
@@ -63,7 +63,7 @@ def until(what: Callable[[], object], keep: Callable[[], object] = lambda: None)
         time.sleep(0.02)
 
 
-def handed(argv: list[str], **env: str) -> Asked:
+def handed(argv: list[str], **env: str) -> RequestedBuild:
     """Hand a build to the process that waits."""
     until(find_build_socket(PORT).exists)
     asked = submit_build(PORT, argv, {"WHO": "ada", **env})
@@ -71,7 +71,7 @@ def handed(argv: list[str], **env: str) -> Asked:
     return asked
 
 
-def test_a_build_runs_as_if_it_were_the_askers_own(spare: Spare) -> None:
+def test_a_build_runs_as_if_it_were_the_askers_own(spare: SpareProcesses) -> None:
     """His environment and nothing of the driver's, his folder, both outputs, the code."""
     asked = handed(["7", "b c"])
     assert [line.rstrip() for line in asked.lines()] == [
@@ -82,14 +82,14 @@ def test_a_build_runs_as_if_it_were_the_askers_own(spare: Spare) -> None:
     assert asked.code == 7
 
 
-def test_an_error_is_told_as_the_interpreter_tells_it(spare: Spare) -> None:
+def test_an_error_is_told_as_the_interpreter_tells_it(spare: SpareProcesses) -> None:
     """A build's log ends with it."""
     asked = handed(["raise"])
     assert [*asked.lines()][-1] == "ValueError: as it was\n"
     assert asked.code == 1
 
 
-def test_one_process_serves_one_build_and_another_takes_its_place(spare: Spare) -> None:
+def test_one_process_serves_one_build_and_another_takes_its_place(spare: SpareProcesses) -> None:
     """What a build leaves in its process, the next does not find."""
     spare.ensure_waiting()
     first = handed(["0"])
@@ -101,7 +101,7 @@ def test_one_process_serves_one_build_and_another_takes_its_place(spare: Spare) 
     assert (first.code, second.code) == (0, 0)
 
 
-def test_a_build_that_is_ended_is_dead(spare: Spare) -> None:
+def test_a_build_that_is_ended_is_dead(spare: SpareProcesses) -> None:
     """Its task was cleared: what it would write is wanted no more."""
     asked = handed(["hang"])
     lines = asked.lines()
@@ -113,7 +113,9 @@ def test_a_build_that_is_ended_is_dead(spare: Spare) -> None:
     assert spare.waiting.wait(30) == -signal.SIGKILL
 
 
-def test_a_process_of_other_code_builds_nothing(spare: Spare, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_of_other_code_builds_nothing(
+    spare: SpareProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was started before an upgrade; the next one is of the new code."""
     until(find_build_socket(PORT).exists)
     monkeypatch.setattr(prespawned, "fingerprint_code", lambda: "newer")
@@ -154,7 +156,7 @@ def test_it_ends_with_the_driver(tmp_path: Path) -> None:
 
 def test_a_process_that_cannot_get_ready_is_not_started_all_the_time() -> None:
     """Its words are in the driver's log; builds have clients of their own meanwhile."""
-    spare = Spare(PORT, [sys.executable, "-c", "raise SystemExit(3)"], dict(os.environ))
+    spare = SpareProcesses(PORT, [sys.executable, "-c", "raise SystemExit(3)"], dict(os.environ))
     spare.ensure_waiting()
     assert spare.waiting
     spare.waiting.wait()
@@ -164,7 +166,7 @@ def test_a_process_that_cannot_get_ready_is_not_started_all_the_time() -> None:
     spare.stop()
 
 
-def test_who_did_not_wait_for_the_answer_is_not_built_for(spare: Spare) -> None:
+def test_who_did_not_wait_for_the_answer_is_not_built_for(spare: SpareProcesses) -> None:
     """He has started a client of his own by then, and a run would be built twice."""
     until(find_build_socket(PORT).exists)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
@@ -179,7 +181,7 @@ def test_who_did_not_wait_for_the_answer_is_not_built_for(spare: Spare) -> None:
     assert spare.waiting.wait(30) == 0
 
 
-def test_a_driver_without_a_place_to_wait_in_goes_on(spare: Spare) -> None:
+def test_a_driver_without_a_place_to_wait_in_goes_on(spare: SpareProcesses) -> None:
     """Another user may have made the folder first: builds start clients of their own then."""
     until(find_build_socket(PORT).exists)
     find_build_socket(PORT).parent.chmod(0o755)

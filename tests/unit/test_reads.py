@@ -309,7 +309,7 @@ def test_the_same_question_has_the_same_answer_until_something_happens(tmp_path:
 
 def test_small_files_are_read_once_and_large_ones_where_they_are(tmp_path: Path) -> None:
     """A file that was put in the place of another is another; what does not fit is not kept at all."""
-    held = file_cache.Kept(small=2_000, most=10**6)
+    held = file_cache.CachedFiles(small=2_000, most=10**6)
     path, large = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.write_table(pa.table({"n": [1]}), path)
     pq.write_table(pa.table({"n": list(range(10_000))}), large)
@@ -319,6 +319,6 @@ def test_small_files_are_read_once_and_large_ones_where_they_are(tmp_path: Path)
     path.unlink()
     pq.write_table(pa.table({"n": [2]}), path)
     assert held.of([str(path)])[0][0].to_pydict() == {"n": [2]}
-    assert file_cache.Kept(small=2_000, most=100).of([str(path)]) == ([], [str(path)])
+    assert file_cache.CachedFiles(small=2_000, most=100).of([str(path)]) == ([], [str(path)])
     with pytest.raises(FileNotFoundError):
         held.of([str(tmp_path / "nowhere")])

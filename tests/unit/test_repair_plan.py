@@ -12,26 +12,26 @@ from seamline.plan.maintain.repair_steps import (
     LEAP,
     Bring,
     Go,
-    Said,
-    State,
+    MasterState,
     Step,
     Stop,
+    SyncedState,
+    TableState,
     Trim,
-    Word,
     list_unchained_epochs,
     plan_repair_steps,
 )
 
 VIEW = "v/1"
-MASTER = Said(5, line=3, boot=1, taken=2, marks={VIEW: 5}, frontiers={VIEW: 5})
-WHOLE = Word(5, 3)
+MASTER = MasterState(5, line=3, boot=1, taken=2, marks={VIEW: 5}, frontiers={VIEW: 5})
+WHOLE = TableState(5, 3)
 
 
 def decided(
-    master: Said = MASTER,
-    quarantine: Word = WHOLE,
-    ledger: Word = WHOLE,
-    slices: Word = WHOLE,
+    master: MasterState = MASTER,
+    quarantine: TableState = WHOLE,
+    ledger: TableState = WHOLE,
+    slices: TableState = WHOLE,
     *,
     boot: int = 1,
     published: int = -1,
@@ -45,35 +45,35 @@ def decided(
 def test_a_start_on_tables_that_agree_goes_on() -> None:
     """A restart after a kill costs no commit more; its number is above every one that was taken."""
     assert decided() == [Go(5, {VIEW: 5})]
-    assert decided(slices=Word(6, 3)) == [Go(6, {VIEW: 5})]
+    assert decided(slices=TableState(6, 3)) == [Go(6, {VIEW: 5})]
 
 
 def test_a_table_that_is_new_joins_the_line() -> None:
     """A view that was born, or a ledger that somebody deleted: the line goes on."""
     fresh = replace(MASTER, marks={VIEW: -1}, frontiers={VIEW: 5})
-    assert decided(fresh, slices=Word()) == [Bring(VIEW, 3), Go(5, {VIEW: 5})]
+    assert decided(fresh, slices=TableState()) == [Bring(VIEW, 3), Go(5, {VIEW: 5})]
 
 
 @pytest.mark.parametrize(
     ("change", "frontier", "named"),
     [
         ({"boot": 2}, 5, False),
-        ({"slices": Word(4, 3)}, 4, False),
-        ({"slices": Word()}, -1, False),
-        ({"ledger": Word(6, 3)}, 5, False),
-        ({"ledger": Word(5, 2)}, 5, True),
-        ({"quarantine": Word(5, None)}, 5, False),
+        ({"slices": TableState(4, 3)}, 4, False),
+        ({"slices": TableState()}, -1, False),
+        ({"ledger": TableState(6, 3)}, 5, False),
+        ({"ledger": TableState(5, 2)}, 5, True),
+        ({"quarantine": TableState(5, None)}, 5, False),
     ],
     ids=["another boot", "short slices", "no slices", "a ledger ahead", "an older ledger", "of no line"],
 )
 def test_a_line_begins_where_anything_may_be_lost(
-    change: dict[str, Word], frontier: int, named: bool
+    change: dict[str, TableState], frontier: int, named: bool
 ) -> None:
     """The master says so first; numbers jump over all that were ever told."""
     steps = decided(**change)  # type: ignore[arg-type]
-    number = max(5, *(each.epoch for each in change.values() if isinstance(each, Word)), 5) + LEAP
+    number = max(5, *(each.epoch for each in change.values() if isinstance(each, TableState)), 5) + LEAP
     assert steps == [
-        State(7, change.get("boot", 1), number, {VIEW: frontier}),  # type: ignore[arg-type]
+        SyncedState(7, change.get("boot", 1), number, {VIEW: frontier}),  # type: ignore[arg-type]
         Trim(5, 7, named=named),
         Bring("quarantine", 7),
         Bring(VIEW, 7),
@@ -83,22 +83,22 @@ def test_a_line_begins_where_anything_may_be_lost(
 
 def test_what_a_repair_has_skipped_is_not_ahead_of_the_master() -> None:
     """The ledger's newest number stays that of a row that is gone: the next start begins no line for it."""
-    assert decided(replace(MASTER, taken=9), ledger=Word(9, 3)) == [Go(9, {VIEW: 5})]
+    assert decided(replace(MASTER, taken=9), ledger=TableState(9, 3)) == [Go(9, {VIEW: 5})]
 
 
 def test_the_first_start_of_all_begins_at_nothing() -> None:
     """Nothing was told of, so that no number is skipped; tables of an older release begin a line."""
-    state, *_, last = decided(Said(frontiers={VIEW: -1}), Word(), Word(), Word())
-    assert state == State(7, 1, -1, {VIEW: -1})
+    state, *_, last = decided(MasterState(frontiers={VIEW: -1}), TableState(), TableState(), TableState())
+    assert state == SyncedState(7, 1, -1, {VIEW: -1})
     assert last == Go(-1, {VIEW: -1})
-    older = Said(5, frontiers={VIEW: 5})
-    assert decided(older, Word(5), Word(5), Word(5))[-1] == Go(5 + LEAP, {VIEW: 5})
+    older = MasterState(5, frontiers={VIEW: 5})
+    assert decided(older, TableState(5), TableState(5), TableState(5))[-1] == Go(5 + LEAP, {VIEW: 5})
 
 
 def test_what_no_power_cut_does_is_left_to_a_person() -> None:
     """What is served was synced, and the log before it; the master is the first that a line is stated in."""
     assert decided(published=6) == [Stop("a generation is served at epoch 6, and the master ends at 5")]
-    assert decided(ledger=Word(5, 4)) == [Stop("ledger is of line 4, and the master of line 3")]
+    assert decided(ledger=TableState(5, 4)) == [Stop("ledger is of line 4, and the master of line 3")]
 
 
 def test_rows_that_the_next_one_does_not_name_are_out_of_the_chain() -> None:

@@ -14,7 +14,7 @@ from tests.unit.records import pipeline
 
 from seamline import Lookup, Rule, Tumbling, View, count
 from seamline.cli import main
-from seamline.kernel.restated_rows import Again
+from seamline.kernel.restated_rows import RowReprocessing
 from seamline.lake.log.master import Master
 from seamline.lake.publish.lookup_restating import restate_lookup
 from seamline.lake.storage import data_files
@@ -24,7 +24,7 @@ from seamline.lake.tables import builds_table, manifest_table
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.control_table import Control, ControlTable, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable, manifest_of
-from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.rejudged import Reprocessed
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, ProtocolError
@@ -121,7 +121,7 @@ def test_what_was_judged_again_is_restated_where_it_is_now(
     layout = held(tmp_path, ({3: 5}, "old", True), ({4: 2}, "new", True))
     made = load_catalog(tmp_path).pipeline("shop")
     edited = compile_pipeline(replace(made.definition, rules=(Rule("named", "shop IS NOT NULL"),)))
-    Rejudged(edited, layout).commit(
+    Reprocessed(edited, layout).commit(
         [], [Verdict(0, "one", {"2024-01-05T00:00:00Z": 5}, {}, {"cities": "then"})]
     )
     days = span("2024-01-05", "2024-01-06")
@@ -263,7 +263,9 @@ def rows_of(scenario: Scenario) -> pa.Table:
     """The rows of the first day as the kernel, asked as builds ask it, has them now, in order."""
     plain = scenario.engine
     assert isinstance(plain, Plain)
-    again = Again.of(scenario.pipeline, plain.layout, plain.epochs, plain.restated, plain.reprocess())
+    again = RowReprocessing.of(
+        scenario.pipeline, plain.layout, plain.epochs, plain.restated, plain.reprocess()
+    )
     whole = pa.concat_tables([each.accepted for each in plain.current], promote_options="default")
     return again(whole).sort_by([("_epoch", "ascending"), ("_offset", "ascending")])
 

@@ -23,7 +23,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, PublishRefused
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.time.intervals import Interval
-from seamline.plan.maintain.retention_rules import Kept, decide_retention
+from seamline.plan.maintain.retention_rules import StoredGeneration, decide_retention
 from seamline.plan.maintain.unneeded import STAMP
 from seamline.plan.publish.publication import Decision
 
@@ -110,7 +110,7 @@ def test_what_is_published_and_the_last_before_it_always_stay(history: list[str]
         )
         for at, name in enumerate(history)
     ]
-    held = [Kept("v/1", DAYS[0], name, 1, START) for name in set(history)]
+    held = [StoredGeneration("v/1", DAYS[0], name, 1, START) for name in set(history)]
     found = decide_retention(fold_statements(said, 9), held, keep=keep, now=NOW)
     free = {each.kept.generation for each in found if each.free}
     assert history[-1] not in free
@@ -127,7 +127,7 @@ def test_what_was_withdrawn_takes_no_place_of_what_a_rollback_may_go_to() -> Non
     ]
     told.append(Statement(Act.WITHDRAW, "v/1", interval=DAYS[0], generation="lost", seq=3, at=START))
     told.append(Statement(Act.PUBLISH, "v/1", epoch=9, interval=DAYS[0], generation="g2", seq=4, at=START))
-    held = [Kept("v/1", DAYS[0], name, 1, START) for name in ("g0", "g1", "g2")]
+    held = [StoredGeneration("v/1", DAYS[0], name, 1, START) for name in ("g0", "g1", "g2")]
     found = decide_retention(fold_statements(told, 4), held, keep=1, now=NOW)
     assert {each.kept.generation for each in found if each.free} == {"g0"}
 

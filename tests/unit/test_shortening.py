@@ -143,7 +143,7 @@ def test_what_a_power_cut_takes_after_a_turn_is_set_aside(table: Table) -> None:
     age(table.root, until=119)
     shorten(table)
     log_store.entry_path(table.root, 120).write_bytes(b"")
-    assert "ledger ends before version 120" in mending.mend_table_log(table.root, now=NOW)
+    assert "ledger ends before version 120" in mending.repair_torn_log(table.root, now=NOW)
     assert Table.open(table.root).read().num_rows == 11
 
 

@@ -26,7 +26,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.generations import Generations
-from seamline.lake.tables.held_log import HeldLog
+from seamline.lake.tables.held_log import CommittedLog
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
@@ -242,7 +242,7 @@ def test_what_others_do_with_tables_of_before_keeps_the_carry(old: Shop) -> None
     old.epoch([Sale(4, "a", HALF)], edge=False)
     old.epoch([Sale(5, "a", HALF), Sale(6, "c", 7)])
     after = {"a": (None, f"{3 * HALF + 5}"), "b": (3, None), "c": (7, None)}
-    log = HeldLog.pin(old.compiled, old.layout)
+    log = CommittedLog.pin(old.compiled, old.layout)
     assert recount_states(old.compiled, old.view, old.layout, log).findings == ()
     maintain_tables(old.compiled, old.layout)
     assert of_customers(old) == after

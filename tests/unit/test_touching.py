@@ -14,7 +14,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.time.intervals import Interval
 from seamline.spark.build import partial_states
-from seamline.spark.build.fast_path import Gathered, list_touched_files, split_into_shares
+from seamline.spark.build.fast_path import GatheredReports, list_touched_files, split_into_shares
 from seamline.spark.build.partial_states import Partials, Share
 
 pytestmark = pytest.mark.slow
@@ -81,16 +81,16 @@ def test_what_a_view_leaves_out_of_such_a_file_is_counted(
     assert rows(apart, view.id) == rows(looked, view.id)
 
 
-def gathered(pipeline: CompiledPipeline, work: list[Share]) -> Gathered:
+def gathered(pipeline: CompiledPipeline, work: list[Share]) -> GatheredReports:
     """Do what tasks do, without Spark."""
-    found, task = Gathered(), Partials(pipeline, tuple(work), (BOTH,), 2, {}, 10**9)
+    found, task = GatheredReports(), Partials(pipeline, tuple(work), (BOTH,), 2, {}, 10**9)
     for number in range(len(work)):
         for kind, payload in task(number):
             found.take(kind, payload)
     return found
 
 
-def rows(found: Gathered, view: str) -> list[object]:
+def rows(found: GatheredReports, view: str) -> list[object]:
     """Return the states in an order of their own."""
     whole = pa.concat_tables(found.states[view])
     return sorted(whole.to_pylist(), key=str)

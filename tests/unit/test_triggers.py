@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from seamline.model.protocol.epoch import Epoch
 from seamline.spark.stream.epoch_timing import EpochTiming
-from seamline.spark.stream.triggers import Told, Triggers, trigger_of
+from seamline.spark.stream.triggers import JvmListener, Triggers, trigger_of
 
 PROGRESS = {
     "batchId": 7,
@@ -38,7 +38,7 @@ def test_a_trigger_is_its_durations_and_its_rate():
 def test_a_trigger_that_did_nothing_hides_none_that_did():
     """An idle stream says every ten seconds that it is idle."""
     timing = EpochTiming()
-    told = Told(Triggers(timing))
+    told = JvmListener(Triggers(timing))
     told.onQueryProgress(Event(json.dumps(PROGRESS)))
     told.onQueryProgress(Event(json.dumps({"durationMs": {"triggerExecution": 1, "latestOffset": 1}})))
     assert timing.trigger == TRIGGER
@@ -47,7 +47,7 @@ def test_a_trigger_that_did_nothing_hides_none_that_did():
 def test_words_that_cannot_be_read_end_no_query(caplog):
     """An error in a listener's thread is nobody's but ours."""
     timing = EpochTiming()
-    Told(Triggers(timing)).onQueryProgress(Event("no JSON"))
+    JvmListener(Triggers(timing)).onQueryProgress(Event("no JSON"))
     assert timing.trigger == {}
     assert "cannot be read" in caplog.text
 

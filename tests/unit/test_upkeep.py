@@ -26,7 +26,7 @@ from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.plan.maintain.slice_upkeep import (
     Block,
-    Held,
+    CommittedEpochs,
     Merge,
     Piece,
     blocks_between,
@@ -37,7 +37,7 @@ from seamline.plan.maintain.slice_upkeep import (
 
 pytestmark = pytest.mark.slow
 
-HELD = Held(frozenset({0, 1, 2, 4, 5, 6}), (2, 5), 6)
+HELD = CommittedEpochs(frozenset({0, 1, 2, 4, 5, 6}), (2, 5), 6)
 BLOCKS = [Block(0, 2), Block(3, 5)]
 
 

@@ -18,13 +18,13 @@ from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.engine.windowing import window_states_schema
 from seamline.lake.log.log_edges import Edges, Marks
-from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.read.answer_ways import id_of
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.presentation import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.standings import find_interval_ways
-from seamline.lake.read.window_verdicts import find_run_minimums, judge_windows
+from seamline.lake.read.window_verdicts import compute_verdicts, find_run_minimums
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import EPOCH
@@ -55,7 +55,7 @@ def pinned(manifest: Manifest, until: int, watermark: datetime | None = None) ->
         as_of=False,
         watermark=watermark,
         edges=Edges(later=EDGES, last=9),
-        held=Numbers((0,), (20,)),
+        held=EpochNumbers((0,), (20,)),
         slices=None,
         manifest=manifest,
         generations=None,
@@ -120,7 +120,7 @@ def test_all_windows_at_once_are_judged_as_one_by_one(
     found = pa.table(
         {field.name: columns.get(field.name, pa.nulls(len(bounds), field.type)) for field in found.schema}
     )
-    verdicts = judge_windows(snapshot, ways, found, side)
+    verdicts = compute_verdicts(snapshot, ways, found, side)
     for place, (low, high) in enumerate(bounds):
         numbers = range(low // MICROS - FIRST, (high - 1) // MICROS - FIRST + 1)
         known = [dull(snapshot, number, side) for number in numbers]

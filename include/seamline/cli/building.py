@@ -48,12 +48,12 @@ def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bo
     """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.tables.readiness import require_repaired
-    from seamline.lake.tables.rejudged import Rejudged
+    from seamline.lake.tables.rejudged import Reprocessed
     from seamline.plan.batch.rejudging_plan import list_outdated_epochs
 
     require_repaired(layout)
     version = compiled.record_version
-    todo = list_outdated_epochs(each_epoch(layout), version, Rejudged(compiled, layout).verdicts())
+    todo = list_outdated_epochs(each_epoch(layout), version, Reprocessed(compiled, layout).verdicts())
     if not todo:
         return
     from seamline.spark.build.rejudging import reprocess_epochs
@@ -105,7 +105,7 @@ def build_and_publish(
     from seamline.lake.publish.publishing import publish_run
     from seamline.quality.certify import certify_run
     from seamline.quality.expectations import import_in_background
-    from seamline.quality.run_comparing import compare_and_tell
+    from seamline.quality.run_comparing import compare_and_report
     from seamline.spark.build.build import build_intervals
     from seamline.spark.session.session import open_spark_session
     from seamline.spark.tasks.job_failures import stop_spark
@@ -123,7 +123,7 @@ def build_and_publish(
     for certificate in failed:
         checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
         click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
-    click.echo("\n".join(compare_and_tell(compiled, layout, job.run)), err=err)
+    click.echo("\n".join(compare_and_report(compiled, layout, job.run)), err=err)
     done = publish_run(compiled, layout, job.run)
     click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.", err=err)
     if failed:

@@ -149,14 +149,14 @@ def check_decimals(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.storage.delta_table import Table
     from seamline.lake.storage.layout import Layout, warehouse_folder
-    from seamline.lake.tables.rejudged import Rejudged
+    from seamline.lake.tables.rejudged import Reprocessed
     from seamline.model.compile.compiled_pipeline import rounded_record_version
     from seamline.plan.batch.rejudging_plan import list_rounded_epochs
 
     layout = Layout(warehouse_folder(), name)
     if not Table.exists(layout.table("ledger")):
         return
-    judged = Rejudged(pipeline, layout).verdicts()
+    judged = Reprocessed(pipeline, layout).verdicts()
     lossy = list_rounded_epochs(
         each_epoch(layout), pipeline.record_version, rounded_record_version(pipeline), judged
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from seamline.cli.context import load_configured_catalog, open_pipeline, parse_name_values
-from seamline.model.compile.defaults import times_told
+from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.errors import DefinitionError
 
 
@@ -22,7 +22,7 @@ def check() -> int:
         click.echo(
             f"  topic {', '.join(definition.source.topics)} by connection {definition.source.connection}"
         )
-        click.echo(f"  {times_told(definition)}")
+        click.echo(f"  {describe_time_bounds(definition)}")
         for view in pipeline.views:
             keys = ", ".join(key.name for key in view.keys) or "no keys"
             click.echo(f"  {view.qualified}  by {keys}, {view.window}, version {view.fingerprint}")

@@ -24,12 +24,12 @@ from seamline.kernel.asking import query_raw_table, read_by
 from seamline.kernel.formats import Reader, reader_of
 from seamline.kernel.formats.reader import decode_utf8, decode_utf8_column
 from seamline.kernel.item_errors import validate_items
-from seamline.kernel.judgement import REPEATED, judge_sql, parse_sql, validate_transformed_sql
+from seamline.kernel.judgement import REPEATED, parse_sql, validate_transformed_sql, validation_sql
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.marks import join_marks
 from seamline.kernel.raw import combine_small_batches, filter_rows, select_new_records
 from seamline.kernel.record_bounds import split_oversized_explosions, split_oversized_records
-from seamline.kernel.strays import TIMES, Strays
+from seamline.kernel.strays import TIMES, StrayIntervals
 from seamline.kernel.transforming import apply_transform
 from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import to_unix_micros
@@ -80,7 +80,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     result = KernelResult()
     reader = reader_of(config.pipeline)
     views = [view for view in config.pipeline.views if view.id in config.views]
-    strays = Strays(config.pipeline)
+    strays = StrayIntervals(config.pipeline)
     schema = master_schema(config.pipeline)
     master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
     quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE, dry=config.dry)
@@ -163,7 +163,7 @@ def parse_and_validate(
     else:
         raw = raw.append_column("_processing_time", pa.repeat(pa.scalar(config.at, INSTANT), rows.num_rows))
     if config.pipeline.record.transform is None:
-        found = read_by(reader, con, judge_sql, raw, config)
+        found = read_by(reader, con, validation_sql, raw, config)
     else:
         made = apply_transform(read_by(reader, con, parse_sql, raw, config), config.pipeline.record.transform)
         found = query_raw_table(con, validate_transformed_sql(config.pipeline, "raw"), made, config)

@@ -33,7 +33,7 @@ Step = tuple[str, str]
 """A select list of what is added, and a join; either may be empty."""
 
 
-def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
+def validation_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     """Write the query over ``relation`` (_value, what Kafka knows, the reader's columns) that judges records.
 
     It gives, row for row, where it belongs, its columns, ``_event_time`` and ``_judged``: NULL for a row accepted, else
@@ -47,7 +47,7 @@ def judge_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
 
 
 def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
-    """Write the first half of ``judge_sql``, where the user's own step stands between.
+    """Write the first half of ``validation_sql``, where the user's own step stands between.
 
     It gives what Kafka knows, the parsed columns, and ``_refused``: NULL, or [reason, detail].
     """
@@ -71,7 +71,7 @@ def items_sql(pipeline: CompiledPipeline, relation: str) -> str:
 
     NULL where there is none; "" where no view can fail on an item.
     """
-    whens = reason_cases_sql(of_taken(pipeline, item_reasons(pipeline)))
+    whens = reason_cases_sql(restrict_to_selected(pipeline, item_reasons(pipeline)))
     return whens and f"SELECT CASE {whens} END AS _judged FROM {relation}"
 
 
@@ -156,15 +156,15 @@ def record_flags_sql(pipeline: CompiledPipeline) -> Iterator[str]:
 
 def later_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     """List the reasons that follow those of the format; what the user's step left out needs a time only."""
-    yield from of_taken(pipeline, column_reasons(pipeline))
+    yield from restrict_to_selected(pipeline, column_reasons(pipeline))
     start = (pipeline.grid.start - EPOCH) // MICROSECOND
     yield "_event_time IS NULL", "null event time", "''"
     yield f"epoch_us(_event_time) < {start}", "event time before start", "_event_time::VARCHAR"
     yield from list_event_time_reasons(pipeline)
-    yield from of_taken(pipeline, condition_reasons(pipeline))
+    yield from restrict_to_selected(pipeline, condition_reasons(pipeline))
 
 
-def of_taken(pipeline: CompiledPipeline, reasons: Iterable[Reason]) -> Iterator[Reason]:
+def restrict_to_selected(pipeline: CompiledPipeline, reasons: Iterable[Reason]) -> Iterator[Reason]:
     """Restrict reasons to the records that the user's step took, where there is one."""
     for when, reason, detail in reasons:
         yield (f"{TAKEN} AND ({when})" if pipeline.record.transform else when), reason, detail

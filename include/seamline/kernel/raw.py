@@ -41,7 +41,7 @@ def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
     """Drop what the master holds and give the rest its coordinates."""
     topics = pc.unique(raw["topic"]).to_pylist()
     if any(config.committed.values()):
-        raw = pa.concat_tables([drop_held_records(raw, topic, topics, config) for topic in topics])
+        raw = pa.concat_tables([drop_committed_records(raw, topic, topics, config) for topic in topics])
     ids = pa.array([config.topic_ids[topic] for topic in topics], pa.string())
     count = raw.num_rows
     columns = [
@@ -59,7 +59,9 @@ def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
     return pa.table(columns, schema=COORDINATES)
 
 
-def drop_held_records(raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig) -> pa.Table:
+def drop_committed_records(
+    raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig
+) -> pa.Table:
     """Keep a topic's records that the master does not hold; ``topics`` are all that the table has."""
     if len(topics) > 1:
         raw = filter_rows(raw, pc.equal(raw["topic"], topic))

@@ -45,7 +45,7 @@ Asked = tuple[str, Versions]
 
 
 @dataclass(frozen=True)
-class Again:
+class RowReprocessing:
     """What ``decisions`` change in rows. ``first`` are epochs with other look-ups than before, ``read`` those.
 
     ``known`` is how many of the decisions their rows were made with.
@@ -66,7 +66,7 @@ class Again:
         epochs: Iterable[Epoch],
         decisions: Iterable[Restatement],
         verdicts: Mapping[int, Verdict] | None = None,
-    ) -> Again:
+    ) -> RowReprocessing:
         """Take by which look-ups rows were judged first from the ledger, and from the verdicts of epochs judged again.
 
         ``decisions`` are all of them, in their order.

@@ -20,7 +20,7 @@ TIMES = frozenset({REASON, "event time in the future", "event time in the past"}
 """The reasons of records whose producer's clock is not to be trusted."""
 
 
-class Strays:
+class StrayIntervals:
     """What one task has opened so far, chunk by chunk; instants are microseconds from 1970."""
 
     def __init__(self, pipeline: CompiledPipeline) -> None:

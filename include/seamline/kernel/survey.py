@@ -16,7 +16,7 @@ from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, valid
 from seamline.kernel.formats import reader_of
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import combine_small_batches, select_new_records
-from seamline.kernel.strays import Strays
+from seamline.kernel.strays import StrayIntervals
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -68,7 +68,7 @@ def survey_records(
 ) -> Iterator[pa.Table]:
     """Judge raw records as the kernel will, and report those that are accepted and selected."""
     pipeline, reader = config.pipeline, reader_of(config.pipeline)
-    schema, strays = survey_schema(pipeline), Strays(pipeline)
+    schema, strays = survey_schema(pipeline), StrayIntervals(pipeline)
     for raw in combine_small_batches(batches):
         rows = join_marks(con, select_new_records(raw, config), pipeline, None)
         if not rows.num_rows:

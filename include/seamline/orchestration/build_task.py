@@ -23,7 +23,7 @@ from seamline.model.protocol.job_arguments import BRIEF, BuildJob
 from seamline.orchestration.failures import log_failure_reason, of_driver
 from seamline.supervisor.driver_process import end_session
 from seamline.supervisor.job_files import jobs_folder
-from seamline.supervisor.prespawned import Asked, submit_build
+from seamline.supervisor.prespawned import RequestedBuild, submit_build
 from seamline.supervisor.resident import client_env, find_local_port
 
 __all__ = ["BuildOperator", "jobs_folder"]
@@ -47,7 +47,7 @@ class BuildOperator(SparkSubmitOperator):
         super().__init__(**given)
         self.plan = plan
         self._client: subprocess.Popen[str] | None = None
-        self._asked: Asked | None = None
+        self._asked: RequestedBuild | None = None
 
     @log_failure_reason
     def execute(self, context: Context) -> None:

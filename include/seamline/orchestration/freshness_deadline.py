@@ -16,16 +16,16 @@ from seamline.model.time.intervals import Interval, parse_duration
 
 def report_overdue_intervals(name: str) -> None:
     """Tell of what is overdue; skip when nothing is."""
-    if not tell_overdue(name):
+    if not notify_overdue(name):
         raise AirflowSkipException("nothing is overdue")
 
 
 def missed(name: str, context: Any = None) -> None:
     """Answer a run's deadline that has passed: it may be called twice, and tells once."""
-    tell_overdue(name)
+    notify_overdue(name)
 
 
-def tell_overdue(name: str) -> list[Interval]:
+def notify_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
     from seamline.lake.storage.layout import home_folder
     from seamline.lake.tables.manifest_table import manifest_of

@@ -67,11 +67,11 @@ def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
     """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
     from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
     from seamline.model.compile.catalog import load_catalog
-    from seamline.supervisor.alert_telling import tell_alerts
+    from seamline.supervisor.alert_telling import notify_alerts
 
     try:
         pipeline = load_catalog(definitions_folder()).pipeline(name)
-        for alert in tell_alerts(pipeline, Layout(warehouse_folder(), name), env={**os.environ, **env}):
+        for alert in notify_alerts(pipeline, Layout(warehouse_folder(), name), env={**os.environ, **env}):
             print(f"raised: {alert}")
     except Exception as error:  # noqa: BLE001
         print(f"alerts not looked for: {type(error).__name__}: {error}")

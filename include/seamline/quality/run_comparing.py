@@ -35,7 +35,7 @@ def compare_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Co
     return found
 
 
-def compare_and_tell(pipeline: CompiledPipeline, layout: Layout, run: str) -> Iterator[str]:
+def compare_and_report(pipeline: CompiledPipeline, layout: Layout, run: str) -> Iterator[str]:
     """Compare, and say what came of it; what fails here is told, and holds back no generation."""
     try:
         yield from format_comparisons(compare_run(pipeline, layout, run))

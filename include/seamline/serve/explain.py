@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.restated_rows import Again
+from seamline.kernel.restated_rows import RowReprocessing
 from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import Span, to_unix_micros
 from seamline.lake.engine.windowing import format_grouping_set as spelled_set
@@ -24,7 +24,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.rejudged import Rejudged, log_beside
+from seamline.lake.tables.rejudged import Reprocessed, log_beside
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
@@ -89,11 +89,11 @@ def explain_number(
     """
     pipeline, view = find_served_version(pipeline, layout, view)
     values, start = parse_key_values(view, key), validate_window_start(view, asked[0])
-    once = partial(taken_apart, pipeline, view, layout, values, (start, asked[1]), page=page, size=size)
+    once = partial(explain_pinned, pipeline, view, layout, values, (start, asked[1]), page=page, size=size)
     return merged_read.retry_unstable_read(view, once)
 
 
-def taken_apart(
+def explain_pinned(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -115,10 +115,10 @@ def taken_apart(
     )
     own = filter_by_key(taken.filter(panes), values)
     decided = restatements_of_answer(pipeline, layout, answer)
-    verdicts, decisions = Rejudged(pipeline, layout).verdicts(), list_restatements(layout)
+    verdicts, decisions = Reprocessed(pipeline, layout).verdicts(), list_restatements(layout)
     epochs = log_beside(layout, verdicts) if decided else []
     again = {
-        id: Again.of(pipeline, layout, epochs, decisions[: answer.intervals[id].restated], verdicts)
+        id: RowReprocessing.of(pipeline, layout, epochs, decisions[: answer.intervals[id].restated], verdicts)
         for id in decided
     }
     found, shown = originals.read_original_rows(

@@ -24,7 +24,7 @@ from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.intervals import Interval
 from seamline.model.types.schema import TypeKind
-from seamline.plan.publish.generation_fates import Past, find_generation, find_predecessor
+from seamline.plan.publish.generation_fates import PastGeneration, find_generation, find_predecessor
 from seamline.serve.query import format_cell
 
 
@@ -32,8 +32,8 @@ from seamline.serve.query import format_cell
 class Compared:
     """Two generations and their difference."""
 
-    before: Past
-    after: Past
+    before: PastGeneration
+    after: PastGeneration
     difference: Difference
 
 
@@ -81,7 +81,7 @@ def compare_two_generations(
     )
 
 
-def require_kept_generation(each: Past) -> Past:
+def require_kept_generation(each: PastGeneration) -> PastGeneration:
     """Return the generation; NotFound where rows of it are gone."""
     if each.kept:
         return each
@@ -91,7 +91,7 @@ def require_kept_generation(each: Past) -> Past:
     )
 
 
-def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: Past) -> CompiledView:
+def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: PastGeneration) -> CompiledView:
     """Find the version of the view that a generation is of."""
     return version_of(pipeline, manifest, each.generation.view)[1]
 

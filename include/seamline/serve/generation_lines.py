@@ -10,13 +10,13 @@ import pyarrow as pa
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.plan.maintain.retention_rules import RetentionVerdict
-from seamline.plan.publish.generation_fates import Past
+from seamline.plan.publish.generation_fates import PastGeneration
 
 SHOWN = 20
 
 
 def format_generation_history(
-    view: str, interval: Interval, manifest: Manifest, known: Sequence[Past]
+    view: str, interval: Interval, manifest: Manifest, known: Sequence[PastGeneration]
 ) -> list[str]:
     """Describe every generation of an interval, oldest first: what became of it, who made it, its certificate."""
     if not known:
@@ -32,7 +32,7 @@ def format_generation_history(
     return lines
 
 
-def format_generation(each: Past) -> Iterator[str]:
+def format_generation(each: PastGeneration) -> Iterator[str]:
     """Describe one generation."""
     made = each.generation
     version = made.view.partition("/")[2]
@@ -45,7 +45,7 @@ def format_generation(each: Past) -> Iterator[str]:
     yield f"    certificate {format_certificate_verdict(each)}"
 
 
-def format_certificate_verdict(each: Past) -> str:
+def format_certificate_verdict(each: PastGeneration) -> str:
     """Describe a certificate in a line."""
     if each.certificate is None:
         return "none"
@@ -79,7 +79,7 @@ def format_retention(found: Sequence[RetentionVerdict]) -> Iterator[str]:
         yield f"  {count} stay: {why}"
 
 
-def build_generations_table(known: Sequence[Past]) -> pa.Table:
+def build_generations_table(known: Sequence[PastGeneration]) -> pa.Table:
     """Return the generations as rows, for scripts."""
     rows = [
         {

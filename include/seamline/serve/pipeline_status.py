@@ -11,9 +11,9 @@ from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.claims_table import claims_shown
 from seamline.lake.tables.control_table import ControlTable, find_shown_lease, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Rejudged, read_split_log
+from seamline.lake.tables.rejudged import Reprocessed, read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version
-from seamline.model.compile.defaults import times_told
+from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.live_versions import live_views, stood_still
 from seamline.model.protocol.condensed import count_of
 from seamline.model.protocol.epoch import Epoch
@@ -38,7 +38,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     live = live_views(pipeline, manifest)
     epochs = read_split_log(pipeline, layout, manifest, [view.id for view in live.views])
-    lines = [pipeline.name, f"  {times_told(pipeline.definition)}"]
+    lines = [pipeline.name, f"  {describe_time_bounds(pipeline.definition)}"]
     if epochs:
         newest, edge = epochs[-1], last_edge(epochs)
         mark = format_utc_instant(newest.watermark) if newest.watermark else "unknown"
@@ -57,7 +57,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
             f"  {sum(each.rows for each in epochs)} rows accepted ({late} late, {very} very late), {refused} refused"
         )
         lines += format_refusal_counts(epochs)
-        lines += format_reprocessing(pipeline, epochs, Rejudged(pipeline, layout).verdicts())
+        lines += format_reprocessing(pipeline, epochs, Reprocessed(pipeline, layout).verdicts())
     else:
         lines.append("  no epoch yet")
     lines.append(f"  stream {format_desired_state(layout, now or datetime.now(UTC))}")

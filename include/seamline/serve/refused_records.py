@@ -12,8 +12,8 @@ from seamline.lake.engine.duckdb_scans import connection, quote_literal, read_pa
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
-from seamline.lake.tables.held_log import held_epochs_sql
-from seamline.lake.tables.rejudged import REASON, Rejudged, read_reprocessed_log
+from seamline.lake.tables.held_log import committed_epochs_sql
+from seamline.lake.tables.rejudged import REASON, Reprocessed, read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.condensed import find_last_refusal
 from seamline.model.protocol.epoch import Epoch
@@ -54,14 +54,14 @@ def list_refusals(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 
 
     Of epochs judged again those that are refused now.
     """
-    again = Rejudged(pipeline, layout)
+    again = Reprocessed(pipeline, layout)
     verdicts, log = again.verdicts(), read_reprocessed_log(pipeline, layout)
     counts, last = count_refused_records(log)
     # After the log: what it tells of is in the files by then.
     if (refused := read_cached_table(layout.table("quarantine"), "files", Files.of)) is None:
         return []
     judged = f" AND _epoch NOT IN ({', '.join(map(str, verdicts))})" if verdicts else ""
-    sources = [(refused, f"{held_epochs_sql('_epoch', log)}{judged}")]
+    sources = [(refused, f"{committed_epochs_sql('_epoch', log)}{judged}")]
     if found := again.files():
         sources.append((found, "true"))
     return [

@@ -16,7 +16,7 @@ from seamline.model.errors import DefinitionError
 from seamline.model.protocol.alert import AlertStatement, Standing
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.stream.alerts import decide_alerts, find_stream_problems
-from seamline.supervisor.board import Board, Telling, open_board
+from seamline.supervisor.board import Board, Notification, open_board
 from seamline.supervisor.observe import observe
 from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
@@ -30,7 +30,7 @@ KEPT = 200
 Channels = Mapping[str, Callable[[AlertStatement], object]]
 
 
-def tell_alerts(
+def notify_alerts(
     compiled: CompiledPipeline,
     layout: Layout,
     *,
@@ -50,7 +50,7 @@ def tell_alerts(
     place = ensure_stream_folder(home_folder(), compiled.name)
     with open_board(place) as (before, write):
         standing, statements = decide_alerts(find_stream_problems(found), before.standing, now=now, last=last)
-        new = [Telling(each, name) for each in statements for name in channels]
+        new = [Notification(each, name) for each in statements for name in channels]
         telling = (*before.telling, *new)[-KEPT:]
         ours = tuple(
             each for each in telling if each.channel in channels and (not each.until or each.until < now)
@@ -66,10 +66,10 @@ def tell_alerts(
 
 
 def deliver_alerts(
-    ours: tuple[Telling, ...], channels: Channels, say: Callable[[str], object]
-) -> dict[Telling, bool]:
+    ours: tuple[Notification, ...], channels: Channels, say: Callable[[str], object]
+) -> dict[Notification, bool]:
     """Tell in order, by each channel until it fails; give what was told and what was not."""
-    done: dict[Telling, bool] = {}
+    done: dict[Notification, bool] = {}
     failed: set[str] = set()
     for each in ours:
         if each.channel not in failed:
@@ -83,8 +83,8 @@ def deliver_alerts(
 
 
 def remove_delivered_alerts(
-    telling: tuple[Telling, ...], done: Mapping[Telling, bool]
-) -> tuple[Telling, ...]:
+    telling: tuple[Notification, ...], done: Mapping[Notification, bool]
+) -> tuple[Notification, ...]:
     """Take out what was told, and leave what was not to whoever looks next."""
     outcome = {(each.statement, each.channel): told for each, told in done.items()}
     return tuple(

@@ -13,7 +13,7 @@ from seamline.kafka.topic_ends import TopicEnds, ends_of
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.held_log import HeldLog
+from seamline.lake.tables.held_log import CommittedLog
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.audit import (
@@ -45,7 +45,7 @@ def audit(
     Raises NotFound without a master, KafkaUnavailable, TopicMissing, BadRange for a span off the grid.
     """
     began = datetime.now(UTC)
-    log = HeldLog.pin(pipeline, layout, span)
+    log = CommittedLog.pin(pipeline, layout, span)
     source = pipeline.definition.source
     connection = read_airflow_connection(source.connection, env)
     ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
@@ -84,7 +84,7 @@ def audit(
     )
 
 
-def evidence_of(log: HeldLog, ends: TopicEnds) -> list[LaneEvidence]:
+def evidence_of(log: CommittedLog, ends: TopicEnds) -> list[LaneEvidence]:
     """Bring together what is known of every lane that Kafka has, or was read, or is in the log."""
     read, passed = ranges_of(log.epochs)
     held = {lane: (runs, twice) for lane, runs, twice in log.offsets()}

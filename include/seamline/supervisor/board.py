@@ -19,7 +19,7 @@ FILE = "alerts.json"
 
 
 @dataclass(frozen=True)
-class Telling:
+class Notification:
     """A statement on its way by one channel; ``until`` is how long somebody is at it."""
 
     statement: AlertStatement
@@ -32,7 +32,7 @@ class Board:
     """What is known of a pipeline's alerts, and what is still to be told, oldest first."""
 
     standing: Mapping[Key, Standing]
-    telling: tuple[Telling, ...] = ()
+    telling: tuple[Notification, ...] = ()
 
     @property
     def raised(self) -> tuple[Standing, ...]:
@@ -68,7 +68,7 @@ class Board:
                 for each in row["standing"]
             ]
             telling = tuple(
-                Telling(
+                Notification(
                     AlertStatement(
                         AlertKind(each["kind"]),
                         each["subject"],

@@ -16,8 +16,8 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_duration
-from seamline.plan.stream.driver_progress import Seen, choose_patience, find_restart_reason, is_check_due
-from seamline.supervisor.said import DriverSaid
+from seamline.plan.stream.driver_progress import LastSeen, choose_patience, find_restart_reason, is_check_due
+from seamline.supervisor.said import DriverReport
 
 log = logging.getLogger("seamline.supervisor")
 STARTS_WITHIN = 300.0
@@ -36,7 +36,7 @@ class Watch:
     ) -> None:
         self.pipeline, self.layout, self.home, self.token = pipeline, layout, home, token
         self.stuck_after = parse_duration(pipeline.definition.stream.stuck_after).total_seconds()
-        self.seen = Seen("", now)
+        self.seen = LastSeen("", now)
         self.looked = now
         self.asking: Future[int | None] | None = None
         self.threads = ThreadPoolExecutor(1, thread_name_prefix="lag")
@@ -64,7 +64,7 @@ class Watch:
     def mark(self) -> str:
         """Return what changes while the driver gets on; empty until it is up, and always another while it is paused."""
         try:
-            said = DriverSaid.read(self.home, self.pipeline.name)
+            said = DriverReport.read(self.home, self.pipeline.name)
         except (OSError, ValueError, KeyError, TypeError):
             return ""
         if said is None or said.token != self.token:

@@ -37,7 +37,7 @@ from seamline.plan.stream.observation import (
 )
 from seamline.plan.stream.stream_state import Driven, Facts, Leased, Supervised, actual_of
 from seamline.supervisor.board import Board
-from seamline.supervisor.said import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverSaid, mark_of
+from seamline.supervisor.said import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverReport, mark_of
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
 
 RECENT = 200
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Look:
+class Observer:
     """One look at one pipeline's stream; what cannot be read is noted and taken for not known."""
 
     name: str
@@ -101,7 +101,7 @@ class Look:
         )
 
     def fetch_lag(
-        self, ends: TopicEnds, driver: DriverSaid | None, source: KafkaSource, env: Mapping[str, str]
+        self, ends: TopicEnds, driver: DriverReport | None, source: KafkaSource, env: Mapping[str, str]
     ) -> Lag:
         """Return the lag as Kafka tells it now."""
         held = self.read_positions(ends.ends)
@@ -156,12 +156,12 @@ def observe(
     lag is what the driver said at its last heartbeat, and when. Without a definition nobody knows whom to ask.
     """
     now = now or datetime.now(UTC)
-    it = Look(name, layout, home_folder(), now)
+    it = Observer(name, layout, home_folder(), now)
     control = it.read_control()
     recent = it.read_recent()
     last = recent[-1] if recent else None
     beat = it.try_read("supervisor.json", lambda: Heartbeat.read(it.home, name))
-    said = it.try_read("driver.json", lambda: DriverSaid.read(it.home, name))
+    said = it.try_read("driver.json", lambda: DriverReport.read(it.home, name))
     broken = [each for each in it.unread if each.startswith(("control", "supervisor", "driver"))]
     source = compiled.definition.source if compiled and broker else None
     ends = it.fetch_ends(source, env) if source else None
@@ -262,14 +262,14 @@ def summarize_supervisor(beat: Heartbeat | None) -> Supervised | None:
     return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
 
 
-def summarize_driver(said: DriverSaid | None) -> Driven | None:
+def summarize_driver(said: DriverReport | None) -> Driven | None:
     """Return what a driver said, and whether it lives."""
     if said is None:
         return None
     return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
 
 
-def summarize_reported_lag(said: DriverSaid | None) -> Lag:
+def summarize_reported_lag(said: DriverReport | None) -> Lag:
     """Return the lag of the driver's last heartbeat, with its instant."""
     if said is None:
         return Lag()
@@ -282,7 +282,7 @@ def summarize_reported_lag(said: DriverSaid | None) -> Lag:
     return Lag(records, None if records else 0.0, said.at, False, lanes, arriving, drained)
 
 
-def list_lagging_views(last: Epoch | None, said: DriverSaid | None) -> Mapping[str, ViewBehind]:
+def list_lagging_views(last: Epoch | None, said: DriverReport | None) -> Mapping[str, ViewBehind]:
     """List the views whose slices are not complete to the last epoch, with their error where the driver tells it."""
     if last is None:
         return {}

@@ -143,7 +143,7 @@ def start_stream(
 
 
 @dataclass(frozen=True)
-class Move:
+class PositionMove:
     """A position further on: the decisions on what is passed over by it, and those that it makes ``void``."""
 
     accepted: tuple[AcceptedGap, ...]
@@ -171,7 +171,7 @@ def plan_offset_move(
     control: ControlTable,
     now: datetime,
     env: Mapping[str, str],
-) -> Move:
+) -> PositionMove:
     """Decide on what is passed over; what an earlier such order passes over and no stream has met yet is void."""
     offsets = offsets_now(pipeline, place, env)
     ledger = read_condensed_log(layout)
@@ -183,7 +183,7 @@ def plan_offset_move(
     before = control.read().accepted
     waiting = {each.gap.lane for each in to_register(ledger, before)}
     reason = order.reason or f"started at {place.kind}"
-    return Move(
+    return PositionMove(
         accepted=tuple(AcceptedGap(gap, order.actor, reason, now, order.lost) for gap in found),
         void=tuple(each for each in before if each.gap.lane in waiting and each.gap not in kept),
         reason=reason,
@@ -242,7 +242,7 @@ def restore_savepoint(
     lines = [
         f"{pipeline.name}: restored {point.name}, epoch {point.epoch}; the log goes on at {ledger[-1].number}."
     ]
-    if not readiness.is_epoch_held(layout, point.epoch):
+    if not readiness.is_epoch_committed(layout, point.epoch):
         lines.append(
             f"  the log has lost epoch {point.epoch} since: what it held was read again under later numbers"
         )

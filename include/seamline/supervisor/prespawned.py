@@ -32,7 +32,7 @@ AGAIN_AFTER = 60.0
 READY, GO, ENDED = "ready ", b"go\n", "\0exit "
 
 
-class Asked:
+class RequestedBuild:
     """A build that a waiting process does; ``lines`` gives what it prints, and then there is a ``code``."""
 
     def __init__(self, connection: socket.socket, output: TextIO, pid: int) -> None:
@@ -57,7 +57,7 @@ class Asked:
                 process.kill()
 
 
-def submit_build(port: int, argv: Sequence[str], env: Mapping[str, str]) -> Asked | None:
+def submit_build(port: int, argv: Sequence[str], env: Mapping[str, str]) -> RequestedBuild | None:
     """Hand a build to the process that waits beside the driver at a port of this host; None where there is none."""
     asked = {"argv": [*argv], "env": {**env}, "cwd": str(Path.cwd()), "release": fingerprint_code()}
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -71,7 +71,7 @@ def submit_build(port: int, argv: Sequence[str], env: Mapping[str, str]) -> Aske
             # Whoever did not wait for the answer has begun without us: nothing is built twice.
             connection.sendall(GO)
             connection.settimeout(None)
-            return Asked(connection, output, int(said.removeprefix(READY)))
+            return RequestedBuild(connection, output, int(said.removeprefix(READY)))
     except (OSError, psutil.NoSuchProcess):
         pass
     output.close()
@@ -130,7 +130,7 @@ def serve_one_build(
         return ended
 
 
-class Spare:
+class SpareProcesses:
     """Keeps one process waiting: ``keep`` is called every few seconds, ``stop`` at the end."""
 
     def __init__(self, port: int, command: Sequence[str], env: Mapping[str, str]) -> None:

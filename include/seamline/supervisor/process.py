@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seamline.lake.storage.layout import Layout, home_folder
-from seamline.lake.tables.control_table import ControlTable, Desired, Lease, held_by
-from seamline.lake.tables.mending import mend_tables
+from seamline.lake.tables.control_table import ControlTable, Desired, Lease, format_holder
+from seamline.lake.tables.mending import repair_torn_logs
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.disk import disk_full
@@ -67,7 +67,7 @@ def supervise(
     if threading.current_thread() is threading.main_thread():
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, lambda *_: halt.set())
-    mend_tables(layout, now=datetime.now(UTC))
+    repair_torn_logs(layout, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
     try:
@@ -187,7 +187,7 @@ class Supervisor:
         def take() -> None:
             current, sent = self.control.read().lease, self.clock()
             if current is not None and current.token != self.lease.token:
-                raise held_by(current)
+                raise format_holder(current)
             self.lease = self.control.take(
                 self.lease.holder, process=own_process_name(), now=datetime.now(UTC)
             )

@@ -11,7 +11,7 @@ from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.mending import mend_tables
+from seamline.lake.tables.mending import repair_torn_logs
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
@@ -29,7 +29,7 @@ def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acce
 
     LeaseHeld while a stream runs. Nothing of it is lost that Kafka still has: the next start reads it again.
     """
-    mend_tables(layout, now=datetime.now(UTC), accepted=True)
+    repair_torn_logs(layout, now=datetime.now(UTC), accepted=True)
     control, before = ControlTable.ensure(layout), manifest_of(layout)
     holder = f"{socket.gethostname()}:{os.getpid()}:repair"
     lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
@@ -41,7 +41,7 @@ def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acce
     finally:
         control.release(lease)
     return [
-        *given_up(before, manifest_of(layout)),
+        *list_abandoned(before, manifest_of(layout)),
         f"{pipeline.name}: the tables are of one history, which ends at epoch {writer.master.epoch}.",
     ]
 
@@ -62,7 +62,7 @@ def state_edge(writer: Writer) -> None:
     writer.commit(edge, KernelResult(), writer.current)
 
 
-def given_up(before: Manifest, after: Manifest) -> list[str]:
+def list_abandoned(before: Manifest, after: Manifest) -> list[str]:
     """Say which generations are withdrawn, and which intervals wait for a build."""
     gone = sorted(after.forgotten - before.forgotten)
     raised = sorted(

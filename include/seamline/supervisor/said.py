@@ -24,7 +24,7 @@ REFUSED = "refused"
 
 
 @dataclass(frozen=True)
-class DriverSaid:
+class DriverReport:
     """The driver's last heartbeat.
 
     ``lag`` is by ``topic id/partition``, ``topics`` names the ids, ``errors`` says by view why it is behind,
@@ -46,7 +46,7 @@ class DriverSaid:
     up: datetime | None = None
 
     @classmethod
-    def read(cls, home: Path, pipeline: str) -> DriverSaid | None:
+    def read(cls, home: Path, pipeline: str) -> DriverReport | None:
         """Read the file, None where there is none; ValueError, KeyError or TypeError where it is broken."""
         row = of_file(home / "streams" / pipeline / "driver.json")
         if row is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.model.compile import catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.supervisor.alert_telling import tell_alerts
+from seamline.supervisor.alert_telling import notify_alerts
 
 
 class Definitions:
@@ -56,7 +56,7 @@ class Watcher:
             # A definition that is broken while it is edited is looked at as it was.
             self.compiled = self.definitions.now().get(self.layout.pipeline) or self.compiled
             if self.compiled:
-                tell_alerts(self.compiled, self.layout, broker=not last, say=self.log_once, last=last)
+                notify_alerts(self.compiled, self.layout, broker=not last, say=self.log_once, last=last)
         except Exception as error:  # noqa: BLE001 - the stream does not end because nobody can look at it
             self.log_once(f"not looked at: {type(error).__name__}: {error}")
 

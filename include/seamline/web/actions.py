@@ -27,10 +27,10 @@ from seamline.web.access import (
 from seamline.web.api import ANSWERS
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import enforce_rate_limit, only_json
-from seamline.web.refusals import Said
+from seamline.web.refusals import ErrorBody
 from seamline.web.render import as_json
 
-WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": Said} for code in (409, 413, 415)}
+WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": ErrorBody} for code in (409, 413, 415)}
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS | WRITTEN)
 
 

@@ -19,7 +19,7 @@ from seamline.web.access import (
     open_requested_pipeline,
     readers,
 )
-from seamline.web.answering import Asked, build_page_answer
+from seamline.web.answering import ViewRequest, build_page_answer
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
 
@@ -80,7 +80,7 @@ def views(pipeline: str, request: Request) -> Response:
 def view(pipeline: str, view: str, request: Request) -> Response:
     """Draw a view's answer over a range, with the seam in it."""
     compiled, layout = open_requested_pipeline(pipeline)
-    asked = Asked.of(request.query_params.multi_items())
+    asked = ViewRequest.of(request.query_params.multi_items())
     name = find_view(compiled, layout, view)
     _, shown = find_served_version(compiled, layout, name, asked.version)
     context: dict[str, Any] = {

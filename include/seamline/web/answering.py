@@ -37,7 +37,7 @@ SIDES = ("merged", "batch", "speed")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ViewRequest:
     """What a reader asks of a view's page."""
 
     start: str = ""
@@ -49,7 +49,7 @@ class Asked:
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, items: Iterable[tuple[str, str]]) -> Asked:
+    def of(cls, items: Iterable[tuple[str, str]]) -> ViewRequest:
         """Read it from an address; what cannot be meant is left out."""
         given: dict[str, Any] = {}
         keys: dict[str, list[str]] = {}
@@ -75,7 +75,7 @@ class Asked:
 
 
 def build_page_answer(
-    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: Asked, root: str
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: ViewRequest, root: str
 ) -> dict[str, Any]:
     """Answer for the page; the last intervals that have rows where no range is given. BadRange for what is wrong."""
     start, end = asked.start, asked.end
@@ -121,7 +121,7 @@ def build_page_answer(
         (id for id, each in found.intervals.items() if each.status is not Status.CERTIFIED), default=None
     )
     columns = found.table.column_names
-    left = Asked(start, end, asked.side, measure, asked.version, 0, asked.keys)
+    left = ViewRequest(start, end, asked.side, measure, asked.version, 0, asked.keys)
     more = asked.offset + PAGE < len(rows)
     return {
         "start": start,
@@ -204,10 +204,10 @@ def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> list[tuple[str
 def format_series_name(values: Sequence[Any], view: CompiledView) -> str:
     """Write the name of a series; a text that could be taken for something else is in quotes."""
     grouping, keys = (f"{values[0]} ", values[1:]) if view.grouped else ("", values)
-    return f"{grouping}{', '.join(map(told_apart, keys))}" or view.name
+    return f"{grouping}{', '.join(map(format_distinct_key, keys))}" or view.name
 
 
-def told_apart(value: Any) -> str:
+def format_distinct_key(value: Any) -> str:
     """Write a key's value beside others."""
     if not isinstance(value, str):
         return "NULL" if value is None else format_key_value(value)
@@ -221,7 +221,12 @@ def find_largest_value(rows: Sequence[Mapping[str, Any]], measure: str) -> float
 
 
 def format_equivalent_calls(
-    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, asked: Asked, where: str | None, root: str
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    view: CompiledView,
+    asked: ViewRequest,
+    where: str | None,
+    root: str,
 ) -> dict[str, Any]:
     """Write the same question for the command line, Python, SQL and HTTP."""
     query = [(name, value) for name, value in (("start", asked.start), ("end", asked.end)) if value]
@@ -256,7 +261,7 @@ def format_equivalent_calls(
     return {"http": http, "texts": texts}
 
 
-def serving_query_sql(layout: Layout, view: CompiledView, asked: Asked) -> str:
+def serving_query_sql(layout: Layout, view: CompiledView, asked: ViewRequest) -> str:
     """Write the question in standard SQL; every value in it is quoted by its type."""
     known = {key.name: key for key in view.keys}
     parts = (

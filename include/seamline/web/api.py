@@ -32,14 +32,14 @@ from seamline.serve.asked import (
 )
 from seamline.web.access import kafka_env, list_readable_pipelines, open_requested_pipeline, readers
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
-from seamline.web.refusals import Said
+from seamline.web.refusals import ErrorBody
 from seamline.web.render import as_json
 
 Text = Annotated[str | None, Query(max_length=200)]
 
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Said} for code in (400, 401, 403, 404, 422, 429, 500, 502, 503)
+    code: {"model": ErrorBody} for code in (400, 401, 403, 404, 422, 429, 500, 502, 503)
 }
 MADE: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in MEDIA.values()}},

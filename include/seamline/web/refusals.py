@@ -45,7 +45,7 @@ HINTS: Mapping[int, str] = {
 }
 
 
-class Said(BaseModel):
+class ErrorBody(BaseModel):
     """What was wrong with a request, and the way out."""
 
     error: str
@@ -55,7 +55,7 @@ class Said(BaseModel):
 
 def handle_request_error(request: Request, error: Exception) -> Response:
     """Say what was wrong with a request, and the way out: as a page to who reads pages, as JSON to programs."""
-    status, said, headers = said_of(error)
+    status, said, headers = describe_error(error)
     if "/api/v1/" in request.url.path or "text/html" not in request.headers.get("accept", ""):
         answer = as_json(said, status)
     else:
@@ -72,7 +72,7 @@ def handle_request_error(request: Request, error: Exception) -> Response:
     return answer
 
 
-def said_of(error: Exception) -> tuple[int, dict[str, str], dict[str, str]]:
+def describe_error(error: Exception) -> tuple[int, dict[str, str], dict[str, str]]:
     """Return the status, the words and the headers of a refusal."""
     match error:
         case SeamlineError():

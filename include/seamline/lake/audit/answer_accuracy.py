@@ -17,7 +17,7 @@ from seamline.lake.read.originals import files_of, record_version_sql
 from seamline.lake.read.side_by_side import list_state_place_names
 from seamline.lake.storage.arrow_types import INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.held_log import HeldLog, held_epochs_sql
+from seamline.lake.tables.held_log import CommittedLog, committed_epochs_sql
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.accuracy import AGES, Accuracy
 from seamline.model.time.intervals import Interval
@@ -42,13 +42,13 @@ def measure_answer_accuracy(
     """
     if view.counts or isinstance(view.windows, Gaps):
         return []
-    log = HeldLog.pin(pipeline, layout, span)
+    log = CommittedLog.pin(pipeline, layout, span)
     paths = files_of(log.master, span, log.epoch)
     if not paths:
         return []
     rows = (
         f"(SELECT * FROM (SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
-        f"WHERE {record_version_sql(pipeline.record_version)} AND {held_epochs_sql('_epoch', log.epochs)} "
+        f"WHERE {record_version_sql(pipeline.record_version)} AND {committed_epochs_sql('_epoch', log.epochs)} "
         f"AND epoch_us(_event_time) >= {to_unix_micros(span.start)} "
         f"AND epoch_us(_event_time) < {to_unix_micros(span.end)})"
     )
@@ -75,7 +75,7 @@ def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -
     return Interval(pipeline.grid.named(ids[0]).start, pipeline.grid.named(ids[-1]).end)
 
 
-def ages_of(pieces: pa.Table, log: HeldLog, view: CompiledView) -> pa.Array:
+def ages_of(pieces: pa.Table, log: CommittedLog, view: CompiledView) -> pa.Array:
     """Return how old, in microseconds, each piece's pane was when its epoch was held."""
     held = {epoch.number: to_unix_micros(epoch.committed_at) for epoch in log.epochs}
     instants = pa.array([held[number] for number in pieces[EPOCH].to_pylist()], pa.int64())

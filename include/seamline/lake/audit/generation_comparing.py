@@ -29,7 +29,7 @@ from seamline.lake.tables.builds_table import BuildRow
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.held_log import find_uncrossed_epoch, live_slices_sql
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.rejudged import Rejudged, rows_schema
+from seamline.lake.tables.rejudged import Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.comparison import Change, Comparison
 from seamline.model.protocol.epoch import Epoch
@@ -114,7 +114,10 @@ def compare_generations(
 
 def list_record_files(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
     """List the files of the master, and of what was judged again."""
-    found = [read_cached_table(layout.table("master"), "files", Files.of), Rejudged(pipeline, layout).files()]
+    found = [
+        read_cached_table(layout.table("master"), "files", Files.of),
+        Reprocessed(pipeline, layout).files(),
+    ]
     return [path for files in found if files for path in files.paths]
 
 
@@ -128,7 +131,7 @@ def list_comparison_marks(
 ) -> Iterator[Mark]:
     """Say of each interval up to where it was answered, and by what; those without an answer are left out."""
     decisions = list_restatements(layout)
-    verdicts = Rejudged(pipeline, layout).verdicts()
+    verdicts = Reprocessed(pipeline, layout).verdicts()
     for row in rows:
         known = manifest.history.get((view.id, row.interval), ())
         former = next((each for each in known if each.generation == row.expected), None)

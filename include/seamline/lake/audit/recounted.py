@@ -17,7 +17,12 @@ from seamline.lake.read.originals import files_of, record_version_sql
 from seamline.lake.storage.arrow_types import INSTANT, master_schema, partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
-from seamline.lake.tables.held_log import HeldLog, find_uncrossed_epoch, held_epochs_sql, live_slices_sql
+from seamline.lake.tables.held_log import (
+    CommittedLog,
+    committed_epochs_sql,
+    find_uncrossed_epoch,
+    live_slices_sql,
+)
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.audit import Finding, Wrong
@@ -41,7 +46,9 @@ class Recount:
     findings: tuple[Finding, ...]
 
 
-def recount_states(pipeline: CompiledPipeline, view: CompiledView, layout: Layout, log: HeldLog) -> Recount:
+def recount_states(
+    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, log: CommittedLog
+) -> Recount:
     """Compare every state above its interval's floor with what the records of its epochs make.
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
@@ -69,7 +76,7 @@ def recount_states(pipeline: CompiledPipeline, view: CompiledView, layout: Layou
     return Recount(view.id, until, kept.num_rows, (*late, *find_state_differences(view, wrong)))
 
 
-def find_view_lag(view: CompiledView, log: HeldLog, until: int) -> Iterable[Finding]:
+def find_view_lag(view: CompiledView, log: CommittedLog, until: int) -> Iterable[Finding]:
     """Say that a view is behind the log."""
     if until < log.epoch:
         after = [epoch for epoch in log.epochs if epoch.number > until]
@@ -79,7 +86,7 @@ def find_view_lag(view: CompiledView, log: HeldLog, until: int) -> Iterable[Find
             yield Finding(Wrong.BEHIND, f"view {view.id}", rows, said)
 
 
-def list_interval_floors(manifest: Manifest, view: CompiledView, log: HeldLog) -> pa.Table:
+def list_interval_floors(manifest: Manifest, view: CompiledView, log: CommittedLog) -> pa.Table:
     """List the floor of every interval that has rows."""
     ids = sorted({interval for epoch in log.epochs for interval in epoch.accepted})
     return pa.table(
@@ -95,7 +102,7 @@ def read_merged_slices(
     view: CompiledView,
     slices: Files | None,
     until: int,
-    log: HeldLog,
+    log: CommittedLog,
 ) -> pa.Table:
     """Read the slices that count, merged by block: ``_from``, ``_to`` and the states."""
     names = ", ".join(map(quote_identifier, partial_schema(view).names))
@@ -118,7 +125,7 @@ def read_merged_slices(
 
 
 def recompute_states(
-    con: duckdb.DuckDBPyConnection, view: CompiledView, log: HeldLog, until: int
+    con: duckdb.DuckDBPyConnection, view: CompiledView, log: CommittedLog, until: int
 ) -> pa.Table:
     """Make the states of the same blocks from the master; a record that is in none is a block of its own."""
     pipeline = log.pipeline
@@ -127,7 +134,7 @@ def recompute_states(
     source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
     rows = (
         f"SELECT r.*, f._interval FROM ({source}SELECT * FROM blank) r JOIN floors f ON f._interval = {interval} "
-        f"WHERE _epoch > _floor AND _epoch <= {until} AND {held_epochs_sql('_epoch', log.log)} "
+        f"WHERE _epoch > _floor AND _epoch <= {until} AND {committed_epochs_sql('_epoch', log.log)} "
         f"AND {record_version_sql(pipeline.record_version)}"
     )
     pane = floor_sql("pane", pipeline.grid.length)

@@ -9,7 +9,7 @@ import psutil
 
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.model.protocol.seam import NOTHING
-from seamline.plan.maintain.repair_steps import Word
+from seamline.plan.maintain.repair_steps import TableState
 
 LINE = "seamline.line"
 """The token of the start that began the table's line."""
@@ -36,9 +36,9 @@ def read_boot_number() -> int:
         return int(psutil.boot_time())
 
 
-def read_table_word(table: Table) -> Word:
+def read_table_state(table: Table) -> TableState:
     """Read what a table says."""
-    return Word(read_app_version(table, EPOCH), table.txn(LINE))
+    return TableState(read_app_version(table, EPOCH), table.txn(LINE))
 
 
 def read_app_version(table: Table, app: str) -> int:

@@ -33,14 +33,14 @@ NEVER = 2**62
 
 
 @dataclass(frozen=True)
-class Numbers:
+class EpochNumbers:
     """The epochs that are held, as runs ``first..last`` (both in): what no master holds is dead (rule 2)."""
 
     firsts: tuple[int, ...]
     lasts: tuple[int, ...]
 
     @classmethod
-    def of(cls, runs: Iterable[tuple[int, int]]) -> Numbers:
+    def of(cls, runs: Iterable[tuple[int, int]]) -> EpochNumbers:
         """Join runs that overlap or touch."""
         joined: list[list[int]] = []
         for first, last in sorted(runs):
@@ -66,13 +66,13 @@ class Numbers:
             return number + 1
         return self.firsts[at] if at < len(self.firsts) else None
 
-    def plus(self, number: int) -> Numbers:
+    def plus(self, number: int) -> EpochNumbers:
         """Add the epoch that was held next, unless a ledger that was read later has it already."""
         if number in self:
             return self
         if self.lasts and number == self.lasts[-1] + 1:
-            return Numbers(self.firsts, (*self.lasts[:-1], number))
-        return Numbers((*self.firsts, number), (*self.lasts, number))
+            return EpochNumbers(self.firsts, (*self.lasts[:-1], number))
+        return EpochNumbers((*self.firsts, number), (*self.lasts, number))
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ def log_of(table: Table, view: CompiledView) -> Log:
     """Read the master's word at the version its handle sees; without ``newest`` where its entry is gone."""
     master = Master(table)
     held = master.epoch
-    newest = None if held == NOTHING else told_row(table, held)
+    newest = None if held == NOTHING else read_master_row(table, held)
     mark, line = table.txn(MARK + view.id), table.txn(LINE)
     reach = master.edge, master.frontier(view.id), newest, line, NOTHING if mark is None else mark
     return Log(table.id, table.version, held, *reach)
 
 
 @dataclass(frozen=True)
-class Past:
+class CommittedPast:
     """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them.
 
     ``register`` are the epochs that are holes, and those that filled some; ``clocks`` the first epoch of each run of
@@ -131,7 +131,7 @@ class Past:
 
     version: int
     epoch: int
-    held: Numbers
+    held: EpochNumbers
     edges: Edges
     register: tuple[Epoch, ...] = ()
     line: int | None = None
@@ -147,7 +147,7 @@ class Past:
                 break
         return first
 
-    def extend(self, log: Log) -> Past | None:
+    def extend(self, log: Log) -> CommittedPast | None:
         """Go on by one commit of the master; None where it has made more than one, or another."""
         if log.version == self.version and log.line == self.line:
             return self
@@ -160,13 +160,15 @@ class Past:
         edges = self.edges.plus([log.newest])
         register = (*self.register, *keep_hole_rows([log.newest]))
         clocks = tuple(keep_clock_changes([*self.clocks, log.newest]))
-        return Past(log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks)
+        return CommittedPast(
+            log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks
+        )
 
 
-_known: dict[str, Past] = {}
+_known: dict[str, CommittedPast] = {}
 
 
-def past_of(layout: Layout, log: Log) -> Past:
+def past_of(layout: Layout, log: Log) -> CommittedPast:
     """Return the epochs held and the edges; the ledger is not opened for a single commit of the master."""
     known = _known.get(log.identity)
     found = known.extend(log) if known else None
@@ -181,9 +183,9 @@ def forget_past() -> None:
     _known.clear()
 
 
-def read_past(layout: Layout, log: Log) -> Past:
+def read_past(layout: Layout, log: Log) -> CommittedPast:
     """Read the ledger condensed and, where it lags, the master's commits."""
-    known = read_cached_table(layout.table("ledger"), "written", Written.of) or Written()
+    known = read_cached_table(layout.table("ledger"), "written", LedgerPast.of) or LedgerPast()
     last = known.held.last(log.epoch)
     rows: list[Epoch] = []
     if log.newest and log.newest.number == log.epoch and last == log.epoch - 1:
@@ -199,23 +201,25 @@ def read_past(layout: Layout, log: Log) -> Past:
     ]
     register = (*known.register, *(row for row in keep_hole_rows(rows) if row.number > known.edges.last))
     clocks = tuple(keep_clock_changes([*known.clocks, *rows]))
-    return Past(log.version, log.epoch, Numbers.of(runs), known.edges.plus(rows), register, log.line, clocks)
+    return CommittedPast(
+        log.version, log.epoch, EpochNumbers.of(runs), known.edges.plus(rows), register, log.line, clocks
+    )
 
 
 @dataclass(frozen=True)
-class Written:
+class LedgerPast:
     """What a ledger says: the epochs that are held, the edges, and the epochs that are holes or have filled some."""
 
-    held: Numbers = Numbers((), ())
+    held: EpochNumbers = EpochNumbers((), ())
     edges: Edges = Edges()
     register: tuple[Epoch, ...] = ()
     clocks: tuple[Epoch, ...] = ()
 
     @classmethod
-    def of(cls, table: Table) -> Written:
+    def of(cls, table: Table) -> LedgerPast:
         """Read it condensed."""
         rows = of_ledger(table)
-        held = Numbers.of(run for row in rows for run in runs_of(row))
+        held = EpochNumbers.of(run for row in rows for run in runs_of(row))
         return cls(
             held, Edges.of(groups_of(table)), tuple(keep_hole_rows(rows)), tuple(keep_clock_changes(rows))
         )
@@ -235,7 +239,9 @@ def keep_hole_rows(rows: Iterable[Epoch]) -> list[Epoch]:
     return [row for row in rows if row.kind is not EpochKind.READ]
 
 
-def moment_of(layout: Layout, log: Log, held: Numbers, as_of: int | datetime) -> tuple[int, Epoch | None]:
+def moment_of(
+    layout: Layout, log: Log, held: EpochNumbers, as_of: int | datetime
+) -> tuple[int, Epoch | None]:
     """Return the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
     if isinstance(as_of, datetime):
         found = read_cached_table(
@@ -284,7 +290,7 @@ def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int
             layout.table("ledger"), ("row", epoch), lambda table: read_ledger_row(table, epoch)
         )
         newest = kept or read_cached_table(
-            layout.table("master"), ("row", epoch), lambda table: told_row(table, epoch)
+            layout.table("master"), ("row", epoch), lambda table: read_master_row(table, epoch)
         )
     return newest.frontiers.get(view.id, NOTHING) if newest else NOTHING
 
@@ -294,7 +300,7 @@ def read_ledger_row(ledger: Table, epoch: int) -> Epoch | None:
     return row_in(groups_of(ledger), epoch)
 
 
-def told_row(master: Table, epoch: int) -> Epoch | None:
+def read_master_row(master: Table, epoch: int) -> Epoch | None:
     """Return the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
     found = next((row for row in Master(master).rows() if row.number <= epoch), None)
     return found if found and found.number == epoch else None

@@ -11,13 +11,13 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.storage.rewrites import APP, Upkeep, discard_refused_files, replace_files
 from seamline.model.errors import Conflict
-from seamline.plan.maintain.slice_upkeep import Held, Piece, find_orphan_reason
+from seamline.plan.maintain.slice_upkeep import CommittedEpochs, Piece, find_orphan_reason
 
 PINNED_HOURS = 24
 """How long a removed file stays on disk for readers of an older version: as long as the log of slices."""
 
 
-def remove_dead_epochs(root: Path, held: Held) -> Upkeep:
+def remove_dead_epochs(root: Path, held: CommittedEpochs) -> Upkeep:
     """Take the rows of dead epochs out of the quarantine, whose files are of one epoch each."""
     table = Table.open(root)
     gone = [
@@ -36,7 +36,7 @@ def remove_dead_epochs(root: Path, held: Held) -> Upkeep:
     return Upkeep(dead=len(gone))
 
 
-def vacuum_table(root: Path, held: Held) -> Upkeep:
+def vacuum_table(root: Path, held: CommittedEpochs) -> Upkeep:
     """Delete files that no commit names and none can (rule 16), and those removed longer ago than any read.
 
     Those of commits that were set aside stay as long as these do.

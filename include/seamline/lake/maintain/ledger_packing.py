@@ -14,10 +14,10 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.rewrites import Upkeep, list_live_pieces, upkeep_file_name
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.maintain.packing_groups import TARGET, filter_packable, plan_packing, without_jumps
-from seamline.plan.maintain.slice_upkeep import Block, Held, Piece
+from seamline.plan.maintain.slice_upkeep import Block, CommittedEpochs, Piece
 
 
-def pack_ledger(table: Table, held: Held, *, target: int = TARGET) -> Upkeep:
+def pack_ledger(table: Table, held: CommittedEpochs, *, target: int = TARGET) -> Upkeep:
     """Pack a ledger's files until no two are to be joined; a file of several epochs without a summary gets one."""
     return pack_file_groups(
         table,
@@ -27,7 +27,7 @@ def pack_ledger(table: Table, held: Held, *, target: int = TARGET) -> Upkeep:
     )
 
 
-def plan_ledger_packing(table: Table, held: Held, target: int) -> list[tuple[Piece, ...]]:
+def plan_ledger_packing(table: Table, held: CommittedEpochs, target: int) -> list[tuple[Piece, ...]]:
     """Group what is to be packed at the version of the table's handle."""
     found = filter_packable(list_live_pieces(table, "epoch", "epoch"), held)
     groups = [

@@ -25,7 +25,7 @@ from seamline.lake.storage.rewrites import (
 )
 from seamline.model.errors import Conflict
 from seamline.plan.maintain.packing_groups import TARGET, filter_packable, plan_packing
-from seamline.plan.maintain.slice_upkeep import Block, Held, Piece
+from seamline.plan.maintain.slice_upkeep import Block, CommittedEpochs, Piece
 
 BY_TIME = ("_event_time", "_epoch", "_partition", "_offset")
 """The master's order within a file: a build of one day reads the row groups of that day."""
@@ -41,7 +41,7 @@ AT_ONCE = 8
 
 def pack_table(
     table: Table,
-    held: Held,
+    held: CommittedEpochs,
     *,
     order: Sequence[str],
     target: int = TARGET,
@@ -83,7 +83,7 @@ def pack_file_groups(
 
 
 def plan_table_packing(
-    table: Table, held: Held, order: Sequence[str], target: int
+    table: Table, held: CommittedEpochs, order: Sequence[str], target: int
 ) -> list[tuple[Piece, ...]]:
     """Group what is to be packed of a table at the version of its handle; rows of no epoch may all be."""
     epoch = next((name for name in order if name in NUMBERS), None)

@@ -16,12 +16,12 @@ from seamline.lake.storage.rewrites import PARTITION, Upkeep, take_out
 from seamline.lake.tables.rejudged import ATTEMPT, EPOCHS, read_version_verdicts
 from seamline.model.errors import Conflict
 from seamline.plan.maintain.failed_attempts import dead_attempts
-from seamline.plan.maintain.slice_upkeep import Held
+from seamline.plan.maintain.slice_upkeep import CommittedEpochs
 
 REASON = "of an attempt at judging again that another overtook"
 
 
-def swept_attempts(layout: Layout, held: Held) -> Upkeep:
+def swept_attempts(layout: Layout, held: CommittedEpochs) -> Upkeep:
     """Clear away what dead attempts of every record version left."""
     done = Upkeep()
     for folder in sorted(layout.table("records").glob("*")):
@@ -30,7 +30,7 @@ def swept_attempts(layout: Layout, held: Held) -> Upkeep:
     return done
 
 
-def clean_version_attempts(folder: Path, held: Held) -> Upkeep:
+def clean_version_attempts(folder: Path, held: CommittedEpochs) -> Upkeep:
     """Clear away what dead attempts of one record version left."""
     # The attempts are listed first: those that begin later are not judged by verdicts of before.
     attempts = {path: path.name.partition("=")[2] for path in (folder / "rows").glob(f"{ATTEMPT}=*")}

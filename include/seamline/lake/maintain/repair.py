@@ -20,16 +20,16 @@ from seamline.lake.log.log_lines import (
     TAKEN,
     read_app_version,
     read_boot_number,
-    read_table_word,
+    read_table_state,
 )
 from seamline.lake.log.master import FRONTIER, Master
-from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.maintain.ledger_trimming import trim_ledger
 from seamline.lake.maintain.table_words import (
     find_overmerged_panes,
     newest_named_epoch,
     read_master_state,
-    read_slice_words,
+    read_slice_states,
 )
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
@@ -47,10 +47,10 @@ from seamline.plan.maintain.repair_steps import (
     Acceptance,
     Bring,
     Go,
-    Said,
-    State,
+    MasterState,
     Step,
     Stop,
+    SyncedState,
     Trim,
     find_master_losses,
     plan_repair_steps,
@@ -75,11 +75,11 @@ class Tables:
         return {QUARANTINE: self.quarantine, "ledger": self.ledger.table, **self.slices}
 
 
-def require_held_cuts(layout: Layout, ledger: Ledger, master: Master) -> None:
+def require_committed_cuts(layout: Layout, ledger: Ledger, master: Master) -> None:
     """Raise OutOfStep where a generation is served that has seen what the master does not hold."""
     manifest = ManifestTable.ensure(layout).read()
-    why = next(find_master_losses(Said(master.epoch), {}, highest_served_cut(manifest)), "")
-    if why := why or find_unheld_cut(manifest, lambda: condense_open_log(ledger, master)):
+    why = next(find_master_losses(MasterState(master.epoch), {}, highest_served_cut(manifest)), "")
+    if why := why or find_uncommitted_cut(manifest, lambda: condense_open_log(ledger, master)):
         raise out_of_step(layout.pipeline, why)
 
 
@@ -94,39 +94,39 @@ def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator
     if Master.exists(layout):
         manifest = ManifestTable.ensure(layout).read()
         followers = (layout.table(name) for name in (QUARANTINE, "ledger"))
-        others = {root.name: read_table_word(Table.open(root)) for root in followers if Table.exists(root)}
+        others = {root.name: read_table_state(Table.open(root)) for root in followers if Table.exists(root)}
         roots = {id: layout.slices_of(id) for id in {*manifest.births, *views}}
         slices = {id: Table.open(root) for id, root in roots.items() if Table.exists(root)}
         # Last: what a live stream and upkeep commit meanwhile is in it.
         master = Master.open(layout)
         yield from find_master_losses(
             read_master_state(master, slices, {}),
-            {**others, **read_slice_words(master, slices)},
+            {**others, **read_slice_states(master, slices)},
             highest_served_cut(manifest),
         )
-        if why := find_unheld_cut(manifest, lambda: read_condensed_log(layout)):
+        if why := find_uncommitted_cut(manifest, lambda: read_condensed_log(layout)):
             yield why
         for each in list_absent_generations(layout, manifest):
             what = f"generation {each.generation} of {each.view} {each.interval}"
             yield f"{what} is served, and its table lacks rows of it"
 
 
-def find_unheld_cut(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
+def find_uncommitted_cut(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
     """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is.
 
     ``rows`` gives the log condensed: it is read where something is served.
     """
     cuts = {each.epoch: each for each in manifest.published.values() if each.epoch > NOTHING}
-    numbers = numbers_of(rows()) if cuts else Numbers((), ())
+    numbers = numbers_of(rows()) if cuts else EpochNumbers((), ())
     for cut, each in sorted(cuts.items()):
         if cut not in numbers:
             return f"generation {each.generation} is served up to epoch {cut}, which the log does not hold"
     return ""
 
 
-def numbers_of(rows: Iterable[Epoch]) -> Numbers:
+def numbers_of(rows: Iterable[Epoch]) -> EpochNumbers:
     """Return the epochs that the rows of a condensed log stand for."""
-    return Numbers.of(run for row in rows for run in runs_of(row))
+    return EpochNumbers.of(run for row in rows for run in runs_of(row))
 
 
 def check_control_tokens(layout: Layout) -> Iterator[str]:
@@ -185,7 +185,7 @@ def withdraw_lost_answers(
         (each.view, each.interval, each.generation)
         for each in list_absent_generations(layout, manifest.read())
     }
-    taken = next(step.taken for step in steps if isinstance(step, State))
+    taken = next(step.taken for step in steps if isinstance(step, SyncedState))
     manifest.decide(
         lambda current: plan_withdrawals(
             current, unsure, held=numbers, absent=lacking, taken=taken, acceptance=acceptance, now=now
@@ -213,9 +213,9 @@ def plan_table_repair(
     told = {view: tables.master.frontier(view) for view in tables.slices}
     return plan_repair_steps(
         read_master_state(tables.master, tables.slices, {**told, **frontiers}),
-        read_table_word(tables.quarantine),
-        read_table_word(tables.ledger.table),
-        read_slice_words(tables.master, tables.slices),
+        read_table_state(tables.quarantine),
+        read_table_state(tables.ledger.table),
+        read_slice_states(tables.master, tables.slices),
         boot=read_boot_number(),
         token=token,
         named=named,
@@ -228,7 +228,7 @@ def apply_repair_step(pipeline: str, tables: Tables, step: Step) -> None:
     match step:
         case Stop(why):
             raise out_of_step(pipeline, why)
-        case State(line, started, taken, frontiers):
+        case SyncedState(line, started, taken, frontiers):
             tables.quarantine.sync()
             relied = {QUARANTINE: tables.quarantine, **tables.slices}
             begin_line(tables.master.table, line, started, taken, frontiers, relied)

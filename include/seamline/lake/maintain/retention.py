@@ -17,7 +17,12 @@ from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import Conflict
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.plan.maintain.retention_rules import Kept, RetentionVerdict, decide_retention, plan_forgetting
+from seamline.plan.maintain.retention_rules import (
+    RetentionVerdict,
+    StoredGeneration,
+    decide_retention,
+    plan_forgetting,
+)
 from seamline.plan.maintain.unneeded import find_killed_build, last_abandoned_second
 
 Named = Collection[tuple[str, str]]
@@ -32,7 +37,7 @@ def list_retention_verdicts(
     built = {(row.view, row.interval, row.generation): row.at for row in rows}
     until = last_abandoned_second(claims_of(layout, now=now), now=now)
     held = [
-        Kept(
+        StoredGeneration(
             view,
             interval,
             generation,

@@ -32,8 +32,8 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.plan.maintain.packing_groups import plan_packing
 from seamline.plan.maintain.slice_upkeep import (
     Block,
+    CommittedEpochs,
     Compaction,
-    Held,
     Merge,
     Piece,
     blocks_between,
@@ -45,7 +45,9 @@ TARGET = 32 << 20
 """Bytes, unpacked, of a file of slices: small enough to be read for a few windows."""
 
 
-def list_view_blocks(manifest: Manifest, view: CompiledView, held: Held, master: Master) -> list[Block]:
+def list_view_blocks(
+    manifest: Manifest, view: CompiledView, held: CommittedEpochs, master: Master
+) -> list[Block]:
     """List the blocks of a view: between edges, and never over its birth, a floor or a cut of its own."""
     own = [epoch for (name, _), epoch in manifest.floors.items() if name == view.id]
     cuts = [each.epoch for (name, _), some in manifest.history.items() if name == view.id for each in some]
@@ -53,7 +55,7 @@ def list_view_blocks(manifest: Manifest, view: CompiledView, held: Held, master:
     return blocks_between([*held.edges, *own, *cuts, birth], until=min(held.last, master.frontier(view.id)))
 
 
-def compact_slices(view: CompiledView, layout: Layout, held: Held, blocks: list[Block]) -> Upkeep:
+def compact_slices(view: CompiledView, layout: Layout, held: CommittedEpochs, blocks: list[Block]) -> Upkeep:
     """Merge a view's slices block by block and take dead epochs out, in one commit."""
     table = Table.open(layout.slices(view))
     plan = plan_compaction(list_live_pieces(table, "from_epoch", "to_epoch"), held, blocks)
@@ -70,7 +72,7 @@ def compact_slices(view: CompiledView, layout: Layout, held: Held, blocks: list[
 
 
 def pack_slices(
-    view: CompiledView, layout: Layout, held: Held, blocks: list[Block], *, target: int = TARGET
+    view: CompiledView, layout: Layout, held: CommittedEpochs, blocks: list[Block], *, target: int = TARGET
 ) -> Upkeep:
     """Put small files of closed blocks together, rows as they are, until no two are to be joined.
 
@@ -85,20 +87,22 @@ def pack_slices(
     )
 
 
-def plan_slice_packing(table: Table, held: Held, blocks: list[Block], target: int) -> list[tuple[Piece, ...]]:
+def plan_slice_packing(
+    table: Table, held: CommittedEpochs, blocks: list[Block], target: int
+) -> list[tuple[Piece, ...]]:
     """Group the files that are to become one."""
     alone = list_compacted_pieces(list_live_pieces(table, "from_epoch", "to_epoch"), held, blocks)
     return plan_packing([measure_piece(table, each, target) for each in alone], target=target)
 
 
 def side_by_side(
-    view: CompiledView, table: Table, group: tuple[Piece, ...], held: Held
+    view: CompiledView, table: Table, group: tuple[Piece, ...], held: CommittedEpochs
 ) -> list[data_files.DataFile]:
     """Write the rows of some files as one, those of a pane together; others than us may have put dead ones in."""
     schema = slices_schema(view)
     read = [parquet_files.read_parquet_file(table.root / piece.path) for piece in group]
     rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
-    rows = filter_held_rows(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
+    rows = filter_committed_rows(rows, held).sort_by([("pane", "ascending"), ("from_epoch", "ascending")])
     name = upkeep_file_name(table, Block(group[0].first, max(piece.last for piece in group)))
     return (
         [data_files.write_data_file(rows, table.root, name, stats=PRUNES, group=GROUP)]
@@ -113,13 +117,13 @@ def count_open_slices(plan: Compaction) -> dict[str, int]:
 
 
 def write_merged_blocks(
-    view: CompiledView, table: Table, merge: Merge, held: Held
+    view: CompiledView, table: Table, merge: Merge, held: CommittedEpochs
 ) -> Iterator[data_files.DataFile]:
     """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
     schema = slices_schema(view)
     read = [parquet_files.read_parquet_file(table.root / piece.path) for piece in merge.pieces]
     rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
-    rows, placed = filter_held_rows(rows, held), 0
+    rows, placed = filter_committed_rows(rows, held), 0
     for block in merge.blocks:
         inside = pc.and_(
             pc.greater_equal(rows["from_epoch"], block.first), pc.less_equal(rows["to_epoch"], block.last)
@@ -137,7 +141,7 @@ def write_merged_blocks(
         )
 
 
-def filter_held_rows(rows: pa.Table, held: Held) -> pa.Table:
+def filter_committed_rows(rows: pa.Table, held: CommittedEpochs) -> pa.Table:
     """Keep the rows of epochs that are held."""
     numbers = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
     return rows.filter(pc.is_in(rows["to_epoch"], pa.array(numbers, pa.int64())))

@@ -16,7 +16,7 @@ from seamline.lake.log.log_lines import (
     SERVED,
     TAKEN,
     read_app_version,
-    read_table_word,
+    read_table_state,
 )
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.unjudging import newest_reprocessed_epoch
@@ -29,16 +29,16 @@ from seamline.lake.tables.control_table import ControlTable
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.repair_steps import (
-    Said,
-    Word,
+    MasterState,
+    TableState,
 )
 
 
-def read_slice_words(master: Master, slices: Mapping[str, Table]) -> dict[str, Word]:
+def read_slice_states(master: Master, slices: Mapping[str, Table]) -> dict[str, TableState]:
     """Read what the slices of each view say."""
     end, least = master.epoch, max(master.epoch, read_app_version(master.table, TAKEN))
     return {
-        view: replace(read_table_word(table), crosses=bool(find_overmerged_panes(table, end, least)))
+        view: replace(read_table_state(table), crosses=bool(find_overmerged_panes(table, end, least)))
         for view, table in slices.items()
     }
 
@@ -78,10 +78,10 @@ def newest_named_epoch(layout: Layout, manifest: Manifest) -> int:
     return max(numbers, default=NOTHING)
 
 
-def read_master_state(master: Master, views: Iterable[str], frontiers: Mapping[str, int]) -> Said:
+def read_master_state(master: Master, views: Iterable[str], frontiers: Mapping[str, int]) -> MasterState:
     """Read what the master says, also of views."""
     table = master.table
-    return Said(
+    return MasterState(
         master.epoch,
         table.txn(LINE),
         table.txn(BOOT),

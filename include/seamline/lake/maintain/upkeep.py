@@ -12,7 +12,7 @@ from seamline.lake.log import ledger_summaries
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_files import condense_ledger_files, groups_of, iterate_edges
 from seamline.lake.log.master import Master
-from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.maintain.cleaning import remove_dead_epochs, vacuum_table
 from seamline.lake.maintain.ledger_packing import pack_ledger
 from seamline.lake.maintain.packing import AS_READ, BY_TIME, pack_table
@@ -39,7 +39,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import Conflict
 from seamline.model.protocol.condensed import runs_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.plan.maintain.slice_upkeep import Block, Held
+from seamline.plan.maintain.slice_upkeep import Block, CommittedEpochs
 
 __all__ = ["Upkeep", "maintain_tables"]
 
@@ -89,7 +89,7 @@ def maintain_tables(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     return done if lacks else done.plus(of_logs(layout, now=datetime.now(UTC)))
 
 
-def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: Held) -> Upkeep:
+def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: CommittedEpochs) -> Upkeep:
     """Compact the slices of every live version, and clean them and the serving tables."""
     done, manifest = Upkeep(), ManifestTable.ensure(layout).read()
     views = add_live_versions(pipeline, layout).views
@@ -106,7 +106,7 @@ def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: H
     return done
 
 
-def of_records(layout: Layout, held: Held) -> Upkeep:
+def of_records(layout: Layout, held: CommittedEpochs) -> Upkeep:
     """Pack and clean the tables that grow by files for ever."""
     done = Upkeep()
     for name, order in ORDERS.items():
@@ -119,7 +119,7 @@ def of_records(layout: Layout, held: Held) -> Upkeep:
     return done.plus(vacuum_table(layout.table("ledger"), held))
 
 
-def of_decisions(layout: Layout, held: Held) -> Upkeep:
+def of_decisions(layout: Layout, held: CommittedEpochs) -> Upkeep:
     """Pack and clean what people decided, and what runs claimed."""
     done = Upkeep()
     if Table.exists(layout.table("control")):
@@ -146,7 +146,7 @@ def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
     return Upkeep(shortened=sum(delete_old_entries(root, span, now=now) for root, span in kept if span))
 
 
-def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
+def whole_ledger(layout: Layout) -> tuple[Master, CommittedEpochs, int, Upkeep]:
     """Compare the ledger with the master's commits since the last upkeep, and add the rows it lacks.
 
     Gives with what is held the number of records that it accepted. A row that the stream adds at the same moment is
@@ -155,7 +155,7 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
     ledger = Ledger.ensure(layout).table
     groups = groups_of(ledger)
     rows = list(condense_ledger_files(groups, (), newest=False))
-    known = Numbers.of(run for row in rows for run in runs_of(row))
+    known = EpochNumbers.of(run for row in rows for run in runs_of(row))
     master = Master.open(layout)
     checked = ledger.txn(CHECKED)
     missing = [
@@ -164,8 +164,8 @@ def whole_ledger(layout: Layout) -> tuple[Master, Held, int, Upkeep]:
         if epoch.number not in known
     ]
     edges = sorted({*iterate_edges(groups), *(epoch.number for epoch in missing if epoch.edge)})
-    numbers = Numbers.of(run for row in (*rows, *missing) for run in runs_of(row))
-    held = Held(numbers, tuple(edges), master.epoch)
+    numbers = EpochNumbers.of(run for row in (*rows, *missing) for run in runs_of(row))
+    held = CommittedEpochs(numbers, tuple(edges), master.epoch)
     accepted = sum(row.rows for row in (*rows, *missing))
     if not missing and checked == master.epoch:
         return master, held, accepted, Upkeep()
@@ -191,7 +191,7 @@ def list_committed_epochs(master: Master, *, after: int) -> list[Epoch]:
     return [found[number] for number in sorted(found)]
 
 
-def find_lost_ledger_rows(master: Master, held: Held, rows: int) -> str:
+def find_lost_ledger_rows(master: Master, held: CommittedEpochs, rows: int) -> str:
     """Say what the master holds, by its number or by its files, whose ledger rows are lost; empty if nothing.
 
     A file of many epochs names two of them: the others are found out by the ``rows`` that the ledger knows of.

@@ -55,7 +55,7 @@ def fork_pipeline(
     draft = Layout(to.warehouse, f".fork-{to.pipeline}-{uuid.uuid4().hex[:8]}")
     try:
         rows = create_fork_tables(layout, draft, held, point)
-        with hold_stream_lease(to):
+        with acquire_stream_lease(to):
             # Whoever keeps streams up may have started this one while its tables were made.
             require_no_log(other, to)
             copy_restatements(layout, to, point)
@@ -97,7 +97,7 @@ def require_no_log(other: CompiledPipeline, to: Layout) -> None:
 
 
 @contextmanager
-def hold_stream_lease(to: Layout) -> Iterator[None]:
+def acquire_stream_lease(to: Layout) -> Iterator[None]:
     """Keep a pipeline's stream from starting meanwhile; LeaseHeld where it has started."""
     control = ControlTable.ensure(to)
     lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=own_process_name(), now=datetime.now(UTC))
@@ -111,7 +111,7 @@ def hold_stream_lease(to: Layout) -> Iterator[None]:
 
 def require_position(layout: Layout, point: Savepoint) -> None:
     """Refuse a savepoint whose epoch is lost: records below its offsets are held under later numbers, in no fork."""
-    if not readiness.is_epoch_held(layout, point.epoch):
+    if not readiness.is_epoch_committed(layout, point.epoch):
         raise BadRange(
             f"The savepoint {point.name} is of epoch {point.epoch}, which the log has lost since.",
             hint=f"what it held was read again: `seamline stream savepoint {layout.pipeline}` names a position anew.",
@@ -121,7 +121,7 @@ def require_position(layout: Layout, point: Savepoint) -> None:
 def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint) -> int:
     """Make the tables of the log; give the master's rows."""
     numbers = {epoch.number for epoch in held}
-    taken = {name: taken_over(layout, draft, name, numbers) for name in (LAST, "quarantine")}
+    taken = {name: copy_table_files(layout, draft, name, numbers) for name in (LAST, "quarantine")}
     edges = [epoch.number for epoch in held if epoch.edge]
     txns = {EPOCH: point.epoch, **{f"{END}{lane}": end for lane, end in point.ends.items()}}
     txns |= {EDGE: edges[-1]} if edges else {}
@@ -145,7 +145,9 @@ def copy_restatements(layout: Layout, to: Layout, point: Savepoint) -> None:
             control.restate(mine)
 
 
-def taken_over(layout: Layout, draft: Layout, name: str, numbers: set[int]) -> list[data_files.DataFile]:
+def copy_table_files(
+    layout: Layout, draft: Layout, name: str, numbers: set[int]
+) -> list[data_files.DataFile]:
     """Link or write again the files of a table as far as their epochs are among ``numbers``."""
     table = Table.open(layout.table(name))
     schema = table.handle.to_pyarrow_dataset().schema.remove_metadata()

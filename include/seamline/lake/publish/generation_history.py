@@ -14,19 +14,19 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.readiness import require_held, require_repaired
+from seamline.lake.tables.readiness import require_committed, require_repaired
 from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.manifest import Generation, Manifest, Statement
 from seamline.model.time.intervals import Interval
-from seamline.plan.publish.generation_fates import Past, fate_of, plan_release, roll_back
+from seamline.plan.publish.generation_fates import PastGeneration, fate_of, plan_release, roll_back
 from seamline.plan.publish.publication import Decision
 
 
 def list_past_generations(
     layout: Layout, manifest: Manifest, view_name: str, interval: Interval
-) -> list[Past]:
+) -> list[PastGeneration]:
     """List every generation of an interval, of all versions of a view, in the order they were built."""
     builds = Builds.ensure(layout).about(interval.id) if Table.exists(layout.table("builds")) else []
     certificates = (
@@ -51,7 +51,7 @@ def list_past_generations(
         generation = generation_of_build(row, interval) if row else generation_of(told[place], interval)
         certificate = judged.get(place)
         found.append(
-            Past(
+            PastGeneration(
                 generation,
                 fate_of(manifest, generation, certificate),
                 row.at if row else None,
@@ -61,10 +61,10 @@ def list_past_generations(
                 held[generation.view][generation.id],
             )
         )
-    return sorted(found, key=lambda each: first_told(each, interval))
+    return sorted(found, key=lambda each: first_stated_at(each, interval))
 
 
-def first_told(one: Past, interval: Interval) -> datetime:
+def first_stated_at(one: PastGeneration, interval: Interval) -> datetime:
     """Return the instant by which a generation stands in its history."""
     return one.built or min((each.at for each in one.published if each.at), default=interval.end)
 
@@ -130,7 +130,7 @@ def roll_back_interval(
         chosen = roll_back(
             manifest, (id, interval.id), known, to=to, decision=decision, now=datetime.now(UTC)
         )
-        require_held(layout, chosen.epoch, chosen.generation)
+        require_committed(layout, chosen.epoch, chosen.generation)
         return chosen
 
     require_repaired(layout)

@@ -11,7 +11,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.readiness import require_held, require_repaired
+from seamline.lake.tables.readiness import require_committed, require_repaired
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.live_versions import list_primary_views
@@ -120,7 +120,7 @@ def commit_publication(
                 return [], offer.held_back
             raise publication_refusal(offered[0].generation.run, offer)
         for cut, generation in {each.generation.cut: each.generation.id for each in offer.green}.items():
-            require_held(layout, cut, generation)
+            require_committed(layout, cut, generation)
         statements = plan_publication(manifest, offer.green, now=datetime.now(UTC), decision=decision)
         try:
             table.commit(statements)

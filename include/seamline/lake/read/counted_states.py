@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine.duckdb_scans import register_tables
 from seamline.lake.engine.states import late_columns_sql, query_tables, quote_identifier, stored_states_sql
-from seamline.lake.log.pinned_log import Numbers
+from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.read.answering_files import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
@@ -32,7 +32,7 @@ def read_counted_states(
 ) -> pa.Table:
     """Read the states that count by the seam's rule, within ``panes`` and, unless sets are grouped, ``where``.
 
-    ``taken_schema``, a row for each state. StraddlesCut where a slice crosses a cut; where one reaches beyond the
+    ``counted_schema``, a row for each state. StraddlesCut where a slice crosses a cut; where one reaches beyond the
     snapshot, Unsettled, or BadRange of the past. ExpressionError and BadRange for a condition that is none.
     """
     view = snapshot.view
@@ -58,7 +58,7 @@ def read_counted_states(
             scan_state_files(view, generations, [*columns, "generation"], condition), snapshot
         )
         parts.append(keep_published_states(rows, marks))
-    schema = taken_schema(view)
+    schema = counted_schema(view)
     return pa.concat_tables(
         [schema.empty_table(), *(part.select(schema.names).cast(schema) for part in parts)]
     )
@@ -86,7 +86,7 @@ def scan_state_files(
         return con.sql(query).to_arrow_table()
 
 
-def drop_dead_epochs(rows: pa.Table, held: Numbers, until: int) -> pa.Table:
+def drop_dead_epochs(rows: pa.Table, held: EpochNumbers, until: int) -> pa.Table:
     """Leave out what dead epochs left (rule 2), row by row: others than us put rows of many epochs into one file.
 
     Rows that upkeep has merged are of held epochs; a number above ``until`` may be held by now.
@@ -152,7 +152,7 @@ def compacted_slices_error(snapshot: Snapshot) -> BadRange:
     )
 
 
-def taken_schema(view: CompiledView) -> pa.Schema:
+def counted_schema(view: CompiledView) -> pa.Schema:
     """Return the columns of the states that count; ``_at`` is the start of the interval."""
     numbers = [pa.field(name, pa.int64()) for name in ("_at", "from_epoch", "to_epoch")]
     return pa.schema([*partial_schema(view), *numbers, pa.field("_speed", pa.bool_())])

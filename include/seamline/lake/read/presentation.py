@@ -13,7 +13,7 @@ from seamline.lake.read.answer_ways import id_of
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.standings import ways_of
-from seamline.lake.read.window_verdicts import Verdicts, judge_windows
+from seamline.lake.read.window_verdicts import Verdicts, compute_verdicts
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.protocol.seam import Phase, Side
@@ -35,7 +35,7 @@ def present_windows(
     """
     view = snapshot.view
     ways = ways_of(snapshot, taken, panes, side)
-    verdicts = judge_windows(snapshot, ways, found, side)
+    verdicts = compute_verdicts(snapshot, ways, found, side)
     if not verdicts.answered.all():
         answered = pa.array(verdicts.answered)
         found, verdicts = found.filter(answered), verdicts.only(verdicts.answered)

@@ -95,7 +95,10 @@ def refresh_serving_table(
     for _ in range(ATTEMPTS):
         owner, version = find_served_version(pipeline, layout, view)
         table = ensure_serving_table(layout, version)
-        shown, another = decorations.list_lookup_versions(version, layout), holds_another(table, version)
+        shown, another = (
+            decorations.list_lookup_versions(version, layout),
+            serves_other_version(table, version),
+        )
         lacks = read_serving_lag(layout, owner.grid, version, table)
         anew = (
             lacks.intervals is None
@@ -135,7 +138,7 @@ def refresh_serving_table(
     )
 
 
-def holds_another(table: Table, view: CompiledView) -> bool:
+def serves_other_version(table: Table, view: CompiledView) -> bool:
     """Return whether a serving table's rows, or its columns, are those of another version."""
     if table.handle.schema() != deltalake.Schema.from_arrow(serving_schema(view)):
         return True

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from seamline.lake.log.log_edges import Edges
-from seamline.lake.log.pinned_log import Numbers, fill_newest_row, frontier_at, log_of, moment_of, past_of
+from seamline.lake.log.pinned_log import (
+    EpochNumbers,
+    fill_newest_row,
+    frontier_at,
+    log_of,
+    moment_of,
+    past_of,
+)
 from seamline.lake.read.pinned_slices import find_complete_epoch, pin_slices, require_line
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
@@ -44,7 +51,7 @@ class Snapshot:
     as_of: bool
     watermark: datetime | None
     edges: Edges
-    held: Numbers
+    held: EpochNumbers
     slices: Files | None
     manifest: Manifest
     generations: Files | None

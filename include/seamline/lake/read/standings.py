@@ -21,7 +21,7 @@ from seamline.runtime.deadline import in_time
 
 
 @dataclass(frozen=True)
-class Told:
+class StatedIntervals:
     """The intervals of a view of which a manifest tells: their starts in order, and which may have no row.
 
     Those answer by a publication, or wait for a build.
@@ -32,10 +32,10 @@ class Told:
     named: Flags
 
 
-_known: dict[str, Told] = {}
+_known: dict[str, StatedIntervals] = {}
 
 
-def told_by(snapshot: Snapshot) -> Told:
+def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
     """List the intervals of which the manifest tells, once for each manifest."""
     manifest, view = snapshot.manifest, snapshot.view.id
     known = _known.get(view)
@@ -46,13 +46,17 @@ def told_by(snapshot: Snapshot) -> Told:
         by_start = {to_unix_micros(parse_moment(id)): (view, id) in places for id in ids}
         starts = sorted(by_start)
         flags = np.array([by_start[each] for each in starts], np.bool_)
-        known = _known[view] = Told(manifest, np.array(starts, np.int64), flags)
+        known = _known[view] = StatedIntervals(manifest, np.array(starts, np.int64), flags)
     return known
 
 
 def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side) -> Ways:
     """Say for every interval that has anything within the bounds how it is answered, in order."""
-    at, length, told = column_to_numpy(taken, "_at"), snapshot.grid.length // MICROSECOND, told_by(snapshot)
+    at, length, told = (
+        column_to_numpy(taken, "_at"),
+        snapshot.grid.length // MICROSECOND,
+        list_stated_intervals(snapshot),
+    )
     named = told.starts[told.named]
     starts = np.union1d(at, named[is_within_bounds(named, panes, length)])
     speed = taken["_speed"].to_numpy()
@@ -64,7 +68,7 @@ def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: 
 def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
     """Say how the intervals at ``starts`` are answered, of which so many rows came from slices."""
     found = find_plain_ways(snapshot, starts, since, side)
-    for at in in_time(np.flatnonzero(np.isin(starts, told_by(snapshot).starts)).tolist()):
+    for at in in_time(np.flatnonzero(np.isin(starts, list_stated_intervals(snapshot).starts)).tolist()):
         each = found.told[at] = find_manifest_way(snapshot, id_of(int(starts[at])), int(since[at]), side)
         found.statuses[at], found.cuts[at] = STATUSES.index(each.status), each.cut
         found.complete_to[at] = each.complete_to

@@ -11,7 +11,7 @@ from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.windowing import END, START, Numbers, column_to_numpy
 from seamline.lake.read.answer_ways import STATUSES, Flags, Ways
 from seamline.lake.read.snapshot import Snapshot
-from seamline.lake.read.standings import find_interval_ways, find_plain_ways, told_by
+from seamline.lake.read.standings import find_interval_ways, find_plain_ways, list_stated_intervals
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import parse_moment
@@ -41,7 +41,7 @@ class Verdicts:
         return Verdicts(*(getattr(self, each.name)[kept] for each in fields(self)))
 
 
-def judge_windows(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
+def compute_verdicts(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
     """Judge windows by their bounds."""
     starts, endless = column_to_numpy(found, START), found[END].is_null().to_numpy()
     ends = found[END].fill_null(MOST).to_numpy()
@@ -102,7 +102,7 @@ def find_window_epochs(
     among them, however many, are alike on either side of the last one that had rows at the view's birth.
     """
     length = snapshot.grid.length // MICROSECOND
-    beside = np.setdiff1d(told_by(snapshot).starts, ways.starts)
+    beside = np.setdiff1d(list_stated_intervals(snapshot).starts, ways.starts)
     beside = beside[is_in_runs(beside // length, first, last)]
     more = find_interval_ways(snapshot, beside, np.zeros(len(beside), np.int64), side)
     numbers = np.concatenate([ways.starts, more.starts]) // length

@@ -20,7 +20,7 @@ UNPACKED = 8
 """Bytes in memory for one on disk, about."""
 
 
-class Kept:
+class CachedFiles:
     """The contents of files, by path and what tells one file from another that was put in its place."""
 
     def __init__(self, *, small: int = SMALL, most: int = MOST) -> None:
@@ -57,5 +57,5 @@ class Kept:
         return table
 
 
-KEPT = Kept()
+KEPT = CachedFiles()
 """This process's."""

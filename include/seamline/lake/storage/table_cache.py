@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Held:
+class CachedTable:
     """A handle, the table it was opened on, and what was seen in it at its version."""
 
     table: Table
@@ -44,7 +44,7 @@ class Held:
             self.seen.clear()
 
 
-_held: dict[Path, Held] = {}
+_held: dict[Path, CachedTable] = {}
 _guard = threading.Lock()
 
 
@@ -86,7 +86,7 @@ def take_cached_table(root: Path) -> Table | None:
         return held.table
 
 
-def _holding(root: Path) -> Held | None:
+def _holding(root: Path) -> CachedTable | None:
     # Another table that was later made at the same place has another first version.
     first = file_identity(log_store.entry_path(root, 0))
     with _guard:
@@ -94,7 +94,7 @@ def _holding(root: Path) -> Held | None:
         if held is not None and held.identity == first:
             return held
         try:
-            held = _held[root] = Held(Table.open(root), first)
+            held = _held[root] = CachedTable(Table.open(root), first)
         except NotFound:
             _held.pop(root, None)
             return None

@@ -113,7 +113,7 @@ class Claims:
     def renew(self, run: str, process: str) -> bool:
         """Prolong the claim that a process holds for a run; false if it holds none any more."""
         while (
-            mine := next((each for each in self.read() if is_held_by_run(each, run, process)), None)
+            mine := next((each for each in self.read() if belongs_to_run(each, run, process)), None)
         ) is not None:
             try:
                 self.decisions.beat({f"{BEAT}{mine.slot}": mine.beat + 1})
@@ -128,7 +128,7 @@ class Claims:
         def handed(found: tuple[Claim, ...]) -> tuple[Claim, ...]:
             until = now + HANDED_OVER
             return tuple(
-                replace(each, until=until, process="") if is_held_by_run(each, run, process) else each
+                replace(each, until=until, process="") if belongs_to_run(each, run, process) else each
                 for each in found
             )
 
@@ -139,7 +139,7 @@ class Claims:
         self._change(
             run,
             RELEASED,
-            lambda found: tuple(each for each in found if not is_held_by_run(each, run, process)),
+            lambda found: tuple(each for each in found if not belongs_to_run(each, run, process)),
         )
 
     def _change(self, run: str, state: str, change: Callable[[tuple[Claim, ...]], tuple[Claim, ...]]) -> None:
@@ -174,7 +174,7 @@ def require_free(claims: Sequence[Claim], run: str, spans: Sequence[Interval]) -
         )
 
 
-def is_held_by_run(claim: Claim, run: str, process: str) -> bool:
+def belongs_to_run(claim: Claim, run: str, process: str) -> bool:
     """Return whether a claim is a run's and this process's, or between two; an attempt that was replaced has none."""
     return claim.run == run and claim.process in (process, "")
 

@@ -200,7 +200,7 @@ class ControlTable:
             standing = sight.look(read)
             if found.lease and found.lease.holder != holder:
                 if standing is Standing.HELD:
-                    raise held_by(found.lease)
+                    raise format_holder(found.lease)
                 if standing is Standing.UNSURE:
                     wait(LOOKS_EVERY)
                     continue
@@ -264,7 +264,7 @@ class ControlTable:
         )
 
 
-def held_by(lease: Lease) -> LeaseHeld:
+def format_holder(lease: Lease) -> LeaseHeld:
     """Say who has the lease."""
     said = f", renewed at {format_utc_instant(lease.renewed)} by its clock" if lease.renewed else ""
     return LeaseHeld(

@@ -33,7 +33,7 @@ SPELLED = 32
 
 
 @dataclass(frozen=True)
-class HeldLog:
+class CommittedLog:
     """The files of master and quarantine as of one epoch, and what is held up to it.
 
     ``log`` is all of it condensed. ``epochs`` are those that are looked at: each, or with a ``span`` those that brought
@@ -50,7 +50,7 @@ class HeldLog:
     span: Interval | None = None
 
     @classmethod
-    def pin(cls, pipeline: CompiledPipeline, layout: Layout, span: Interval | None = None) -> HeldLog:
+    def pin(cls, pipeline: CompiledPipeline, layout: Layout, span: Interval | None = None) -> CommittedLog:
         """Pin the master first: what it holds is in the quarantine by then (rule 1). NotFound without a master."""
         master = Master.open(layout)
         last, files = master.epoch, Files.of(master.table)
@@ -91,7 +91,7 @@ class HeldLog:
     def rows(self) -> Rows:
         """Count the rows of each epoch."""
         start = floor_sql("_event_time", self.pipeline.grid.length)
-        con, held = connection(), held_epochs_sql("_epoch", self.epochs)
+        con, held = connection(), committed_epochs_sql("_epoch", self.epochs)
         inside = held if self.span is None else f"{held} AND {within_span_sql('_event_time', self.span)}"
         accepted = count_epoch_rows(con, self.master, start, inside)
         refused = count_epoch_rows(con, self.quarantine, "_reason", held) if self.quarantine else {}
@@ -105,7 +105,7 @@ class HeldLog:
 
     def _log(self) -> str:
         parts = [
-            f"SELECT {PLACES} FROM {read_parquet_sql(files.paths)} WHERE {held_epochs_sql('_epoch', self.epochs)}"
+            f"SELECT {PLACES} FROM {read_parquet_sql(files.paths)} WHERE {committed_epochs_sql('_epoch', self.epochs)}"
             for files in (self.master, self.quarantine)
             if files and files.actions.num_rows
         ]
@@ -152,7 +152,7 @@ def within_span_sql(column: str, span: Interval) -> str:
     return f"(epoch_us({column}) >= {to_unix_micros(span.start)} AND epoch_us({column}) < {to_unix_micros(span.end)})"
 
 
-def held_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
+def committed_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
     """Spell that a number is that of an epoch that is held: what is not is dead (rule 2)."""
     runs = list(merge_adjacent_runs(run for epoch in epochs for run in runs_of(epoch)))
     if len(runs) <= SPELLED:
@@ -167,7 +167,7 @@ def held_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
 
 def live_slices_sql(epochs: Iterable[Epoch]) -> str:
     """Spell that slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
-    return f"(from_epoch <> to_epoch OR {held_epochs_sql('to_epoch', epochs)})"
+    return f"(from_epoch <> to_epoch OR {committed_epochs_sql('to_epoch', epochs)})"
 
 
 def count_epoch_rows(

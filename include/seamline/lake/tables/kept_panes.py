@@ -30,13 +30,15 @@ def pane_length_mark(view: CompiledView) -> dict[str, int]:
     return {PANE: view.pane // MICROSECOND}
 
 
-def kept_in(layout: Layout, view: CompiledView) -> int | None:
+def read_pane_length(layout: Layout, view: CompiledView) -> int | None:
     """Return the length of the panes that a version is kept in; None where nobody has said it."""
     found: int | None = read_cached_table(layout.slices(view), PANE, lambda table: table.txn(PANE))
     return found
 
 
-def as_kept(pipeline: CompiledPipeline, kept: Callable[[CompiledView], int | None]) -> CompiledPipeline:
+def use_stored_panes(
+    pipeline: CompiledPipeline, kept: Callable[[CompiledView], int | None]
+) -> CompiledPipeline:
     """Return views panes in which what is made of them fits what is kept."""
     return replace(pipeline, views=tuple(shorten_panes(view, kept(view)) for view in pipeline.views))
 
@@ -57,7 +59,7 @@ def list_coarse_stretches(view: CompiledView, kept: int | None) -> list[Bounds]:
 
 def require_fine(layout: Layout, view: CompiledView, read: datetime) -> None:
     """Raise ProtocolError where windows cannot be made of the panes of days that were read before an instant."""
-    kept = kept_in(layout, view)
+    kept = read_pane_length(layout, view)
     ahead = (read - EPOCH) // MICROSECOND
     first = min((low for low, _ in list_coarse_stretches(view, kept) if low < ahead), default=None)
     if first is not None and kept is not None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from seamline.lake.log.log_lines import LINE, TAKEN, read_app_version
-from seamline.lake.log.pinned_log import Log, Numbers
+from seamline.lake.log.pinned_log import EpochNumbers, Log
 from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
@@ -19,7 +19,7 @@ from seamline.plan.maintain.repair_steps import has_unaccounted_gap
 
 
 def require_epochs(
-    layout: Layout, view: CompiledView, log: Log, held: Numbers, *, epoch: int, instant: datetime
+    layout: Layout, view: CompiledView, log: Log, held: EpochNumbers, *, epoch: int, instant: datetime
 ) -> None:
     """Raise BadRange where the log may have lost epochs that were held at an instant, above the last it knows of then.
 

@@ -42,7 +42,7 @@ def lock_table_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def mend_tables(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
+def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
     """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
 
     OutOfStep where that would take what a power cut cannot have taken; of the master not where a person has
@@ -52,7 +52,7 @@ def mend_tables(layout: Layout, *, now: datetime, accepted: bool = False) -> lis
     if not folder.is_dir():
         return []
     with lock_table_folder(folder):
-        found = [each for root in list_table_roots(folder) if (each := mend_table_log(root, now=now))]
+        found = [each for root in list_table_roots(folder) if (each := repair_torn_log(root, now=now))]
         found += cut_back(layout, now=now, accepted=accepted)
     return found
 
@@ -64,7 +64,7 @@ def list_table_roots(folder: Path) -> Iterator[Path]:
             yield log_folder.parent
 
 
-def mend_table_log(root: Path, *, now: datetime) -> str:
+def repair_torn_log(root: Path, *, now: datetime) -> str:
     """Set aside the end of one table's log, if it is not whole; say so."""
     if (found := find_log_damage(root)) is None:
         return ""

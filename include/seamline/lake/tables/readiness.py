@@ -10,7 +10,7 @@ from functools import partial
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_files import groups_of, row_of
-from seamline.lake.log.log_lines import LINE, MARK, TAKEN, read_app_version, read_table_word
+from seamline.lake.log.log_lines import LINE, MARK, TAKEN, read_app_version, read_table_state
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -20,7 +20,7 @@ from seamline.lake.tables.mending import QUARANTINE
 from seamline.model.errors import OutOfStep, PublishRefused
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
-from seamline.plan.maintain.repair_steps import Word
+from seamline.plan.maintain.repair_steps import TableState
 
 
 def require_repaired(layout: Layout) -> None:
@@ -41,9 +41,9 @@ def find_repair_reason(layout: Layout) -> str:
     """
     if not Ledger.exists(layout) or not Master.exists(layout):
         return ""
-    ledger = read_table_word(Table.open(layout.table("ledger")))
+    ledger = read_table_state(Table.open(layout.table("ledger")))
     master = Master.open(layout)
-    if ledger.line != master.table.txn(LINE) and ledger != Word():
+    if ledger.line != master.table.txn(LINE) and ledger != TableState():
         return "the ledger is not of the master's line"
     if ledger.epoch > max(master.epoch, read_app_version(master.table, TAKEN)):
         return f"the ledger has epoch {ledger.epoch}, and the master ends at {master.epoch}"
@@ -54,20 +54,20 @@ def find_repair_reason(layout: Layout) -> str:
     slices = {id: root for id, root in layout.every_slices().items() if id in known.births}
     for name, root in {QUARANTINE: layout.table(QUARANTINE), **slices}.items():
         marked = read_app_version(master.table, MARK + name)
-        found = read_table_word(Table.open(root)) if Table.exists(root) else Word()
+        found = read_table_state(Table.open(root)) if Table.exists(root) else TableState()
         if found.epoch < marked:
             return f"{name} ends at epoch {found.epoch}, and the master relies on it up to {marked}"
-        if found.line != master.table.txn(LINE) and found != Word():
+        if found.line != master.table.txn(LINE) and found != TableState():
             return f"{name} is not of the master's line"
     return ""
 
 
-def require_held(layout: Layout, cut: int, generation: str) -> None:
+def require_committed(layout: Layout, cut: int, generation: str) -> None:
     """Raise PublishRefused where the master does not hold the epoch that a generation was built up to.
 
     It has lost it since, and reads its records again under another number, which is not in the generation's cut.
     """
-    if cut == NOTHING or not Master.exists(layout) or is_epoch_held(layout, cut):
+    if cut == NOTHING or not Master.exists(layout) or is_epoch_committed(layout, cut):
         return
     raise PublishRefused(
         f"Generation {generation} is of epochs up to {cut}, which the log has lost since.",
@@ -75,7 +75,7 @@ def require_held(layout: Layout, cut: int, generation: str) -> None:
     )
 
 
-def is_epoch_held(layout: Layout, number: int) -> bool:
+def is_epoch_committed(layout: Layout, number: int) -> bool:
     """Return whether the master holds an epoch: the ledger has its row, or lags behind."""
     written, last = read_cached_table(
         layout.table("ledger"), ("written", number), partial(row_and_last, number)

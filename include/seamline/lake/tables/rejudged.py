@@ -24,7 +24,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.readiness import is_epoch_held
+from seamline.lake.tables.readiness import is_epoch_committed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, ANEW
 from seamline.model.errors import Conflict
@@ -53,7 +53,7 @@ def rows_schema(pipeline: CompiledPipeline) -> pa.Schema:
     return pa.schema([*master_schema(pipeline), QUARANTINE.field(REASON), QUARANTINE.field(DETAIL)])
 
 
-class Rejudged:
+class Reprocessed:
     """What was judged again by a pipeline's record version."""
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
@@ -93,7 +93,7 @@ class Rejudged:
         table = Table.ensure(self.layout.records(self.hash) / "verdicts", SCHEMA)
         newest = max((each.epoch for each in verdicts), default=NOTHING)
         while True:
-            if newest > NOTHING and not is_epoch_held(self.layout, newest):
+            if newest > NOTHING and not is_epoch_committed(self.layout, newest):
                 raise Conflict(
                     f"Epoch {newest} was lost meanwhile.",
                     hint="its records are read again; look for what is held.",
@@ -142,7 +142,7 @@ def read_reprocessed_log(
     Where some epochs were judged again each is read, one after the other: a sum over them says what they were before.
     """
     # The verdicts are read first: those on an epoch come after it.
-    verdicts = Rejudged(pipeline, layout).verdicts()
+    verdicts = Reprocessed(pipeline, layout).verdicts()
     if not verdicts:
         return list(drop_foreign_watermarks(read_condensed_log(layout, cuts=cuts), pipeline.timed))
     return condense_epochs(each_of(pipeline, layout, verdicts), cuts)
@@ -150,7 +150,7 @@ def read_reprocessed_log(
 
 def read_reprocessed_epochs(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
     """Return every epoch as the pipeline's record version judges it, where that was done."""
-    return each_of(pipeline, layout, Rejudged(pipeline, layout).verdicts())
+    return each_of(pipeline, layout, Reprocessed(pipeline, layout).verdicts())
 
 
 def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
@@ -181,7 +181,7 @@ def log_beside(layout: Layout, verdicts: Mapping[int, Verdict]) -> Sequence[Epoc
 
 def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:
     """Let intervals that got rows of before the views' birth be built before they are answered, and no others."""
-    verdicts, wanted = Rejudged(pipeline, layout).verdicts(), list(views)
+    verdicts, wanted = Reprocessed(pipeline, layout).verdicts(), list(views)
 
     def decision(manifest: Manifest) -> list[Statement]:
         now, unknown = datetime.now(UTC), [each for each in wanted if each not in manifest.filled]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.kept_panes import as_kept, kept_in
+from seamline.lake.tables.kept_panes import read_pane_length, use_stored_panes
 from seamline.lake.tables.manifest_table import find_version_id, manifest_of
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.live_versions import live_views
@@ -14,7 +14,7 @@ from seamline.model.errors import NotFound
 def add_live_versions(pipeline: CompiledPipeline, layout: Layout) -> CompiledPipeline:
     """Add the versions that the manifest calls live to a definition's own views, which come first."""
     found = live_views(pipeline, manifest_of(layout))
-    return as_kept(found, lambda view: kept_in(layout, view))
+    return use_stored_panes(found, lambda view: read_pane_length(layout, view))
 
 
 def find_view(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> CompiledView:

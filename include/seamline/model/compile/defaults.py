@@ -28,7 +28,7 @@ def by_arrival(pipeline: Pipeline) -> bool:
     return pipeline.source.event_time == PROCESSING_TIME
 
 
-def times_told(pipeline: Pipeline) -> str:
+def describe_time_bounds(pipeline: Pipeline) -> str:
     """Return which bounds of event times are in force, and why the past has the one that it has."""
     if by_arrival(pipeline):
         return "event times are those of processing"

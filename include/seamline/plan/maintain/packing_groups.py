@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from seamline.plan.maintain.slice_upkeep import Held, Piece
+from seamline.plan.maintain.slice_upkeep import CommittedEpochs, Piece
 
 TARGET = 256 << 20
 """Bytes, unpacked, of files that become one: what upkeep holds in memory. On disk JSON takes a quarter of it."""
@@ -13,7 +13,7 @@ JUMP = 1_000
 """Numbers: a file of the ledger spans no greater leap between two epochs."""
 
 
-def filter_packable(pieces: Iterable[Piece], held: Held) -> list[Piece]:
+def filter_packable(pieces: Iterable[Piece], held: CommittedEpochs) -> list[Piece]:
     """Keep the files of epochs that the master holds; of several are those that were packed before.
 
     A foreign OPTIMIZE may have packed rows of dead epochs too: whoever reads them goes by the number in each row.

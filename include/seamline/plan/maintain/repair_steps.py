@@ -22,7 +22,7 @@ LEAP = 1_000_000
 
 
 @dataclass(frozen=True)
-class Word:
+class TableState:
     """What a table says: the newest number in it, and the line it is of; None where it never was of any.
 
     ``crosses`` tells of slices that some of them were merged from epochs that the master holds, and others beyond E.
@@ -34,7 +34,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Said:
+class MasterState:
     """What the master says: E and its line, the machine's run at the last statement, and the numbers taken by then.
 
     ``marks`` are the newest numbers of each view's slices, ``frontiers`` W of each view. ``aside`` is the newest
@@ -66,7 +66,7 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class State:
+class SyncedState:
     """One synced commit of the master: a line begins after these numbers, with W of each view."""
 
     line: int
@@ -100,14 +100,14 @@ class Go:
     frontiers: Mapping[str, int]
 
 
-Step = Stop | State | Trim | Bring | Go
+Step = Stop | SyncedState | Trim | Bring | Go
 
 
 def plan_repair_steps(
-    master: Said,
-    quarantine: Word,
-    ledger: Word,
-    slices: Mapping[str, Word],
+    master: MasterState,
+    quarantine: TableState,
+    ledger: TableState,
+    slices: Mapping[str, TableState],
     *,
     boot: int,
     token: int,
@@ -129,7 +129,7 @@ def plan_repair_steps(
         for view, frontier in master.frontiers.items()
     }
     seen = max(named, master.epoch, master.taken, master.aside, *(word.epoch for word in others.values()))
-    fresh = {name for name, word in others.items() if word == Word() and name not in short}
+    fresh = {name for name, word in others.items() if word == TableState() and name not in short}
     strange = {name for name, word in others.items() if name not in fresh and word.line != master.line}
     ahead = ledger.epoch > max(master.epoch, master.taken)
     if master.line is not None and master.boot == boot and not (short or strange or ahead or accepted):
@@ -138,14 +138,16 @@ def plan_repair_steps(
         seen += LEAP
     bounded = {view: min(frontier, max(master.epoch, NOTHING)) for view, frontier in frontiers.items()}
     return [
-        State(token, boot, seen, bounded),
+        SyncedState(token, boot, seen, bounded),
         Trim(master.epoch, token, named="ledger" in strange),
         *(Bring(name, token) for name in sorted(others) if name != "ledger"),
         Go(seen, bounded),
     ]
 
 
-def find_master_losses(master: Said, others: Mapping[str, Word], published: int) -> Iterator[str]:
+def find_master_losses(
+    master: MasterState, others: Mapping[str, TableState], published: int
+) -> Iterator[str]:
     """Say what of others cannot be without the master's having more."""
     if published > master.epoch:
         yield f"a generation is served at epoch {published}, and the master ends at {master.epoch}"

@@ -13,7 +13,7 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredGeneration:
     """A generation that is there, of how many rows; ``built`` is None where no build is known of it."""
 
     view: str
@@ -32,7 +32,7 @@ class Kept:
 class RetentionVerdict:
     """A generation, and why it must stay; nothing where it may go."""
 
-    kept: Kept
+    kept: StoredGeneration
     why: str
 
     @property
@@ -43,7 +43,7 @@ class RetentionVerdict:
 
 def decide_retention(
     manifest: Manifest,
-    held: Iterable[Kept],
+    held: Iterable[StoredGeneration],
     *,
     keep: int,
     older_than: timedelta | None = None,
@@ -55,7 +55,7 @@ def decide_retention(
     forgotten, for a rollback; so does what was built after it, which its run may still publish; and what was replaced
     (or built, if nobody ever published it) less than ``older_than`` ago.
     """
-    places: dict[Place, list[Kept]] = {}
+    places: dict[Place, list[StoredGeneration]] = {}
     for each in held:
         places.setdefault(each.place, []).append(each)
     return [
@@ -67,8 +67,8 @@ def decide_retention(
 
 def find_retention_reason(
     manifest: Manifest,
-    each: Kept,
-    beside: Sequence[Kept],
+    each: StoredGeneration,
+    beside: Sequence[StoredGeneration],
     keep: int,
     older_than: timedelta | None,
     now: datetime,

@@ -23,7 +23,7 @@ class KnownNumbers(Protocol):
 
 
 @dataclass(frozen=True)
-class Held:
+class CommittedEpochs:
     """The epochs that the master holds; ``last`` is E."""
 
     numbers: KnownNumbers
@@ -77,7 +77,7 @@ def blocks_between(bounds: Iterable[int], *, until: int) -> list[Block]:
     return [Block(low + 1, high) for low, high in pairwise(known)]
 
 
-def plan_compaction(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]) -> Compaction:
+def plan_compaction(pieces: Iterable[Piece], held: CommittedEpochs, blocks: Sequence[Block]) -> Compaction:
     """Merge what several pieces share a block of, and remove what dead epochs left (rules 2 and 9).
 
     A piece over several blocks (a catch-up) ties them together; a block of one piece is left alone.
@@ -98,7 +98,9 @@ def plan_compaction(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]
     return Compaction(tuple(merges), tuple(dead), waiting)
 
 
-def list_compacted_pieces(pieces: Iterable[Piece], held: Held, blocks: Sequence[Block]) -> list[Piece]:
+def list_compacted_pieces(
+    pieces: Iterable[Piece], held: CommittedEpochs, blocks: Sequence[Block]
+) -> list[Piece]:
     """List the pieces that compaction leaves alone: they share no block, theirs are closed, and all rows are held."""
     ends = [block.last for block in blocks]
     groups = group_by_block(
@@ -136,7 +138,7 @@ def has_shared_block(group: Iterable[Piece], ends: Sequence[int]) -> bool:
     return False
 
 
-def find_orphan_reason(name: str, held: Held, *, token: int | None, upkept: int | None) -> str:
+def find_orphan_reason(name: str, held: CommittedEpochs, *, token: int | None, upkept: int | None) -> str:
     """Say why nobody can ever commit the file of this name; empty while somebody still might (rule 16).
 
     ``token`` is the newest in the table, ``upkept`` what its last upkeep left there: the version that it was

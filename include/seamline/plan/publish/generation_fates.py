@@ -33,7 +33,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Past:
+class PastGeneration:
     """A generation, all that was said of it, and the ``held`` rows that its table has of it now.
 
     ``built`` is None for one that no build is known of; ``seconds`` are those of the whole attempt.
@@ -100,7 +100,7 @@ def find_predecessor(
     return order[order.index(generation) - 1] if generation in order[1:] else ""
 
 
-def find_generation(known: Sequence[Past], name: str) -> Past:
+def find_generation(known: Sequence[PastGeneration], name: str) -> PastGeneration:
     """Find a generation by its id, or an unmistakable beginning of it; NotFound, BadRange."""
     found = [each for each in known if each.generation.id == name]
     found = found or [each for each in known if each.generation.id.startswith(name)]
@@ -112,7 +112,7 @@ def find_generation(known: Sequence[Past], name: str) -> Past:
     return found[0]
 
 
-def select_main_generation(known: Sequence[Past]) -> Past | None:
+def select_main_generation(known: Sequence[PastGeneration]) -> PastGeneration | None:
     """Return the generation that is served, else the newest that was judged, else the newest."""
     served = [each for each in known if each.fate is Fate.SERVED]
     judged = [each for each in known if each.certificate]
@@ -122,7 +122,7 @@ def select_main_generation(known: Sequence[Past]) -> Past | None:
 def roll_back(
     manifest: Manifest,
     place: tuple[str, str],
-    known: Sequence[Past],
+    known: Sequence[PastGeneration],
     *,
     to: str,
     decision: Decision,

@@ -9,7 +9,7 @@ LOOKS = 4
 
 
 @dataclass(frozen=True)
-class Seen:
+class LastSeen:
     """What was last seen of a driver, at ``since`` seconds of some clock.
 
     ``mark`` changes with every epoch and every other sign of work; it is empty until the driver is up. ``signs``
@@ -24,11 +24,11 @@ class Seen:
     asked: float | None = None
     behind: float | None = None
 
-    def add_look(self, mark: str, now: float) -> Seen:
+    def add_look(self, mark: str, now: float) -> LastSeen:
         """Take in another look."""
-        return self if mark == self.mark else Seen(mark, now, self.signs + 1)
+        return self if mark == self.mark else LastSeen(mark, now, self.signs + 1)
 
-    def add_lag(self, lag: int | None, now: float) -> Seen:
+    def add_lag(self, lag: int | None, now: float) -> LastSeen:
         """Take in Kafka's answer; None where it does not tell: another driver could do no more.
 
         Records that have come to an idle topic just now have waited for no time at all.
@@ -38,7 +38,7 @@ class Seen:
         return replace(self, lag=lag, asked=now, behind=now if self.behind is None else self.behind)
 
 
-def choose_patience(seen: Seen, *, stuck_after: float, starts_within: float) -> float:
+def choose_patience(seen: LastSeen, *, stuck_after: float, starts_within: float) -> float:
     """Return the seconds that a driver has for what it is at.
 
     One that has yet to hold its first epoch is given the time of a start: everything is cold.
@@ -46,13 +46,13 @@ def choose_patience(seen: Seen, *, stuck_after: float, starts_within: float) -> 
     return stuck_after if seen.signs > 1 else max(starts_within, stuck_after)
 
 
-def is_check_due(seen: Seen, now: float, patience: float) -> bool:
+def is_check_due(seen: LastSeen, now: float, patience: float) -> bool:
     """Return whether it is time to ask Kafka whether there is something to read."""
     before = seen.since if seen.asked is None else seen.asked
     return bool(seen.mark) and now - before >= patience / LOOKS
 
 
-def find_restart_reason(seen: Seen, now: float, patience: float) -> str:
+def find_restart_reason(seen: LastSeen, now: float, patience: float) -> str:
     """Say why a driver is to be started anew; empty where it gets on, or has nothing to do."""
     silent = now - seen.since
     if not seen.mark:

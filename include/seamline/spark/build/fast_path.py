@@ -28,7 +28,7 @@ from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.generations import Generations, Volume
-from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.rejudged import Reprocessed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
 from seamline.model.time.zone_clock import MICROSECOND
@@ -55,7 +55,7 @@ class Touched:
 
 
 @dataclass
-class Gathered:
+class GatheredReports:
     """What all tasks reported: counts by interval id, states and spilled files by view id."""
 
     counts: dict[str, Counts] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def build_states_fast(
     tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
     folders = {id: generations.folder(attempt) for id, generations in tables.items()}
     own = list_touched_files(pipeline, master, spans, cut)
-    again = list_touched_files(pipeline, Rejudged(pipeline, layout).files(), spans, cut)
+    again = list_touched_files(pipeline, Reprocessed(pipeline, layout).files(), spans, cut)
     work = split_into_shares(own, again, pipeline, count_task_slots(spark))
     found = compute_partial_states(
         spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES)
@@ -123,9 +123,9 @@ def build_states_fast(
     return found.counts, wrote
 
 
-def compute_partial_states(spark: SparkSession, task: Partials) -> Gathered:
+def compute_partial_states(spark: SparkSession, task: Partials) -> GatheredReports:
     """Make the partial states of all shares in Spark's tasks."""
-    found = Gathered()
+    found = GatheredReports()
     work = limit_task_memory(task, task.pipeline.definition.stream.worker_memory)
     for kind, payload in run_in_tasks(spark, work, len(task.shares)):
         found.take(kind, payload)
@@ -251,7 +251,7 @@ class Merging:
 
 
 def merge_states_in_tasks(
-    spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: Gathered, memory: str
+    spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: GatheredReports, memory: str
 ) -> list[tuple[DataFile, Volume]]:
     """Merge states that were written to files; those that were reported join them."""
     parts = list(found.parts[view.id])

@@ -10,11 +10,11 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from seamline.kernel.restated_rows import HINT, TROUBLE, Again
+from seamline.kernel.restated_rows import HINT, TROUBLE, RowReprocessing
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.generations import Generations, Volume
-from seamline.lake.tables.rejudged import Rejudged, log_beside
+from seamline.lake.tables.rejudged import Reprocessed, log_beside
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.errors import ProtocolError
@@ -98,8 +98,8 @@ def reprocess_restated_rows(
     meant = f.lit(False)
     for each in mine:
         meant = meant | ((f.col("_epoch") <= each.epoch) & in_spans_condition([each.span]))
-    verdicts = Rejudged(pipeline, layout).verdicts()
-    judge = Again.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
+    verdicts = Reprocessed(pipeline, layout).verdicts()
+    judge = RowReprocessing.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
     task = limit_task_memory(judge.reprocess_batches, pipeline.definition.stream.worker_memory)
     return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(task, rows.schema))
@@ -157,7 +157,7 @@ def count_read_rows(rows: DataFrame, pipeline: CompiledPipeline) -> dict[str, Co
     return found
 
 
-def taken_rows_condition(pipeline: CompiledPipeline) -> Column:
+def selected_rows_sql(pipeline: CompiledPipeline) -> Column:
     """Return which rows a view is made of at all."""
     return ~f.col(SPARE) & (f.col(SELECTED) if pipeline.record.selective else f.lit(True))
 
@@ -169,15 +169,15 @@ def left_out(view: CompiledView, pipeline: CompiledPipeline) -> Column:
         return f.count_if(~f.col(SPARE) & ~f.coalesce(f.expr(view.where.spark), f.lit(False)))
     name, array = quote_column(view.explode.item.name), view.explode.array.spark
     refused = f.expr(f"size(filter({array}, {name} -> NOT coalesce({view.where.spark}, FALSE)))")
-    records = f.count_if(~f.col(SPARE) & ~taken_rows_condition(pipeline))
-    return records + f.coalesce(f.sum(f.when(taken_rows_condition(pipeline), refused)), f.lit(0))
+    records = f.count_if(~f.col(SPARE) & ~selected_rows_sql(pipeline))
+    return records + f.coalesce(f.sum(f.when(selected_rows_sql(pipeline), refused)), f.lit(0))
 
 
 def count_extra_rows(view: CompiledView, pipeline: CompiledPipeline) -> Column:
     """Count how many more rows than records an exploding view has."""
     assert view.explode is not None
     items = f.coalesce(f.expr(f"size({view.explode.array.spark})"), f.lit(0))
-    return f.coalesce(f.sum(f.when(taken_rows_condition(pipeline), items - 1)), f.lit(0))
+    return f.coalesce(f.sum(f.when(selected_rows_sql(pipeline), items - 1)), f.lit(0))
 
 
 def write_interval_states(

@@ -24,7 +24,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.lookup_tables import keep_lookup_version
-from seamline.lake.tables.rejudged import ATTEMPT, DETAIL, REASON, Rejudged, raise_floors
+from seamline.lake.tables.rejudged import ATTEMPT, DETAIL, REASON, Reprocessed, raise_floors
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, list_earlier_versions
@@ -32,7 +32,7 @@ from seamline.model.errors import Conflict, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.plan.batch.rejudging_plan import Verdict, list_outdated_epochs, records_of, split_epochs
-from seamline.spark.build.rejudging_task import Found, Task
+from seamline.spark.build.rejudging_task import ReprocessedRows, Task
 from seamline.spark.tasks.deadly_records import MOST, find_deadly_record
 from seamline.spark.tasks.deadly_suspects import Piece, Suspects
 from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive
@@ -48,13 +48,13 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
 
     What was done before, or is done by somebody else meanwhile, is not done again.
     """
-    done, held = 0, Rejudged(pipeline, layout)
+    done, held = 0, Reprocessed(pipeline, layout)
     while todo := list_outdated_epochs(
         each_epoch(layout), pipeline.record_version, held.verdicts(), until=until
     ):
         block, *_ = split_epochs(todo, RECORDS)
         try:
-            done += judge_again(spark, pipeline, layout, block)
+            done += reprocess_block(spark, pipeline, layout, block)
         except Conflict as conflict:
             log.info("%s", conflict.message)
     if held.verdicts():
@@ -62,14 +62,14 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
     return done
 
 
-def judge_again(
+def reprocess_block(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, block: Sequence[Epoch]
 ) -> int:
     """Judge the records of some epochs and commit what comes out; give their number.
 
     Raises ProtocolError where a record that was read is not there, Conflict where somebody else was faster.
     """
-    held, attempt = Rejudged(pipeline, layout), uuid.uuid4().hex
+    held, attempt = Reprocessed(pipeline, layout), uuid.uuid4().hex
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
     known = len(list_restatements(layout))
     lookups = {join.name: keep_lookup_version(join, layout) for join in pipeline.record.lookups}
@@ -85,11 +85,11 @@ def judge_again(
         layout.records(held.hash) / "attempt.json",
         f"{pipeline.record_version} {stream.worker_memory} {stream.memory}",
     )
-    found = Found()
+    found = ReprocessedRows()
     for payload in run_past_deadly_records(
         raw_records(spark, pipeline, layout, block), task, block, suspects
     ):
-        found.add(Found.read(payload))
+        found.add(ReprocessedRows.read(payload))
     for epoch in block:
         here = found.records(epoch.number)
         if here != count_readable_records(layout, epoch):
@@ -208,7 +208,7 @@ def read_reprocessed_rows(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout
 ) -> DataFrame | None:
     """Return the rows that were judged again and accepted, in the master's columns; None where there are none."""
-    held = Rejudged(pipeline, layout)
+    held = Reprocessed(pipeline, layout)
     attempts = {each.attempt for each in held.verdicts().values()}
     if not attempts:
         return None

@@ -35,7 +35,7 @@ Judge = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
 """Parts raw records with their coordinates into rows and refusals."""
 
 
-class Found:
+class ReprocessedRows:
     """What tasks wrote, and counted by epoch: rows by interval id, refused records by reason."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Found:
         for epoch, reason, count in count_equal_rows(refused.select(["_epoch", REASON])):
             self.refused[epoch][reason] += count
 
-    def add(self, other: Found) -> None:
+    def add(self, other: ReprocessedRows) -> None:
         """Take in what another task found."""
         self.files += other.files
         for mine, theirs in ((self.accepted, other.accepted), (self.refused, other.refused)):
@@ -74,7 +74,7 @@ class Found:
         )
 
     @classmethod
-    def read(cls, text: bytes) -> Found:
+    def read(cls, text: bytes) -> ReprocessedRows:
         """Read what a task reported."""
         row, found = json.loads(text), cls()
         found.files = [DataFile(**each) for each in row["files"]]
@@ -107,7 +107,7 @@ class Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
-        found, con, reader = Found(), open_worker_duckdb(), reader_of(self.pipeline)
+        found, con, reader = ReprocessedRows(), open_worker_duckdb(), reader_of(self.pipeline)
         config = self.config
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"
         sink = Sink(self.root, name, rows_schema(self.pipeline), partition={ATTEMPT: self.attempt})

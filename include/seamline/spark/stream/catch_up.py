@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import EPOCH
-from seamline.lake.tables.rejudged import Rejudged
+from seamline.lake.tables.rejudged import Reprocessed
 from seamline.lake.tables.slices import PRUNES, Slices
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.batch.rejudging_plan import list_outdated_epochs
@@ -76,7 +76,7 @@ def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int
     ours = writer.pipeline.record_version
     if not list_outdated_epochs(ledger, ours, ()):
         return ""
-    judged = Rejudged(writer.pipeline, writer.layout).verdicts()
+    judged = Reprocessed(writer.pipeline, writer.layout).verdicts()
     others = [each for each in list_outdated_epochs(ledger, ours, judged) if each.number > frontier]
     if not others:
         return ""

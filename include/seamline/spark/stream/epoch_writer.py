@@ -14,8 +14,8 @@ from seamline.lake.engine import states
 from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.let_go import let_go
-from seamline.lake.maintain.repair import Tables, repair_tables, require_held_cuts
+from seamline.lake.maintain.let_go import release_refused_records
+from seamline.lake.maintain.repair import Tables, repair_tables, require_committed_cuts
 from seamline.lake.maintain.unjudging import delete_verdicts_above
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
@@ -23,13 +23,13 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import take_cached_table
 from seamline.lake.tables.kept_panes import (
     PANE,
-    as_kept,
     commit_pane_length,
     list_coarse_stretches,
+    use_stored_panes,
     withdraw_coarse_intervals,
 )
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.mending import mend_tables
+from seamline.lake.tables.mending import repair_torn_logs
 from seamline.lake.tables.rejudged import read_reprocessed_log
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -65,7 +65,7 @@ class Writer:
         acceptance: Acceptance | None = None,
     ) -> None:
         self.layout, self.token, self.jvm = layout, token, jvm
-        mend_tables(layout, now=datetime.now(UTC), accepted=acceptance is not None)
+        repair_torn_logs(layout, now=datetime.now(UTC), accepted=acceptance is not None)
         held = read_condensed_log(layout)
         require_order(pipeline.record_version, held)
         require_grid(pipeline, ManifestTable.ensure(layout).read(), held)
@@ -82,7 +82,7 @@ class Writer:
         for table in self.tables:
             table.insists = True
         if acceptance is None:
-            require_held_cuts(layout, self.ledger, self.master)
+            require_committed_cuts(layout, self.ledger, self.master)
         manifest = self.record_births(pipeline)
         self.pipeline = live_views(pipeline, manifest)
         for id, why in stood_still(pipeline, manifest).items():
@@ -94,7 +94,7 @@ class Writer:
             table.settle()
         self.frontiers = {view.id: self.frontier(manifest, view) for view in self.pipeline.views}
         if acceptance:
-            let_go(self.master, self.quarantine)
+            release_refused_records(self.master, self.quarantine)
         agreed = repair_tables(
             self.list_followers(manifest),
             self.frontiers,
@@ -149,7 +149,7 @@ class Writer:
     def refine_panes(self) -> None:
         """Cut panes as the zones' rules of this process want them; days that are kept in longer ones are built anew."""
         kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
-        self.pipeline = as_kept(self.pipeline, lambda view: kept[view.id])
+        self.pipeline = use_stored_panes(self.pipeline, lambda view: kept[view.id])
         short = [view for view in self.pipeline.views if list_coarse_stretches(view, kept[view.id])]
         if short:
             intervals = sorted(

@@ -42,11 +42,11 @@ class Triggers(StreamingQueryListener):
     @property
     def _jlistener(self) -> Any:
         if not hasattr(self, "_told"):
-            self._told = SparkContext._jvm.PythonStreamingQueryListenerWrapper(Told(self))  # type: ignore[union-attr] # noqa: SLF001
+            self._told = SparkContext._jvm.PythonStreamingQueryListenerWrapper(JvmListener(self))  # type: ignore[union-attr] # noqa: SLF001
         return self._told
 
 
-class Told:
+class JvmListener:
     """What Spark calls. PySpark's own asks the JVM for each field of an event, at 34 ms of CPU an epoch; this once."""
 
     def __init__(self, triggers: Triggers) -> None:
