@@ -42,8 +42,8 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.window_arithmetic import Gaps
-from seamline.serve.asked import Question
-from seamline.serve.asked import encode_answer_page as page
+from seamline.serve.answer_request import Question
+from seamline.serve.answer_request import encode_answer_page as page
 from seamline.serve.query import format_answer_footer, write_answer
 from seamline.serve.read import read
 

@@ -41,7 +41,7 @@ from seamline.quality import certify
 from seamline.quality.expectations import Checked, validate_presented_rows
 from seamline.quality.run_comparing import compare_run
 from seamline.spark.build.build import build_intervals
-from seamline.spark.build.rejudging import reprocess_epochs
+from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.session.session import open_spark_session
 from seamline.testing.tables import Tables
 

@@ -10,7 +10,7 @@ from seamline.lake.tables.table_format import require_format
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
 from seamline.runtime.process_exit import exit_process
-from seamline.supervisor.asked_upkeep import run_upkeep
+from seamline.supervisor.requested_upkeep import run_upkeep
 
 
 def main(argv: list[str]) -> int:

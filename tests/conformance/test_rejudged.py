@@ -16,7 +16,7 @@ from seamline.lake.publish.flipping import flip_view
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.errors import ProtocolError, PublishRefused
 from seamline.model.protocol.seam import Side
 from seamline.plan.wording.plan_text import format_plan
@@ -24,7 +24,7 @@ from seamline.quality.certify import Certificates
 from seamline.serve.explain import explain_number
 from seamline.serve.pipeline_status import status_of
 from seamline.serve.refused_records import format_quarantine
-from seamline.spark.build import rejudging
+from seamline.spark.build import reprocessing
 from seamline.spark.stream.catch_up import catch_up
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
@@ -242,7 +242,7 @@ def test_a_build_that_dies_between_rows_and_verdicts_leaves_nothing_that_counts(
 def test_two_that_judge_the_same_at_once_count_once(shop: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever commits second is told, and goes on with what the first has written."""
     engine = engine_of(shop)
-    judge, calls = rejudging.reprocess_block, list[int]()
+    judge, calls = reprocessing.reprocess_block, list[int]()
 
     def overtaken(*args: Any) -> int:
         calls.append(len(args[-1]))
@@ -250,8 +250,8 @@ def test_two_that_judge_the_same_at_once_count_once(shop: Scenario, monkeypatch:
             judge(*args)
         return judge(*args)
 
-    monkeypatch.setattr(rejudging, "reprocess_block", overtaken)
-    monkeypatch.setattr(rejudging, "RECORDS", 8)
+    monkeypatch.setattr(reprocessing, "reprocess_block", overtaken)
+    monkeypatch.setattr(reprocessing, "RECORDS", 8)
     shop.batch()
     assert calls == [1, 1]
     assert rows_of(engine) == [(0, offset) for offset in range(len(FIRST) + len(THEN))]
@@ -312,8 +312,8 @@ def test_a_definition_that_is_put_back_catches_up_over_what_the_other_read(shop:
 def test_a_record_that_is_gone_stops_the_build(shop: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict on half an epoch would be a hole that nobody sees."""
     engine = engine_of(shop)
-    raw = rejudging.raw_records
-    monkeypatch.setattr(rejudging, "raw_records", lambda *args: raw(*args).where("_offset <> 3"))
+    raw = reprocessing.raw_records
+    monkeypatch.setattr(reprocessing, "raw_records", lambda *args: raw(*args).where("_offset <> 3"))
     with pytest.raises(ProtocolError, match="Epoch 0 read 7 records, master and quarantine have 6"):
         shop.batch()
     assert Reprocessed(engine.pipeline, engine.layout).files() is None

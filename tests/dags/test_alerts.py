@@ -10,7 +10,7 @@ from tests.unit.shop import DEFINITION
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.orchestration import reconciling
-from seamline.supervisor.said import REFUSED, leave_mark, mark_of
+from seamline.supervisor.driver_report import REFUSED, leave_mark, mark_of
 
 
 @pytest.fixture

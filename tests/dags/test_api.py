@@ -22,7 +22,7 @@ from seamline.model.protocol.claims import Claim
 from seamline.model.time.intervals import Interval
 from seamline.model.types.schema import Field, Schema, parse_type
 from seamline.quality.run_comparing import compare_run
-from seamline.serve.asked import Question, as_json, key_condition_sql
+from seamline.serve.answer_request import Question, as_json, key_condition_sql
 from seamline.serve.read import read
 
 waiting = claims_table.Waiting

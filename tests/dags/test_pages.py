@@ -12,7 +12,7 @@ from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
-from seamline.web import answering
+from seamline.web import view_page
 
 PAGES = ("", "completeness", "differences", "views", "views/sales", "stream", "plan", "audits")
 
@@ -78,7 +78,7 @@ def test_what_is_there_to_copy_says_what_was_asked(client, shop: Shop) -> None:
 
 def test_a_page_draws_so_many_rows_and_no_more(client, shop: Shop, monkeypatch) -> None:
     """It says how to ask for less."""
-    monkeypatch.setattr(answering, "MOST", 3)
+    monkeypatch.setattr(view_page, "MOST", 3)
     assert "4 rows are more than a page draws" in page(client, "/pipelines/shop/views/sales")
 
 

@@ -23,11 +23,11 @@ from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.alert import AlertKind
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.board import Board
+from seamline.supervisor.driver_report import REFUSED, leave_mark
 from seamline.supervisor.observe import observe
 from seamline.supervisor.outside import start_detached, stop_stream
 from seamline.supervisor.process import supervise
 from seamline.supervisor.restart_pace import Pace
-from seamline.supervisor.said import REFUSED, leave_mark
 from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
 DRIVER = """

@@ -13,7 +13,7 @@ from tests.unit.records import pipeline
 
 from seamline import Tumbling, View, count
 from seamline import sum as total
-from seamline.lake.tables.rejudged import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 

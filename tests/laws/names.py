@@ -50,8 +50,8 @@ from seamline.model.compile.compiled_pipeline import (
 )
 from seamline.model.errors import DefinitionError
 from seamline.testing import Scenario
-from seamline.testing.judging import validate_raw_records
 from seamline.testing.scenario import RAW
+from seamline.testing.validation import validate_raw_records
 
 LETTERS = ("s", "i", "x", "u", "v", "n", "t", "o", "e", "f", "x0", "y0", "x1", "m2", "a")
 OURS = (

@@ -36,7 +36,7 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Grid
 from seamline.plan.batch.batch_plan import cuts_within, last_edge, plan_batch
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.plan.batch.rejudging_plan import list_outdated_epochs, records_of
+from seamline.plan.batch.reprocessing_plan import list_outdated_epochs, records_of
 from seamline.quality.certify import lookup_versions_by_interval
 from seamline.spark.stream.progress import Progress
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
-from seamline.plan.batch.rejudging_plan import (
+from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
     list_foreign_epochs,

@@ -25,7 +25,7 @@ from seamline.model.time.intervals import Interval
 from seamline.plan.publish.publication import Decision
 from seamline.quality.certify import certify_run
 from seamline.spark.build.build import build_intervals
-from seamline.spark.build.rejudging import reprocess_epochs
+from seamline.spark.build.reprocessing import reprocess_epochs
 
 BATCH_POINTS = ("states", "generation", "built", "certified")
 PUBLISH_POINTS = ("published", "served")

@@ -22,7 +22,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
-from seamline.spark.build import rejudging
+from seamline.spark.build import reprocessing
 from seamline.spark.stream import catch_up, driver_loop
 from seamline.spark.stream.epoch_writer import Writer
 
@@ -133,7 +133,7 @@ def sparkless(topics: Callable[..., object]) -> Iterator[None]:
     """Run drivers and builds without Spark and Kafka; ``topics`` stands in the place of ``Topics``."""
     with (
         patch.object(catch_up, "compute_missing_slices", computed),
-        patch.object(rejudging, "raw_records", raw_records),
+        patch.object(reprocessing, "raw_records", raw_records),
         patch.object(driver_loop, "Topics", topics),
         patch.object(driver_loop, "warm_workers", lambda _: None),
         patch.object(driver_loop, "jvm_pid", lambda _: None),

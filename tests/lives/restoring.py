@@ -25,7 +25,7 @@ from seamline.lake.maintain.repair import find_contradictions
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.rejudged import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.errors import OffsetGap, OutOfStep, SeamlineError
 from seamline.model.protocol.holes import AcceptedGap, Gap
 from seamline.plan.maintain.repair_steps import Acceptance

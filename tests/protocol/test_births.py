@@ -11,12 +11,12 @@ from tests.protocol.powerless import cut, reads_on, rebooted, root, start, versi
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.pipeline import Rule, View
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.batch.reprocessing_plan import Verdict
 from seamline.plan.maintain.repair_steps import Acceptance
 
 WIDER = compile_pipeline(

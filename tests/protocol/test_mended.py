@@ -23,13 +23,13 @@ from seamline import Rule, Tumbling, View, count
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Reprocessed, raise_floors
+from seamline.lake.tables.reprocessed import Reprocessed, raise_floors
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import Grid
-from seamline.plan.batch.rejudging_plan import (
+from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
     complete_births,

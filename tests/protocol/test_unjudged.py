@@ -15,21 +15,21 @@ from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline.lake.log.master import Master
 from seamline.lake.log.record_files import Sink, fill_missing_columns
-from seamline.lake.maintain import rejudging_attempts
+from seamline.lake.maintain import reprocessing_attempts
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.rejudged import ATTEMPT, Reprocessed, rows_schema
+from seamline.lake.tables.reprocessed import ATTEMPT, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.pipeline import Rule
 from seamline.model.errors import Conflict, OutOfStep, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import Interval
-from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.batch.reprocessing_plan import Verdict
 from seamline.plan.maintain.repair_steps import Acceptance
-from seamline.spark.build import rejudging
+from seamline.spark.build import reprocessing
 from seamline.spark.build.fast_path import list_touched_files
-from seamline.spark.build.rejudging_task import ReprocessedRows
+from seamline.spark.build.reprocessing_task import ReprocessedRows
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("positive", "id >= 0"),)))
 SPAN = Interval(START, START + DAY)
@@ -86,7 +86,7 @@ def test_records_judged_again_of_lost_epochs_do_not_count(
     assert Reprocessed(EDITED, stream.layout).verdicts().keys() == {0}
     # The rows of the master are of another record version: a task leaves them out.
     assert built_of(stream) == 3 + 1
-    monkeypatch.setattr(rejudging_attempts, "PINNED_HOURS", 0)
+    monkeypatch.setattr(reprocessing_attempts, "PINNED_HOURS", 0)
     maintain_tables(PIPELINE, stream.layout)
     left = Reprocessed(EDITED, stream.layout).rows()
     assert left.read([ATTEMPT])[ATTEMPT].to_pylist() == ["first"]
@@ -133,10 +133,10 @@ def read_again(stream: Stream, epoch: Epoch, *, short: int = 0) -> None:
         counts[epoch.number]["2024-01-01T00:00:00Z"] = numbers.count(epoch.number)
     found.accepted[epoch.number].subtract({"2024-01-01T00:00:00Z": short})
     with (
-        patch.object(rejudging, "raw_records", lambda *_: None),
-        patch.object(rejudging, "run_past_deadly_records", lambda *_: [found.to_json().encode()]),
+        patch.object(reprocessing, "raw_records", lambda *_: None),
+        patch.object(reprocessing, "run_past_deadly_records", lambda *_: [found.to_json().encode()]),
     ):
-        rejudging.reprocess_block(None, EDITED, stream.layout, [epoch])  # type: ignore[arg-type]
+        reprocessing.reprocess_block(None, EDITED, stream.layout, [epoch])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("how", ["a backup", "another line"])

@@ -18,7 +18,7 @@ from seamline.lake.publish.planning import plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.tables.kept_panes import PANE, use_stored_panes
+from seamline.lake.tables.stored_panes import PANE, use_stored_panes
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition import windows

@@ -25,10 +25,10 @@ from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.alerts import PATIENCE, decide_alerts, find_stream_problems
 from seamline.plan.stream.observation import Lag, Observation, ViewBehind, count_astray_records
 from seamline.plan.stream.stream_state import Actual
-from seamline.supervisor import alert_telling as telling
-from seamline.supervisor.alert_telling import WEBHOOK, notify_alerts
+from seamline.supervisor import alert_notification as telling
+from seamline.supervisor.alert_notification import WEBHOOK, notify_alerts
 from seamline.supervisor.board import Board, Notification
-from seamline.supervisor.said import REFUSED, leave_mark
+from seamline.supervisor.driver_report import REFUSED, leave_mark
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FINE = Observation(

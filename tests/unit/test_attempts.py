@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.shop import Sale, Shop
 
-from seamline.lake.maintain import rejudging_attempts
-from seamline.lake.maintain.rejudging_attempts import REASON
+from seamline.lake.maintain import reprocessing_attempts
+from seamline.lake.maintain.reprocessing_attempts import REASON
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.tables import rejudged
-from seamline.lake.tables.rejudged import ATTEMPT, Reprocessed, rows_schema
+from seamline.lake.tables import reprocessed
+from seamline.lake.tables.reprocessed import ATTEMPT, Reprocessed, rows_schema
 from seamline.model.errors import Conflict
-from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.batch.reprocessing_plan import Verdict
 from seamline.plan.maintain.failed_attempts import dead_attempts
 
 slow = pytest.mark.slow
@@ -86,7 +86,7 @@ def test_dead_attempts_leave_their_table_and_a_day_later_the_disk(
     assert not (unwritten.root / unwritten.file.path).parent.exists()
     assert maintain_tables(shop.compiled, shop.layout).deleted == {}
 
-    monkeypatch.setattr(rejudging_attempts, "PINNED_HOURS", 0)
+    monkeypatch.setattr(reprocessing_attempts, "PINNED_HOURS", 0)
     assert maintain_tables(shop.compiled, shop.layout).deleted == {REASON: 1}
     assert not (killed.root / killed.file.path).parent.exists()
     again = done.held.files()
@@ -102,12 +102,12 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
     """Its rows may even come back into the table: without verdicts they count for nobody, and go again."""
     sleeper = Attempt(shop, "sleeper", [0, 1])
     Attempt(shop, "done", [1]).verdicts()
-    real = rejudged.Reprocessed.rows
+    real = reprocessed.Reprocessed.rows
 
     def rows(held: Reprocessed) -> Table:
         # It has looked whether its file is there; now upkeep comes.
         table = real(held)
-        monkeypatch.setattr(rejudged.Reprocessed, "rows", real)
+        monkeypatch.setattr(reprocessed.Reprocessed, "rows", real)
         append = table.append
 
         def late(written: list[data_files.DataFile]) -> int:
@@ -118,7 +118,7 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
         monkeypatch.setattr(table, "append", late)
         return table
 
-    monkeypatch.setattr(rejudged.Reprocessed, "rows", rows)
+    monkeypatch.setattr(reprocessed.Reprocessed, "rows", rows)
     with pytest.raises(Conflict, match="Epoch 1 was judged again by somebody else"):
         sleeper.verdicts()
     assert set(sleeper.held.verdicts()) == {1}
@@ -130,7 +130,7 @@ def test_without_its_note_an_attempt_is_known_by_its_rows(shop: Shop) -> None:
     """Earlier releases wrote none; of a file cut short nothing is known, and it stays."""
     old, cut = Attempt(shop, "old", [0]), Attempt(shop, "cut", [0])
     for each in (old, cut):
-        (each.root / f"{ATTEMPT}={each.name}" / rejudged.EPOCHS).unlink()
+        (each.root / f"{ATTEMPT}={each.name}" / reprocessed.EPOCHS).unlink()
     (cut.root / cut.file.path).write_bytes(b"PAR1")
     Attempt(shop, "done", [0]).verdicts()
     assert maintain_tables(shop.compiled, shop.layout).deleted == {REASON: 1}

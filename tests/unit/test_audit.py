@@ -17,7 +17,7 @@ from seamline.lake.log.master import PRUNES
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.data_files import describe_data_file
 from seamline.lake.storage.fenced_commits import build_commit_properties
-from seamline.lake.tables.held_log import CommittedLog
+from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.protocol.audit import (
     LaneEvidence,
     Wrong,

@@ -17,7 +17,7 @@ from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.comparisons_table import Comparisons
-from seamline.lake.tables.rejudged import rows_schema
+from seamline.lake.tables.reprocessed import rows_schema
 from seamline.model.protocol.comparison import Change, Comparison
 from seamline.plan.batch.attribution import ChangeCause
 from seamline.quality.run_comparing import compare_run

@@ -37,8 +37,8 @@ from seamline.model.measures.values import normalize_stored_value
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.types.exact_json import dump_exact_json, load_exact_json
 from seamline.model.types.schema import Field, SqlType, build_decimal_type
-from seamline.plan.batch.rejudging_plan import Verdict, list_rounded_epochs
-from seamline.serve.asked import as_json, key_literal_sql
+from seamline.plan.batch.reprocessing_plan import Verdict, list_rounded_epochs
+from seamline.serve.answer_request import as_json, key_literal_sql
 from seamline.serve.explain import parse_key_values
 from seamline.serve.pipeline_status import format_reprocessing
 from seamline.serve.query import format_cell, rows_written

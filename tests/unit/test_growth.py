@@ -21,11 +21,11 @@ from seamline.lake.maintain.upkeep import whole_ledger
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.storage import log_wholeness, table_cache
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.tables.rejudged import Reprocessed, read_reprocessed_log
+from seamline.lake.tables.reprocessed import Reprocessed, read_reprocessed_log
 from seamline.model.protocol import condensed as sums
 from seamline.model.protocol.condensed import Summed, condense_epochs, count_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.batch.reprocessing_plan import Verdict
 from seamline.serve.lookup_versions import lookups_of
 
 pytestmark = pytest.mark.slow

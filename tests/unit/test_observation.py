@@ -32,8 +32,8 @@ from seamline.plan.wording.observation_text import (
     serialize_observation,
 )
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.supervisor.driver_report import find_stale_reconcile, leave_mark
 from seamline.supervisor.observe import observe
-from seamline.supervisor.said import find_stale_reconcile, leave_mark
 from seamline.supervisor.stream_logs import follow_log, last_lines
 from seamline.supervisor.supervisor_heartbeat import Heartbeat, Identity
 

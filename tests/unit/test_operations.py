@@ -13,7 +13,7 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, opened
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.let_go import LET_GO, count_readable_records
+from seamline.lake.maintain.released_records import LET_GO, count_readable_records
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish import forking
 from seamline.lake.publish.forking import fork_pipeline

@@ -24,7 +24,7 @@ from seamline.lake.tables import builds_table, manifest_table
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.control_table import Control, ControlTable, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable, manifest_of
-from seamline.lake.tables.rejudged import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, ProtocolError
@@ -33,7 +33,7 @@ from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.protocol.restatement import Restatement, apply_restatements
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.batch.batch_plan import plan_batch
-from seamline.plan.batch.rejudging_plan import Verdict
+from seamline.plan.batch.reprocessing_plan import Verdict
 from seamline.serve.lookup_versions import lookups_of
 from seamline.testing import Scenario
 from seamline.testing.plain import Plain

@@ -9,7 +9,7 @@ from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView, com
 from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.web.answering import by_key
+from seamline.web.view_page import by_key
 
 HOSTILE = [("a, b", "c"), ("a", "b, c"), (None, "NULL"), ("NULL", None), ("", "x"), ('""', "x"), ("a", "c")]
 

@@ -24,7 +24,7 @@ from seamline.lake.storage.log_cleanup import delete_old_entries
 from seamline.lake.storage.log_damage import find_log_damage
 from seamline.lake.storage.log_wholeness import classic_checkpoint_path
 from seamline.lake.storage.table_settings import HOUR, RETENTION, parse_log_retention
-from seamline.lake.tables import mending
+from seamline.lake.tables import torn_logs
 from seamline.lake.tables.control_table import ControlTable
 from seamline.spark.stream.epoch_writer import Writer
 
@@ -143,7 +143,7 @@ def test_what_a_power_cut_takes_after_a_turn_is_set_aside(table: Table) -> None:
     age(table.root, until=119)
     shorten(table)
     log_store.entry_path(table.root, 120).write_bytes(b"")
-    assert "ledger ends before version 120" in mending.repair_torn_log(table.root, now=NOW)
+    assert "ledger ends before version 120" in torn_logs.repair_torn_log(table.root, now=NOW)
     assert Table.open(table.root).read().num_rows == 11
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.records import pipeline
 
 from seamline import CountWindow, View, count
-from seamline.kernel.judgement import REPEATED
 from seamline.kernel.survey import survey_schema, view_flag_column
+from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.spark.stream.register import Register

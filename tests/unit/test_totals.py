@@ -25,8 +25,8 @@ from seamline.lake.read import serving_table
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.committed_log import CommittedLog
 from seamline.lake.tables.generations import Generations
-from seamline.lake.tables.held_log import CommittedLog
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.definition.pipeline import Batch, KafkaSource, Pipeline, View

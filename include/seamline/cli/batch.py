@@ -117,7 +117,7 @@ def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, versi
 @click.argument("pipeline")
 def upkeep(pipeline: str) -> None:
     """Compact and clean the tables of a pipeline, and warn of what Kafka may delete before it was read."""
-    from seamline.supervisor.asked_upkeep import run_upkeep as keep_up
+    from seamline.supervisor.requested_upkeep import run_upkeep as keep_up
 
     click.echo(keep_up(*open_pipeline(pipeline)))
 

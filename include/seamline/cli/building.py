@@ -48,15 +48,15 @@ def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bo
     """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.tables.readiness import require_repaired
-    from seamline.lake.tables.rejudged import Reprocessed
-    from seamline.plan.batch.rejudging_plan import list_outdated_epochs
+    from seamline.lake.tables.reprocessed import Reprocessed
+    from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 
     require_repaired(layout)
     version = compiled.record_version
     todo = list_outdated_epochs(each_epoch(layout), version, Reprocessed(compiled, layout).verdicts())
     if not todo:
         return
-    from seamline.spark.build.rejudging import reprocess_epochs
+    from seamline.spark.build.reprocessing import reprocess_epochs
     from seamline.spark.session.session import open_spark_session
     from seamline.spark.tasks.job_failures import stop_spark, translate_spark_errors
 

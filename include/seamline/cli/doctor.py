@@ -149,9 +149,9 @@ def check_decimals(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.storage.delta_table import Table
     from seamline.lake.storage.layout import Layout, warehouse_folder
-    from seamline.lake.tables.rejudged import Reprocessed
+    from seamline.lake.tables.reprocessed import Reprocessed
     from seamline.model.compile.compiled_pipeline import rounded_record_version
-    from seamline.plan.batch.rejudging_plan import list_rounded_epochs
+    from seamline.plan.batch.reprocessing_plan import list_rounded_epochs
 
     layout = Layout(warehouse_folder(), name)
     if not Table.exists(layout.table("ledger")):

@@ -20,17 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.asking import query_raw_table, read_by
 from seamline.kernel.formats import Reader, reader_of
 from seamline.kernel.formats.reader import decode_utf8, decode_utf8_column
 from seamline.kernel.item_errors import validate_items
-from seamline.kernel.judgement import REPEATED, parse_sql, validate_transformed_sql, validation_sql
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.marks import join_marks
 from seamline.kernel.raw import combine_small_batches, filter_rows, select_new_records
+from seamline.kernel.raw_queries import query_raw_table, read_by
 from seamline.kernel.record_bounds import split_oversized_explosions, split_oversized_records
-from seamline.kernel.strays import TIMES, StrayIntervals
+from seamline.kernel.stray_intervals import TIMES, StrayIntervals
 from seamline.kernel.transforming import apply_transform
+from seamline.kernel.validation import REPEATED, parse_sql, validate_transformed_sql, validation_sql
 from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.record_files import Sink

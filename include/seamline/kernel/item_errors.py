@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.judgement import TAKEN, items_sql
+from seamline.kernel.validation import TAKEN, items_sql
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 ROWS = "within_bounds"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from seamline.kernel.judgement import REPEATED
+from seamline.kernel.validation import REPEATED
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import KernelConfig, validate_records
 from seamline.kernel.formats import reader_of
-from seamline.kernel.judgement import REPEATED
 from seamline.kernel.raw import combine_small_batches
+from seamline.kernel.validation import REPEATED
 from seamline.lake.engine import states
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
@@ -33,7 +33,7 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Schema
-from seamline.plan.batch.rejudging_plan import Verdict, apply_verdicts
+from seamline.plan.batch.reprocessing_plan import Verdict, apply_verdicts
 
 HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate by it."
 TROUBLE = "_trouble"

@@ -16,7 +16,7 @@ from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, valid
 from seamline.kernel.formats import reader_of
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import combine_small_batches, select_new_records
-from seamline.kernel.strays import StrayIntervals
+from seamline.kernel.stray_intervals import StrayIntervals
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView

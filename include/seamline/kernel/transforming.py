@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.judgement import PLACES, REFUSED, TAKEN
+from seamline.kernel.validation import PLACES, REFUSED, TAKEN
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.exact_casts import cast_exactly
 from seamline.model.compile.transform import Transform

@@ -29,7 +29,7 @@ def notify_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
     from seamline.lake.storage.layout import home_folder
     from seamline.lake.tables.manifest_table import manifest_of
-    from seamline.lake.tables.rejudged import read_reprocessed_log
+    from seamline.lake.tables.reprocessed import read_reprocessed_log
     from seamline.orchestration.tasks import open_compiled_pipeline
     from seamline.plan.stream.overdue_intervals import list_overdue_intervals
 

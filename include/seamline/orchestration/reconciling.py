@@ -34,9 +34,9 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     """
     from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable, Desired
+    from seamline.supervisor.driver_report import RECONCILED, leave_mark
     from seamline.supervisor.operations import carry_out
     from seamline.supervisor.outside import read_stream_status
-    from seamline.supervisor.said import RECONCILED, leave_mark
 
     context = get_current_context()
     leave_mark(home_folder(), name, RECONCILED, now=datetime.now(UTC))
@@ -67,7 +67,7 @@ def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
     """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
     from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
     from seamline.model.compile.catalog import load_catalog
-    from seamline.supervisor.alert_telling import notify_alerts
+    from seamline.supervisor.alert_notification import notify_alerts
 
     try:
         pipeline = load_catalog(definitions_folder()).pipeline(name)

@@ -193,7 +193,7 @@ def summarize_changes(statements: Sequence[Statement]) -> dict[str, Any]:
 @log_failure_reason
 def upkeep(name: str, connection: str) -> None:
     """Compact and clean up; each step says what it did, and what Kafka may delete before it was read."""
-    from seamline.supervisor.asked_upkeep import run_upkeep as keep_up
+    from seamline.supervisor.requested_upkeep import run_upkeep as keep_up
 
     print(keep_up(*open_compiled_pipeline(name), env=connection_env_if_any(connection)))
 

@@ -18,7 +18,7 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.generations import Generations
-from seamline.lake.tables.rejudged import read_reprocessed_log
+from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import CertificateFailed, NotFound

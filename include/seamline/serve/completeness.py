@@ -9,7 +9,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import read_split_log
+from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.holes import count_touching_holes, list_open_holes

@@ -24,7 +24,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.rejudged import Reprocessed, log_beside
+from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView

@@ -9,7 +9,7 @@ from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read import decorations
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.rejudged import read_reprocessed_epochs
+from seamline.lake.tables.reprocessed import read_reprocessed_epochs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import Join, in_force
 from seamline.model.protocol.epoch import Epoch

@@ -11,7 +11,7 @@ from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.claims_table import claims_shown
 from seamline.lake.tables.control_table import ControlTable, find_shown_lease, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import Reprocessed, read_split_log
+from seamline.lake.tables.reprocessed import Reprocessed, read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.live_versions import live_views, stood_still
@@ -25,9 +25,9 @@ from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import last_edge
 from seamline.plan.batch.build_causes import list_new_restatements
 from seamline.plan.batch.interval_arrivals import by_arrival
-from seamline.plan.batch.rejudging_plan import Verdict, list_outdated_epochs, list_rounded_epochs
+from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, list_rounded_epochs
 from seamline.serve.refused_records import count_refused_records
-from seamline.supervisor.said import find_stale_reconcile
+from seamline.supervisor.driver_report import find_stale_reconcile
 
 DECISIONS = 10
 MEND = "seamline quarantine replay"

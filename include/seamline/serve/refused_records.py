@@ -12,8 +12,8 @@ from seamline.lake.engine.duckdb_scans import connection, quote_literal, read_pa
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
-from seamline.lake.tables.held_log import committed_epochs_sql
-from seamline.lake.tables.rejudged import REASON, Reprocessed, read_reprocessed_log
+from seamline.lake.tables.committed_log import committed_epochs_sql
+from seamline.lake.tables.reprocessed import REASON, Reprocessed, read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.condensed import find_last_refusal
 from seamline.model.protocol.epoch import Epoch

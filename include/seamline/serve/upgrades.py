@@ -17,7 +17,7 @@ from seamline.lake.read.row_differences import Difference, compare_rows
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.rejudged import read_split_log
+from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import version_of

@@ -13,7 +13,7 @@ from seamline.kafka.topic_ends import TopicEnds, ends_of
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.held_log import CommittedLog
+from seamline.lake.tables.committed_log import CommittedLog
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.audit import (

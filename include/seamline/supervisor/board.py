@@ -13,7 +13,7 @@ from typing import Any
 
 from seamline.model.protocol.alert import AlertKind, AlertStatement, Key, Standing
 from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.supervisor.said import of_file
+from seamline.supervisor.driver_report import of_file
 
 FILE = "alerts.json"
 

@@ -17,7 +17,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.driver_progress import LastSeen, choose_patience, find_restart_reason, is_check_due
-from seamline.supervisor.said import DriverReport
+from seamline.supervisor.driver_report import DriverReport
 
 log = logging.getLogger("seamline.supervisor")
 STARTS_WITHIN = 300.0

@@ -37,7 +37,7 @@ from seamline.plan.stream.observation import (
 )
 from seamline.plan.stream.stream_state import Driven, Facts, Leased, Supervised, actual_of
 from seamline.supervisor.board import Board
-from seamline.supervisor.said import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverReport, mark_of
+from seamline.supervisor.driver_report import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverReport, mark_of
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
 
 RECENT = 200

@@ -19,18 +19,18 @@ from pathlib import Path
 
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.control_table import ControlTable, Desired, Lease, format_holder
-from seamline.lake.tables.mending import repair_torn_logs
+from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.disk import disk_full
 from seamline.runtime.processes import boot_clock_seconds, own_process_name
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
+from seamline.supervisor.driver_report import REFUSED, leave_mark
 from seamline.supervisor.driver_watch import Watch
 from seamline.supervisor.job_files import jobs_folder
 from seamline.supervisor.outside import end_leftover
 from seamline.supervisor.restart_pace import Pace, wait_before
-from seamline.supervisor.said import REFUSED, leave_mark
 from seamline.supervisor.stream_logs import print_with_time
 from seamline.supervisor.supervisor_heartbeat import (
     GAVE_UP,

@@ -11,8 +11,8 @@ from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.mending import repair_torn_logs
 from seamline.lake.tables.renewing import keep_renewing
+from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest

@@ -9,7 +9,7 @@ from pathlib import Path
 from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.model.compile import catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.supervisor.alert_telling import notify_alerts
+from seamline.supervisor.alert_notification import notify_alerts
 
 
 class Definitions:

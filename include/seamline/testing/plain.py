@@ -17,7 +17,7 @@ from seamline.model.protocol.restatement import Restatement, list_interval_resta
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.batch_plan import plan_batch
-from seamline.plan.batch.rejudging_plan import (
+from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
     complete_births,
@@ -28,12 +28,6 @@ from seamline.plan.batch.rejudging_plan import (
 from seamline.plan.publish.publication import Candidate, plan_publication, select_publishable
 from seamline.testing.engine import cuts_of
 from seamline.testing.input import input_of
-from seamline.testing.judging import (
-    Read,
-    count_names,
-    reprocess_interval_rows,
-    validate_raw_records,
-)
 from seamline.testing.oracle import (
     Row,
     filter_counted_rows,
@@ -42,6 +36,7 @@ from seamline.testing.oracle import (
     to_nearest_double,
 )
 from seamline.testing.plain_stream import PlainStream
+from seamline.testing.validation import Read, count_names, reprocess_interval_rows, validate_raw_records
 
 
 class Plain(PlainStream):

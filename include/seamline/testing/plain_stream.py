@@ -26,25 +26,18 @@ from seamline.model.protocol.manifest import Manifest, Statement, fold_statement
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH
-from seamline.plan.batch.rejudging_plan import (
-    last_filled_interval,
-)
+from seamline.plan.batch.reprocessing_plan import last_filled_interval
 from seamline.plan.publish.publication import plan_births
 from seamline.plan.stream.epoch_numbers import next_number
 from seamline.spark.stream.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES
 from seamline.testing.input import input_of
-from seamline.testing.judging import (
-    Read,
-    count_names,
-    find_latest_event_times,
-    validate_raw_records,
-)
 from seamline.testing.oracle import (
     Row,
 )
 from seamline.testing.repeats import Seen, mark_repeated_rows
+from seamline.testing.validation import Read, count_names, find_latest_event_times, validate_raw_records
 
 
 @dataclass

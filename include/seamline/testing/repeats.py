@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.kernel.judgement import REPEATED
 from seamline.kernel.marks import PLACE, marks_schema
+from seamline.kernel.validation import REPEATED
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.record_rules import SELECTED
 

@@ -32,7 +32,7 @@ from seamline.model.time.intervals import EPOCH, Interval
 from seamline.quality.certify import certify_run, require_passed
 from seamline.quality.run_comparing import compare_run
 from seamline.spark.build.build import build_intervals
-from seamline.spark.build.rejudging import reprocess_epochs
+from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.register import Register

@@ -25,9 +25,9 @@ from seamline.web.access import (
     readers,
 )
 from seamline.web.api import ANSWERS
+from seamline.web.error_responses import ErrorBody
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import enforce_rate_limit, only_json
-from seamline.web.refusals import ErrorBody
 from seamline.web.render import as_json
 
 WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": ErrorBody} for code in (409, 413, 415)}

@@ -13,15 +13,15 @@ from fastapi.responses import Response
 from seamline.lake.tables.comparisons_table import comparisons_of
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.errors import BadRange
-from seamline.serve.asked import one_key
+from seamline.serve.answer_request import one_key
 from seamline.web import charts
 from seamline.web.access import (
     open_requested_pipeline,
     readers,
 )
-from seamline.web.answering import ViewRequest, build_page_answer
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
+from seamline.web.view_page import ViewRequest, build_page_answer
 
 LISTED, POINTS = 400, 60
 router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)

@@ -21,7 +21,7 @@ from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.time.intervals import parse_moment
 from seamline.orchestration.run_intervals import form_span
 from seamline.plan.wording.plan_text import serialize_plan as planned
-from seamline.serve.asked import (
+from seamline.serve.answer_request import (
     MEDIA,
     MOST_ROWS,
     Question,
@@ -31,8 +31,8 @@ from seamline.serve.asked import (
     one_key,
 )
 from seamline.web.access import kafka_env, list_readable_pipelines, open_requested_pipeline, readers
+from seamline.web.error_responses import ErrorBody
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
-from seamline.web.refusals import ErrorBody
 from seamline.web.render import as_json
 
 Text = Annotated[str | None, Query(max_length=200)]

@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 
 from seamline.model.errors import SeamlineError
 from seamline.web import actions, answer_pages, api, pages, reports
+from seamline.web.error_responses import handle_request_error
 from seamline.web.limits import Bounded
-from seamline.web.refusals import handle_request_error
 
 SAFE = {
     "Content-Security-Policy": (

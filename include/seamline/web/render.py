@@ -18,8 +18,8 @@ from seamline import __version__
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.plan.spelling import format_duration
 from seamline.plan.wording.plan_text import format_bytes
-from seamline.serve.asked import MEDIA
-from seamline.serve.asked import as_json as spelled
+from seamline.serve.answer_request import MEDIA
+from seamline.serve.answer_request import as_json as spelled
 
 UNKNOWN = "?"
 

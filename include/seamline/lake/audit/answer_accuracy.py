@@ -17,7 +17,7 @@ from seamline.lake.read.originals import files_of, record_version_sql
 from seamline.lake.read.side_by_side import list_state_place_names
 from seamline.lake.storage.arrow_types import INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.held_log import CommittedLog, committed_epochs_sql
+from seamline.lake.tables.committed_log import CommittedLog, committed_epochs_sql
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.accuracy import AGES, Accuracy
 from seamline.model.time.intervals import Interval

@@ -17,7 +17,7 @@ from seamline.lake.read.originals import files_of, record_version_sql
 from seamline.lake.storage.arrow_types import INSTANT, master_schema, partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
-from seamline.lake.tables.held_log import (
+from seamline.lake.tables.committed_log import (
     CommittedLog,
     committed_epochs_sql,
     find_uncrossed_epoch,

@@ -10,7 +10,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.rejudged import read_split_log
+from seamline.lake.tables.reprocessed import read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Statement

@@ -16,7 +16,7 @@ from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.maintain.cleaning import remove_dead_epochs, vacuum_table
 from seamline.lake.maintain.ledger_packing import pack_ledger
 from seamline.lake.maintain.packing import AS_READ, BY_TIME, pack_table
-from seamline.lake.maintain.rejudging_attempts import swept_attempts
+from seamline.lake.maintain.reprocessing_attempts import swept_attempts
 from seamline.lake.maintain.retention import clean_generations, forget_generations
 from seamline.lake.maintain.run_leftovers import clean_run_leftovers
 from seamline.lake.maintain.slice_compaction import compact_slices, list_view_blocks, pack_slices
@@ -32,8 +32,8 @@ from seamline.lake.tables.claims_table import STATES, Claims
 from seamline.lake.tables.control_table import PASSING, ControlTable
 from seamline.lake.tables.manifest_table import APP as DECIDED
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.mending import list_table_roots
 from seamline.lake.tables.readiness import find_repair_reason
+from seamline.lake.tables.torn_logs import list_table_roots
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import Conflict

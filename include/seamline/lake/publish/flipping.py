@@ -10,7 +10,7 @@ from seamline.lake.publish.planning import reaches_of
 from seamline.lake.read import serving_table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.rejudged import read_reprocessed_log
+from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange

@@ -21,7 +21,7 @@ from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.log_lines import read_app_version
 from seamline.lake.log.master import EDGE, END, ROW
-from seamline.lake.maintain.let_go import LET_GO
+from seamline.lake.maintain.released_records import LET_GO
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout

@@ -43,7 +43,7 @@ def list_past_generations(
         for each in some
     ]
     told = {(each.view, each.generation): each for each in reversed(named)}
-    held = {id: held_rows(layout, id, interval) for id in {view for view, _ in [*built, *told]}}
+    held = {id: count_stored_rows(layout, id, interval) for id in {view for view, _ in [*built, *told]}}
     found = []
     for place in [*built, *(each for each in told if each not in built)]:
         row, stated = built.get(place), told.get(place)
@@ -90,7 +90,7 @@ def generation_of(stated: Statement, interval: Interval) -> Generation:
     )
 
 
-def held_rows(layout: Layout, view: str, interval: Interval) -> Counter[str]:
+def count_stored_rows(layout: Layout, view: str, interval: Interval) -> Counter[str]:
     """Count the rows that are there of each generation of a view version's interval."""
     root = layout.generations_of(view)
     if not Table.exists(root):

@@ -14,7 +14,7 @@ from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.claims_table import claims_of, claims_shown
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.rejudged import read_split_log
+from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.job_arguments import BuildJob
@@ -23,7 +23,7 @@ from seamline.model.time.window_arithmetic import count_reached_intervals
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
 from seamline.plan.batch.estimates import Attempt, MasterFile, add_cost_estimates
-from seamline.plan.batch.rejudging_plan import list_outdated_epochs, records_of
+from seamline.plan.batch.reprocessing_plan import list_outdated_epochs, records_of
 
 FAR = datetime.max.replace(tzinfo=UTC)
 SMALL = 64 << 20

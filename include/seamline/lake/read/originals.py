@@ -17,7 +17,7 @@ from seamline.lake.read.answer_ways import IntervalAnswer
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
-from seamline.lake.tables.rejudged import REASON, Reprocessed, rows_schema
+from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.compile.record_rules import SELECTED

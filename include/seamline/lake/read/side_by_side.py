@@ -15,7 +15,7 @@ from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.read.originals import ORDER, record_version_sql
 from seamline.lake.storage.arrow_types import arrow_type
-from seamline.lake.tables.rejudged import REASON
+from seamline.lake.tables.reprocessed import REASON
 from seamline.model.compile.compiled_pipeline import CompiledMeasure, CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.time.window_arithmetic import Gaps

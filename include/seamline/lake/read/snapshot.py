@@ -19,10 +19,10 @@ from seamline.lake.read.pinned_slices import find_complete_epoch, pin_slices, re
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.kept_panes import require_fine
 from seamline.lake.tables.lapsed import require_epochs
 from seamline.lake.tables.manifest_table import find_version_id, manifest_of
-from seamline.lake.tables.mending import out_of_step
+from seamline.lake.tables.stored_panes import require_fine
+from seamline.lake.tables.torn_logs import out_of_step
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import version_of
 from seamline.model.errors import BadRange, NotFound

@@ -16,7 +16,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.mending import QUARANTINE
+from seamline.lake.tables.torn_logs import QUARANTINE
 from seamline.model.errors import OutOfStep, PublishRefused
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING

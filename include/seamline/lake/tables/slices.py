@@ -10,7 +10,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import late_names, slices_schema
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.kept_panes import pane_length_mark
+from seamline.lake.tables.stored_panes import pane_length_mark
 from seamline.model.compile.compiled_pipeline import CompiledView
 
 PRUNES = ("pane", "from_epoch", "to_epoch")

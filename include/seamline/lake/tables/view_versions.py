@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.kept_panes import read_pane_length, use_stored_panes
 from seamline.lake.tables.manifest_table import find_version_id, manifest_of
+from seamline.lake.tables.stored_panes import read_pane_length, use_stored_panes
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.live_versions import live_views
 from seamline.model.compile.stored_definition import version_of

@@ -27,7 +27,7 @@ from seamline.plan.maintain.unneeded import STAMP
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.build.fast_path import build_states_fast
 from seamline.spark.build.general_path import build_states_general
-from seamline.spark.build.rejudging import reprocess_epochs
+from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.tasks.job_failures import translate_spark_errors
 
 NO_ROWS = Counts(0, 0, {}, {})

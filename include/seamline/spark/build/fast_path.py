@@ -28,7 +28,7 @@ from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.generations import Generations, Volume
-from seamline.lake.tables.rejudged import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
 from seamline.model.time.zone_clock import MICROSECOND

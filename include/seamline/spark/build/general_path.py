@@ -14,7 +14,7 @@ from seamline.kernel.restated_rows import HINT, TROUBLE, RowReprocessing
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.generations import Generations, Volume
-from seamline.lake.tables.rejudged import Reprocessed, log_beside
+from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.errors import ProtocolError
@@ -23,7 +23,7 @@ from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.work_shares import Counts
 from seamline.runtime.failpoints import hit_failpoint
-from seamline.spark.build.rejudging import log_of
+from seamline.spark.build.reprocessing import log_of
 from seamline.spark.tasks.measures import ORDER, compute_states, number_count_windows, quote_column
 from seamline.spark.tasks.task import limit_task_memory
 

@@ -16,7 +16,7 @@ from seamline.kernel.epoch_kernel import open_worker_duckdb
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_start_sql
 from seamline.lake.engine.states import quote_identifier
-from seamline.lake.tables.rejudged import REASON, rows_schema
+from seamline.lake.tables.reprocessed import REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.compile.record_rules import SELECTED

@@ -14,12 +14,12 @@ from pyspark.sql import functions as f
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import EPOCH
-from seamline.lake.tables.rejudged import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.lake.tables.slices import PRUNES, Slices
 from seamline.model.protocol.epoch import Epoch
-from seamline.plan.batch.rejudging_plan import list_outdated_epochs
+from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.plan.stream.epoch_numbers import step_end
-from seamline.spark.build.rejudging import log_of
+from seamline.spark.build.reprocessing import log_of
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.tasks.measures import compute_states, floor_to_span, number_count_windows
 

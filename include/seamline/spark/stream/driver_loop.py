@@ -21,7 +21,7 @@ from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired, Drained
 from seamline.lake.tables.lookup_tables import Lookups
-from seamline.lake.tables.mending import repair_torn_logs
+from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError

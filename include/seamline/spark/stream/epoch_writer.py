@@ -14,24 +14,24 @@ from seamline.lake.engine import states
 from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.let_go import release_refused_records
+from seamline.lake.maintain.lost_verdicts import delete_verdicts_above
+from seamline.lake.maintain.released_records import release_refused_records
 from seamline.lake.maintain.repair import Tables, repair_tables, require_committed_cuts
-from seamline.lake.maintain.unjudging import delete_verdicts_above
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import take_cached_table
-from seamline.lake.tables.kept_panes import (
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.reprocessed import read_reprocessed_log
+from seamline.lake.tables.slices import Slices
+from seamline.lake.tables.stored_panes import (
     PANE,
     commit_pane_length,
     list_coarse_stretches,
     use_stored_panes,
     withdraw_coarse_intervals,
 )
-from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.mending import repair_torn_logs
-from seamline.lake.tables.rejudged import read_reprocessed_log
-from seamline.lake.tables.slices import Slices
+from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import require_order
 from seamline.model.compile.live_versions import live_views, require_grid, stood_still
@@ -39,7 +39,7 @@ from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import Conflict, FenceLost, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.batch.rejudging_plan import last_filled_interval
+from seamline.plan.batch.reprocessing_plan import last_filled_interval
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import plan_births
 from seamline.runtime.failpoints import hit_failpoint

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seamline.kernel.epoch_kernel import KernelConfig
-from seamline.kernel.judgement import REPEATED
 from seamline.kernel.marks import PLACE, marks_schema
 from seamline.kernel.survey import (
     survey_columns,
@@ -22,6 +21,7 @@ from seamline.kernel.survey import (
     survey_task,
     view_flag_column,
 )
+from seamline.kernel.validation import REPEATED
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import quote_identifier

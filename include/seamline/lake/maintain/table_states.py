@@ -19,7 +19,7 @@ from seamline.lake.log.log_lines import (
     read_table_state,
 )
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.unjudging import newest_reprocessed_epoch
+from seamline.lake.maintain.lost_verdicts import newest_reprocessed_epoch
 from seamline.lake.storage import set_aside
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout

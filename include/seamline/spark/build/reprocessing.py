@@ -18,21 +18,21 @@ from pyspark.sql import functions as f
 
 from seamline.lake.log.epoch_log import each_epoch
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.let_go import count_readable_records
+from seamline.lake.maintain.released_records import count_readable_records
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.lookup_tables import keep_lookup_version
-from seamline.lake.tables.rejudged import ATTEMPT, DETAIL, REASON, Reprocessed, raise_floors
+from seamline.lake.tables.reprocessed import ATTEMPT, DETAIL, REASON, Reprocessed, raise_floors
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.errors import Conflict, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import OffsetRange
-from seamline.plan.batch.rejudging_plan import Verdict, list_outdated_epochs, records_of, split_epochs
-from seamline.spark.build.rejudging_task import ReprocessedRows, Task
+from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, records_of, split_epochs
+from seamline.spark.build.reprocessing_task import ReprocessedRows, Task
 from seamline.spark.tasks.deadly_records import MOST, find_deadly_record
 from seamline.spark.tasks.deadly_suspects import Piece, Suspects
 from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive

@@ -13,7 +13,7 @@ from seamline.lake.maintain.cleaning import PINNED_HOURS, list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import PARTITION, Upkeep, take_out
-from seamline.lake.tables.rejudged import ATTEMPT, EPOCHS, read_version_verdicts
+from seamline.lake.tables.reprocessed import ATTEMPT, EPOCHS, read_version_verdicts
 from seamline.model.errors import Conflict
 from seamline.plan.maintain.failed_attempts import dead_attempts
 from seamline.plan.maintain.slice_upkeep import CommittedEpochs

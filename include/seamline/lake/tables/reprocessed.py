@@ -33,7 +33,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.batch.batch_plan import cuts_within
-from seamline.plan.batch.rejudging_plan import (
+from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
     complete_births,

@@ -23,7 +23,7 @@ from seamline.model.errors import BadRange
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.model.types.schema import TypeKind
-from seamline.serve.asked import Question, key_condition_sql, key_literal_sql
+from seamline.serve.answer_request import Question, key_condition_sql, key_literal_sql
 from seamline.serve.bi import quote_ansi_name, quote_string
 from seamline.serve.read import side_of
 from seamline.web import charts

@@ -8,8 +8,8 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.held_log import committed_epochs_sql, count_epoch_rows
-from seamline.lake.tables.mending import QUARANTINE
+from seamline.lake.tables.committed_log import committed_epochs_sql, count_epoch_rows
+from seamline.lake.tables.torn_logs import QUARANTINE
 from seamline.model.protocol.epoch import Epoch
 
 LET_GO = "seamline.let_go"

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, reject_all_rows, validate_records
 from seamline.kernel.formats import reader_of
-from seamline.kernel.judgement import REPEATED
 from seamline.kernel.raw import combine_small_batches
+from seamline.kernel.validation import REPEATED
 from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile
-from seamline.lake.tables.rejudged import ATTEMPT, REASON, rows_schema
+from seamline.lake.tables.reprocessed import ATTEMPT, REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.seam import NOTHING

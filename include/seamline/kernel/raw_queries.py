@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline.kernel.formats import Reader
-from seamline.kernel.judgement import ROW
+from seamline.kernel.validation import ROW
 from seamline.lake.engine.lookup_joins import relation_of
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
