@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.own_measures import Span
-from tests.unit.test_pipelines_payments import PAYMENTS, channel_declared_half_way
+from tests.unit.pipelines.test_pipelines_payments import PAYMENTS, channel_declared_half_way
 
 from seamline import (
     Batch,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.test_totals import MOST, decimal, made, ordered, told, ugly, view
+from tests.unit.model.test_totals import MOST, decimal, made, ordered, told, ugly, view
 
 from seamline import Batch, KafkaSource, Pipeline, Session, Tumbling, View, avg, sum
 from seamline.lake.engine import states

@@ -21,9 +21,9 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
     TaskAwaitingInput,
 )
+from tests.unit.lake.publish.test_publish import DAYS as PUBLISHED
+from tests.unit.lake.publish.test_publish import SHOP, offer
 from tests.unit.shop import START, Sale, Shop
-from tests.unit.test_publish import DAYS as PUBLISHED
-from tests.unit.test_publish import SHOP, offer
 
 from seamline.lake.publish import publishing
 from seamline.lake.storage.layout import Layout

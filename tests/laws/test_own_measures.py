@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit import own_measures
+from tests.unit.model.test_definition import ORDERS, with_view
 from tests.unit.own_measures import GeometricMean, Letters, MeanOfMeans, Span
-from tests.unit.test_definition import ORDERS, with_view
 
 from seamline import View, count, formula, own, sum
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems

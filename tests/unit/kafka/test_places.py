@@ -77,7 +77,7 @@ def test_a_batch_that_is_cut_off_is_corrupt() -> None:
 
 BOMB = """
 import resource, sys
-from tests.unit.test_places import bomb
+from tests.unit.kafka.test_places import bomb
 from seamline.kafka.record_places import Bare
 batch = bomb(int(sys.argv[1]))
 used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()

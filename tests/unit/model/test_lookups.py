@@ -71,7 +71,7 @@ def test_every_step_after_it_may_use_it() -> None:
     """Derived columns, rules, sides, conditions, measures, and another look-up."""
     fleets = Lookup(
         "fleets",
-        "tests.unit.test_lookups:fleet",
+        "tests.unit.model.test_lookups:fleet",
         on={"size": "airlines_planes + 0"},
         columns=["kind"],
         prefix="f_",
@@ -206,12 +206,12 @@ def test_a_version_of_another_definition_is_not_taken_for_this_one(folder: Path)
     ("change", "fact"),
     [
         ({"table": "nowhere.csv"}, "cannot be read: FileNotFoundError"),
-        ({"table": "tests.unit.test_lookups:absent"}, "cannot be read: AttributeError"),
+        ({"table": "tests.unit.model.test_lookups:absent"}, "cannot be read: AttributeError"),
         ({"columns": ["country"]}, "has no column 'country'"),
         ({"on": {"iata": "carrier"}}, "has no column 'iata'"),
         ({"columns": ["name", "note DATE"]}, "column 'note' of 'airlines.csv' is string, not DATE"),
         (
-            {"on": {"same": "carrier"}, "table": "tests.unit.test_lookups:twins"},
+            {"on": {"same": "carrier"}, "table": "tests.unit.model.test_lookups:twins"},
             "more than one row with same = 'a'",
         ),
     ],
@@ -283,7 +283,7 @@ def a_rate(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, rate: pa.
     places = {"parquet": "rates.parquet", "delta": "rates"}
     wanted = Lookup(
         "rates",
-        places.get(source, "tests.unit.test_lookups:given"),
+        places.get(source, "tests.unit.model.test_lookups:given"),
         on={"code": "carrier", "nr": "seats"},
         columns=[f"rate {type}"],
     )

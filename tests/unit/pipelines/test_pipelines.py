@@ -79,7 +79,7 @@ def instant_of(record: Record) -> str:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_pipeline_has_a_page(name):
     """A reader finds what it shows and how to run it; the commands name it and its topic."""
-    page = (Path(__file__).parents[2] / "docs" / "pipelines" / f"{name}.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "pipelines" / f"{name}.md").read_text()
     assert f"seamline produce {name} " in page
     assert f"seamline topics create {GENERATORS[name].topic} " in page
 

@@ -374,7 +374,7 @@ views = [View("all", keys=[], window=Tumbling("1 hour"), measures={{"n": count()
 orders = Pipeline("orders", source, views, Batch("1 day", "2024-01-01"), {setting})
 """
     (tmp_path / "orders.py").write_text(wrong)
-    good = Path(__file__).parents[2] / "include" / "pipelines" / "flights.py"
+    good = Path(__file__).parents[3] / "include" / "pipelines" / "flights.py"
     (tmp_path / "flights.py").write_text(good.read_text())
     catalog = load_catalog(tmp_path)
     assert list(catalog.pipelines) == ["flights"]
@@ -385,7 +385,7 @@ orders = Pipeline("orders", source, views, Batch("1 day", "2024-01-01"), {settin
 
 def test_a_broken_file_hides_no_other(tmp_path: Path) -> None:
     """A colleague's typing error must not stop your pipeline."""
-    good = Path(__file__).parents[2] / "include" / "pipelines" / "flights.py"
+    good = Path(__file__).parents[3] / "include" / "pipelines" / "flights.py"
     (tmp_path / "flights.py").write_text(good.read_text())
     (tmp_path / "broken.py").write_text("x = 1\ny = (\n")
     (tmp_path / "crash.py").write_text("import seamline\nseamline.View('x', colour='red')\n")
@@ -412,7 +412,7 @@ def test_an_edit_is_seen_whatever_the_clock_says_of_the_file(
     """Python keeps bytecode by size and second: one letter changed at once, or a file put there with its old time."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     file = tmp_path / "flights.py"
-    text = (Path(__file__).parents[2] / "include" / "pipelines" / "flights.py").read_text()
+    text = (Path(__file__).parents[3] / "include" / "pipelines" / "flights.py").read_text()
     for name in ("flights", "flightz"):
         file.write_text(text.replace('name="flights"', f'name="{name}"'))
         os.utime(file, (1e9, 1e9))
@@ -433,7 +433,7 @@ def test_files_that_import_each_other_are_told_so(tmp_path: Path, monkeypatch: p
 
 def test_one_name_in_two_files_is_refused(tmp_path: Path) -> None:
     """Two definitions would write one set of tables."""
-    text = (Path(__file__).parents[2] / "include" / "pipelines" / "flights.py").read_text()
+    text = (Path(__file__).parents[3] / "include" / "pipelines" / "flights.py").read_text()
     (tmp_path / "one.py").write_text(text)
     (tmp_path / "two.py").write_text(text)
     catalog = load_catalog(tmp_path)

@@ -237,7 +237,7 @@ def test_only_what_counts_the_same_events_is_compared(
     old: Statement | None, new: Statement | None, late: int, why: str
 ) -> None:
     """Else a late flight would be taken for an effect of the edit."""
-    from tests.unit.test_batch_plan import epoch
+    from tests.unit.plan.test_batch_plan import epoch
 
     manifest = fold_statements([each for each in (old, new) if each], 1)
     arrivals = Arrivals([epoch(3, {1: 5}), epoch(7, {1: late} if late else {})], until=9)

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
+from tests.unit.plan.test_observation import NOW, OBSERVED
 from tests.unit.shop import DEFINITION
-from tests.unit.test_observation import NOW, OBSERVED
 
 from seamline.cli import main
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.stream_metrics import FAMILIES, Streams, make_metrics_registry
 
-DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
+DOCS = Path(__file__).parents[3] / "docs" / "operating.md"
 
 
 def scraped(*observed: Observation) -> dict[str, dict[tuple[str, ...], float]]:

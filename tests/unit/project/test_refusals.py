@@ -1,6 +1,6 @@
 """The page of refusals is what the definition language says today, case by case.
 
-`python -m tests.unit.test_refusals` writes it.
+`python -m tests.unit.project.test_refusals` writes it.
 """
 
 from __future__ import annotations
@@ -11,26 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.laws import test_own_measures, test_windows
-from tests.unit import (
-    records,
-    test_decorations,
-    test_definition,
-    test_evolution,
-    test_formats,
-    test_lookups,
-    test_record,
-    test_transform,
-)
+from tests.unit import records
+from tests.unit.kernel import test_formats
+from tests.unit.lake.read import test_decorations
+from tests.unit.model import test_definition, test_evolution, test_lookups, test_record, test_transform
 
 from seamline.model.compile.compiled_pipeline import compile_with_problems
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.errors import DefinitionError
 
-PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
+PAGE = Path(__file__).parents[3] / "docs" / "refusals.md"
 HEAD = """# What the definition language refuses
 
 Each line is a wrong definition of our tests with the message and the hint its author gets, after the file and the line.
-`seamline check` gives all problems of all definitions at once. Written by `python -m tests.unit.test_refusals`.
+`seamline check` gives all problems of all definitions at once.
+Written by `python -m tests.unit.project.test_refusals`.
 
 | field | message | hint |
 | --- | --- | --- |
@@ -79,7 +74,7 @@ def test_sixty_mistakes_are_told_apart() -> None:
 
 
 def test_the_page_is_what_the_language_says() -> None:
-    """Else run `python -m tests.unit.test_refusals`."""
+    """Else run `python -m tests.unit.project.test_refusals`."""
     assert PAGE.read_text() == page()
 
 

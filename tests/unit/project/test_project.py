@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 from seamline.model.compile.catalog import load_catalog
 from seamline.runtime.java import list_java_parts
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PINS = sorted(ROOT.glob("requirements*.txt"))
 GIVEN = {"seamline", "airflow", "py4j", "pytest"}
 """Not asked for by name: several packages share airflow, pyspark pins py4j, and whoever runs tests has pytest."""

@@ -15,7 +15,7 @@ import pytest
 from seamline import Pipeline
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = BLOCK.findall((DOCS / "definition.md").read_text())

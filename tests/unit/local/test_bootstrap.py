@@ -18,7 +18,7 @@ from seamline.local.environment import checkout_environment, read_env_file, writ
 from seamline.model.errors import SetupError
 from seamline.runtime import java
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ECHO = '#!/bin/sh\nfor argument do echo "<$argument>"; done\n'
 
 

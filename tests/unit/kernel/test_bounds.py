@@ -92,7 +92,7 @@ def test_a_list_that_is_read_for_each_of_its_items_is_beside_them() -> None:
 
 COSTLY = """
 import resource
-from tests.unit.test_bounds import costly
+from tests.unit.kernel.test_bounds import costly
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
 print(costly())
 """
@@ -180,7 +180,7 @@ def test_a_definition_without_bounds_of_its_own_keeps_its_version() -> None:
 
 BOMB = """
 import resource, sys
-from tests.unit.test_bounds import decoded
+from tests.unit.kernel.test_bounds import decoded
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
 print(decoded(sys.argv[1]))
 """

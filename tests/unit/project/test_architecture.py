@@ -1,4 +1,7 @@
-"""The map of docs/architecture.md is made of the code: ``python -m tests.unit.test_architecture`` writes it anew."""
+"""The map of docs/architecture.md is made of the code.
+
+``python -m tests.unit.project.test_architecture`` writes it anew.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CODE = ROOT / "include" / "seamline"
 PAGE = ROOT / "docs" / "architecture.md"
 HOUSES = ("lake", "model", "plan", "spark")
 """Packages whose rooms are drawn one by one."""
-BEGIN, END = "<!-- made by python -m tests.unit.test_architecture -->", "<!-- end -->"
+BEGIN, END = "<!-- made by python -m tests.unit.project.test_architecture -->", "<!-- end -->"
 DEFINED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MOST_FILES, MOST_LINES = 25, 300
 LONGER = {"delta_table.py", "epoch_maker.py", "pages.py", "plain.py"}
@@ -107,7 +110,7 @@ def made() -> str:
 
 def test_the_map_is_the_code() -> None:
     """Whoever moves a module draws the map anew."""
-    assert made() in PAGE.read_text(), "python -m tests.unit.test_architecture writes it"
+    assert made() in PAGE.read_text(), "python -m tests.unit.project.test_architecture writes it"
 
 
 def test_every_file_that_the_page_names_is_there() -> None:

@@ -25,7 +25,7 @@ from seamline.model.errors import NotFound
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.supervisor import resident
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Airflow(AirflowApi):

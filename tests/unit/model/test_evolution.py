@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit import records, test_versions
+from tests.unit import records
+from tests.unit.lake.publish import test_versions
+from tests.unit.lake.publish.test_versions import FACTS, OLD, birth, edited, state
+from tests.unit.model.test_definition import ORDERS
 from tests.unit.shop import Sale, Shop
-from tests.unit.test_definition import ORDERS
-from tests.unit.test_versions import FACTS, OLD, birth, edited, state
 
 from seamline import Lookup, Rule, Text, Tumbling, View, count, max
 from seamline.lake.log.master import Master
